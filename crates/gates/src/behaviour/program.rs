@@ -138,9 +138,6 @@ impl Programs {
         let Ok(arguments) = serde_json::from_slice::<Value>(arguments.bytes()) else { return Vec::new() };
         let reads_only = contract.mutability() == Mutability::Pure;
         let mut errors = Vec::new();
-        if let Some(method) = self.method().filter(|_| reads_only && effects::asks_for_another_method(&arguments)) {
-            errors.push(Fault::overridden().at(&pointer_of(&method.place)));
-        }
         for program in &self.0 {
             let mut judge = |pointer: &str, value: Option<&Value>| {
                 let fault = match (value, &program.kind) {
@@ -152,6 +149,14 @@ impl Programs {
                 errors.extend(fault.map(|fault| fault.at(pointer)));
             };
             visit(&program.place, Some(&arguments), &mut String::new(), &mut judge);
+        }
+        if let Some(method) = self.method().filter(|_| reads_only && errors.is_empty()) {
+            let fault = if effects::asks_for_another_method(&arguments) {
+                Some(Fault::overridden())
+            } else {
+                effects::breaks_out_of_request(&arguments).then(Fault::another_request)
+            };
+            errors.extend(fault.map(|fault| fault.at(&pointer_of(&method.place))));
         }
         errors
     }
@@ -339,6 +344,15 @@ fn is_text(schema: &Map<String, Value>) -> bool {
 }
 
 impl Fault {
+    fn another_request() -> Self {
+        Self {
+            expected: "arguments of one HTTP request".to_owned(),
+            actual: "a text with line ends or other control characters outside the body, or with another protocol"
+                .to_owned(),
+            message: "a text among the arguments would end the request or send it by another protocol".to_owned(),
+        }
+    }
+
     fn overridden() -> Self {
         Self {
             expected: "a request that is taken for what it is sent as".to_owned(),

@@ -15,6 +15,39 @@ const OVERRIDES: &[&str] = &[
     "x-original-method",
     "method-override",
 ];
+/// Ends of further names that may ask for another method, such as `X-HTTP-Verb-Override`. Only a method that changes something counts behind
+/// them, because `payment_method` is such a name too.
+const OVERRIDE_ENDS: &[&str] = &["method", "verb", "method-override", "verb-override"];
+/// Methods that change something, as a server may take them from an override.
+const CHANGING: &[&str] = &[
+    "post",
+    "put",
+    "patch",
+    "delete",
+    "purge",
+    "merge",
+    "move",
+    "copy",
+    "mkcol",
+    "mkcalendar",
+    "proppatch",
+    "lock",
+    "unlock",
+    "link",
+    "unlink",
+    "rebind",
+    "unbind",
+    "bind",
+    "acl",
+    "checkin",
+    "checkout",
+    "connect",
+    "trace",
+    "ban",
+    "refresh",
+];
+/// Members whose text is the body of a request. Lines may end in it.
+const BODIES: &[&str] = &["body", "data", "json", "content", "payload", "text", "graphql"];
 /// Bytes of the longest override name, with an option that may be written before it.
 const NAME_BYTES_MAX: usize = 64;
 /// How far behind an override name a method is looked for.
@@ -51,7 +84,8 @@ pub fn asks_for_another_method(arguments: &Value) -> bool {
             Value::String(text) if text_asks(text) => return true,
             Value::Object(members)
                 if members.iter().any(|(name, value)| {
-                    text_asks(name) && !(is_override(name) && value.as_str().is_some_and(is_safe_override))
+                    let is_safe = is_override(name) && value.as_str().is_some_and(is_safe_override);
+                    (text_asks(name) && !is_safe) || value.as_str().is_some_and(|value| member_asks(name, value))
                 }) =>
             {
                 return true;
@@ -64,6 +98,45 @@ pub fn asks_for_another_method(arguments: &Value) -> bool {
     false
 }
 
+/// Whether a text among the arguments of a request ends its line or a header, or names another protocol than HTTP. Programs that send
+/// requests take such a text for more than one request, or for none.
+pub fn breaks_out_of_request(arguments: &Value) -> bool {
+    let mut waiting = vec![(arguments, false)];
+    while let Some((value, in_body)) = waiting.pop() {
+        let has_control = |text: &str| text.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f);
+        match value {
+            Value::String(text) => {
+                let names_protocol = foreign_scheme(text).is_some_and(|scheme| {
+                    text.trim_start().get(scheme.len()..).is_some_and(|rest| rest.starts_with("://"))
+                });
+                if names_protocol || (!in_body && has_control(text)) {
+                    return true;
+                }
+            }
+            Value::Object(members) => {
+                if members.keys().any(|name| has_control(name)) {
+                    return true;
+                }
+                let is_body = |name: &str| BODIES.iter().any(|body| name.eq_ignore_ascii_case(body));
+                waiting.extend(members.iter().map(|(name, value)| (value, in_body || is_body(name))));
+            }
+            Value::Array(items) => waiting.extend(items.iter().map(|item| (item, in_body))),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether a member asks for another method by its name and its value together.
+fn member_asks(name: &str, value: &str) -> bool {
+    let name = normal_name(name.trim());
+    may_ask(name.trim_start_matches(['.', '-', '$'])) && CHANGING.contains(&value.trim().to_ascii_lowercase().as_str())
+}
+
+fn may_ask(name: &str) -> bool {
+    OVERRIDE_ENDS.iter().any(|end| name.ends_with(end))
+}
+
 /// Whether a text holds an override name without a method behind it that only reads.
 fn text_asks(text: &str) -> bool {
     let mut decoded_text = text.to_owned();
@@ -71,7 +144,7 @@ fn text_asks(text: &str) -> bool {
         if plain_text_asks(&decoded_text) {
             return true;
         }
-        let once = decoded(&decoded_text);
+        let once = without_escapes(&decoded(&decoded_text));
         if once == decoded_text {
             return false;
         }
@@ -84,7 +157,7 @@ fn text_asks(text: &str) -> bool {
 fn plain_text_asks(text: &str) -> bool {
     let text = normal_name(text);
     let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
-    text.match_indices("method").any(|(at, found)| {
+    ["method", "verb"].iter().flat_map(|word| text.match_indices(word)).any(|(at, found)| {
         let bytes = text.as_bytes();
         let before = bytes.get(..at).unwrap_or_default();
         let start = at - before.iter().rev().take(NAME_BYTES_MAX).take_while(|byte| of_name(byte)).count();
@@ -98,11 +171,31 @@ fn plain_text_asks(text: &str) -> bool {
             .skip_while(|character| !character.is_ascii_alphanumeric())
             .take_while(char::is_ascii_alphanumeric)
             .collect();
-        match name {
-            "method" => matches!(value.as_str(), "post" | "put" | "patch" | "delete"),
-            _ => names_an_override(name) && !is_safe_override(&value),
-        }
+        let is_unsafe_override = names_an_override(name) && !is_safe_override(&value);
+        is_unsafe_override || (may_ask(name) && CHANGING.contains(&value.as_str()))
     })
+}
+
+/// Escapes of JSON undone: `\u005fmethod` in a body is `_method`.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\\u") {
+        plain.push_str(before);
+        let character = after.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok()).and_then(char::from_u32);
+        match character {
+            Some(character) => {
+                plain.push(character);
+                rest = after.get(4..).unwrap_or_default();
+            }
+            None => {
+                plain.push_str("\\u");
+                rest = after;
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// Options of programs are written before a name without a blank: `-HX-HTTP-Method-Override`, `-d_method`.
@@ -220,9 +313,35 @@ mod tests {
             (json!({"options": "-HX-HTTP-Method-Override:DELETE"}), true),
             (json!({"headers": "a: b\rX-HTTP-Method-Override: DELETE"}), true),
             (json!({"url": "/x?method=delete"}), true),
+            (json!({"params": {"method": "DELETE"}}), true),
+            (json!({"params": {"_HttpMethod": "DELETE"}}), true),
+            (json!({"headers": {"X-HTTP-Verb-Override": "purge"}}), true),
+            (json!({"headers": {"x-tunneled-method": "PUT"}}), true),
+            (json!({"url": "/x?__method=DELETE"}), true),
+            (json!({"url": "/x?.method=PURGE"}), true),
+            (json!({"body": "{\"\\u005fmethod\":\"DELETE\"}"}), true),
+            (json!({"params": {"payment_method": "card", "method": "ema"}}), false),
             (json!({"url": "/x?method=card", "text": "the method of choice", "http_method": "GET"}), false),
         ] {
             assert_eq!(asks_for_another_method(&arguments), found, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_ends_the_request_or_names_another_protocol_is_found() {
+        use serde_json::json;
+        for (arguments, found) in [
+            (json!({"url": "https://a/x", "headers": {"Accept": "a\tb"}}), false),
+            (json!({"url": "localhost:8080/x", "q": "mailto:a@b"}), false),
+            (json!({"body": "{\n  \"a\": 1\n}"}), false),
+            (json!({"url": "gopher://127.0.0.1:6379/_FLUSHALL"}), true),
+            (json!({"url": " FILE:///etc/passwd"}), true),
+            (json!({"body": {"next": ["dict://127.0.0.1:11211/flush_all"]}}), true),
+            (json!({"url": "/x HTTP/1.1\r\nHost: a\r\n\r\nDELETE /y HTTP/1.1"}), true),
+            (json!({"headers": {"Accept": "a\nX: b"}}), true),
+            (json!({"headers": {"Accept\r\nX": "b"}}), true),
+        ] {
+            assert_eq!(breaks_out_of_request(&arguments), found, "{arguments}");
         }
     }
 

@@ -17,7 +17,7 @@ mod sql;
 mod tests;
 mod url;
 
-pub use http::{asks_for_another_method, classify_request, is_safe_method};
+pub use http::{asks_for_another_method, breaks_out_of_request, classify_request, is_safe_method};
 pub use path::{NormalPath, PathRefusal, Roots, normalise};
 pub use url::{Destination, UrlRefusal, UrlRules};
 

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use servanda_contract::legibility;
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::effects::http::decoded;
 
@@ -144,10 +145,23 @@ fn undisguised(path: &str) -> Result<String, PathRefusal> {
     if path.chars().any(|c| c.is_control() || c == '\u{fffd}') || !legibility::hidden(&path).is_empty() {
         return Err(PathRefusal::ControlCharacter);
     }
-    // Characters that look like separators and that some systems fold to them.
-    Ok(path
-        .replace(['\\', '\u{2215}', '\u{2044}', '\u{ff0f}', '\u{ff3c}', '\u{29f8}'], "/")
-        .replace(['\u{ff0e}', '\u{2024}'], "."))
+    // Some systems fold compatibility characters, so that `﹒﹒` becomes `..` and `﹨` a backslash.
+    let folded = if path.is_ascii() { path } else { folded_separators(&path) };
+    Ok(folded.replace(['\\', '\u{2215}', '\u{29f8}'], "/"))
+}
+
+/// The path with a dot, a slash or a backslash for every character that is folded to them.
+fn folded_separators(path: &str) -> String {
+    let mut folded = String::with_capacity(path.len());
+    for character in path.chars() {
+        let plain: String = std::iter::once(character).nfkc().collect();
+        if !character.is_ascii() && plain.contains(['.', '/', '\\']) {
+            folded.push_str(&plain);
+        } else {
+            folded.push(character);
+        }
+    }
+    folded.replace('\u{2044}', "/")
 }
 
 impl NormalPath {
@@ -255,6 +269,11 @@ mod tests {
             "/srv/data/..;/x",
             "/srv/data/%u002e%u002e/x",
             "/srv/data/.\u{200b}./x",
+            "/srv/data/\u{2025}/secret",
+            "/srv/data/\u{fe52}\u{fe52}/secret",
+            "/srv/data/\u{fe30}/secret",
+            "/srv/data/..\u{fe68}etc",
+            "/srv/data/\u{2026}/x",
         ] {
             assert!(roots.admit(outside).is_err(), "{outside:?} became {:?}", roots.admit(outside));
         }

@@ -74,7 +74,7 @@ impl UrlRules {
     pub fn admit(&self, text: &str) -> Result<Destination, UrlRefusal> {
         let plain = text.len() <= URL_BYTES_MAX
             && text.chars().all(|character| !character.is_control() && !character.is_whitespace() && character != '\\');
-        let url = Url::parse(text).ok().filter(|_| plain).ok_or(UrlRefusal::NotPlain)?;
+        let url = plain.then(|| Url::parse(text).ok()).flatten().ok_or(UrlRefusal::NotPlain)?;
         // `https:/host` and `https:host` are mended by some readers and taken for paths by others.
         if !text.get(url.scheme().len()..).is_some_and(|rest| rest.starts_with("://") && !rest.starts_with(":///")) {
             return Err(UrlRefusal::NotPlain);
@@ -126,20 +126,22 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Whether every reader reads the host alike: a name of letters, digits and hyphens, or an address in its one spelling. `010.0.0.5` means
-/// different addresses to different readers, and some readers end `a;b.example` at the semicolon.
+/// Whether every reader reads the host alike: a name of letters, digits and hyphens as it is written, or an address in its one spelling.
+/// `010.0.0.5` means different addresses to different readers, some readers end `a;b.example` at the semicolon, and `faß.example` is
+/// another name by the older rules for names beyond ASCII.
 fn is_plain_host(host: &Host<&str>, name: &str, text: &str) -> bool {
     let written = text.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let written_name = written.split(':').next().unwrap_or_default();
+    let written_name = written_name.strip_suffix('.').unwrap_or(written_name);
     match host {
-        Host::Ipv4(address) => {
-            let written = written.split(':').next().unwrap_or_default();
-            written.strip_suffix('.').unwrap_or(written) == address.to_string()
-        }
+        Host::Ipv4(address) => written_name == address.to_string(),
         Host::Ipv6(_) => written.starts_with('[') && !written.contains('%'),
         Host::Domain(_) => {
-            name.split('.').all(|part| {
-                !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-            }) && !name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
+            written_name.eq_ignore_ascii_case(name)
+                && name.split('.').all(|part| {
+                    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+                })
+                && !name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
         }
     }
 }
@@ -221,6 +223,12 @@ mod tests {
             ("https://127.0.0.1;.example.org/", false, false),
             ("https://evil.test'.example.org/", false, false),
             ("https://example.com../", false, false),
+            ("https://fa\u{df}.example.org/", false, false),
+            ("https://xn--fa-hia.example.org/", true, true),
+            ("https://api%2eexample.com/", false, false),
+            ("https://api\u{3002}example.com/", false, false),
+            ("https://\u{ff41}pi.example.com/", false, false),
+            ("https://API.Example.com./", true, true),
             ("https://localhost.localdomain/", false, false),
             ("https://192.0.0.192/", false, false),
             ("https://168.63.129.16/", false, false),

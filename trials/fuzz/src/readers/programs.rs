@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use servanda_identity::effects::{
-    Dialect, Language, Roots, UrlRules, asks_for_another_method, classify, classify_request, is_safe_method, normalise,
+    Dialect, Language, Roots, UrlRules, asks_for_another_method, breaks_out_of_request, classify, classify_request,
+    is_safe_method, normalise,
 };
 
 use super::Reader;
@@ -35,8 +36,10 @@ fn read_request(text: &str) {
     drop(classify_request("GET", text, []));
     let _ = is_safe_method(text);
     let _ = asks_for_another_method(&Value::from(text));
+    let _ = breaks_out_of_request(&Value::from(text));
     if let Ok(arguments) = serde_json::from_str(text) {
         let _ = asks_for_another_method(&arguments);
+        let _ = breaks_out_of_request(&arguments);
     }
 }
 

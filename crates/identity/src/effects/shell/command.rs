@@ -8,10 +8,15 @@ use crate::effects::{Finding, shown};
 
 /// Where the programs of a system are.
 const PROGRAM_FOLDERS: [&str; 4] = ["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"];
-/// Files of the kernel that are safe to read: reading them changes nothing.
-const KERNEL_FILES: &str = "/dev/null /dev/zero /dev/urandom /proc/cpuinfo /proc/meminfo /proc/version /proc/uptime /proc/loadavg \
+/// Files of the kernel that are safe to read: reading them changes nothing, and they end.
+const KERNEL_FILES: &str = "/dev/null /proc/cpuinfo /proc/meminfo /proc/version /proc/uptime /proc/loadavg \
                             /proc/mounts /proc/stat /proc/filesystems /proc/cmdline /proc/swaps /proc/partitions /proc/modules \
                             /proc/net/dev /proc/net/route /proc/net/tcp /proc/net/udp /proc/self/status /proc/self/limits";
+
+/// Folders of devices and files of the kernel, and of the network in some programs.
+const SPECIAL_FOLDERS: [&str; 6] = ["dev", "proc", "sys", "inet", "inet4", "inet6"];
+/// Signs of globs.
+const GLOB_SIGNS: [char; 3] = ['*', '?', '['];
 
 /// Programs that run programs, and that are a read only if the command asks for their version. Programs with version managers are not
 /// here, because the manager that starts in their place may download one. Java is not here, because it leaves files behind even then.
@@ -26,6 +31,9 @@ pub(super) fn judge(words: &[&Word]) -> Result<(), Finding> {
     }
     if let Some(word) = arguments.iter().find(|word| is_special_file(word)) {
         return Err(Finding::unknown(format!("`{}` may be a device or a file of the kernel", shown(&word.text))));
+    }
+    if matches!(bare, "date" | "find") && arguments.iter().any(|word| word.text.contains("TZ=")) {
+        return Err(Finding::unknown("a time zone inside a date may name a file"));
     }
     match bare {
         "find" => find::judge(arguments),
@@ -49,6 +57,10 @@ pub(super) fn judge(words: &[&Word]) -> Result<(), Finding> {
         },
     }
 }
+
+/// Characters of a number.
+const NUMBER_CHARS_MAX: usize = 7;
+const OPTIONS_FILE: &str = "with a word that begins with `@`, which may name a file of options,";
 
 /// The words of one command, as they are read.
 struct Reading<'a> {
@@ -78,7 +90,7 @@ impl Reading<'_> {
                 self.short_options(text.get(1..).unwrap_or_default(), &mut rest)?;
             }
         }
-        if self.operands == 0 && matches!(self.listed.operands, Operands::Folder) {
+        if self.operands == 0 && matches!(self.listed.operands, Operands::Folder | Operands::SomeFiles) {
             return self.unknown("without an operand");
         }
         Ok(())
@@ -132,6 +144,7 @@ impl Reading<'_> {
 
     fn value(&self, word: Option<&&Word>) -> Result<(), Finding> {
         match word {
+            Some(word) if word.text.len() > 1 && self.may_name_options(word) => self.unknown(OPTIONS_FILE),
             Some(word) if !word.has_glob => Ok(()),
             Some(_) => self.unknown("with a glob as the value of an option"),
             None => self.unknown("without the value of its last option"),
@@ -141,12 +154,15 @@ impl Reading<'_> {
     fn operand(&mut self, word: &Word) -> Result<(), Finding> {
         self.operands += 1;
         let text = word.text.as_str();
-        if text.starts_with('@') && !self.listed.harmless {
-            return self.unknown("with a word that begins with `@`, which may name a file of options,");
+        if self.may_name_options(word) {
+            return self.unknown(OPTIONS_FILE);
         }
         let fits = match self.listed.operands {
             Operands::Any => true,
-            Operands::FilesBelow => text == "." || !(names_no_folder(text) || begins_at_a_device(text)),
+            Operands::SomeFiles => text != "-",
+            Operands::FilesBelow => {
+                text == "." || !(names_no_folder(text) || begins_at_a_device(text) || may_climb_back(word))
+            }
             // At the root and above the working folder every name may be that of a device.
             Operands::Folder => {
                 self.operands == 1
@@ -159,8 +175,12 @@ impl Reading<'_> {
             Operands::None => false,
             Operands::One => self.operands == 1 && !word.has_glob,
             Operands::Format => self.operands == 1 && !word.has_glob && text.starts_with('+'),
+            // More digits would be output without an end, which the next command may keep in files.
             Operands::Numbers => {
-                !word.has_glob && text.bytes().all(|byte| byte.is_ascii_digit() || b".-smhd".contains(&byte))
+                !word.has_glob
+                    && text.len() <= NUMBER_CHARS_MAX
+                    && !(self.name == "seq" && text.contains('.'))
+                    && text.bytes().all(|byte| byte.is_ascii_digit() || b".-smhd".contains(&byte))
             }
             Operands::Script(is_read) => self.operands > 1 || (!word.has_glob && is_read(text)),
             Operands::Processes => {
@@ -170,6 +190,10 @@ impl Reading<'_> {
             }
         };
         if fits { Ok(()) } else { self.unknown("with an operand that is not known to be read only") }
+    }
+
+    fn may_name_options(&self, word: &Word) -> bool {
+        word.text.starts_with('@') && !self.listed.harmless
     }
 
     fn unknown(&self, what: &str) -> Result<(), Finding> {
@@ -201,18 +225,23 @@ fn asks_about_a_file(condition: &[&Word]) -> Result<(), Finding> {
 }
 
 /// Whether a word may name a special file: opening a device, or reading some files of the kernel, does something.
+///
+/// A program may take the whole word for a path, or what follows an option's letters (`-fpath`) or any sign that names do not have
+/// (`--option=path`, `if=path`, `TZ="path"`).
 fn is_special_file(word: &Word) -> bool {
     let text = word.text.as_str();
-    // The path in `--option=path`, `-fpath` or `if=path` too.
-    let from = text.find('/').map_or(0, |slash| {
-        text.get(..slash).and_then(|before| before.rfind(['=', ':', ','])).map_or(0, |mark| mark + 1)
-    });
-    let path = text.get(from..).unwrap_or(text);
-    if !word.has_glob && KERNEL_FILES.split_ascii_whitespace().any(|known| known == path) {
-        return false;
-    }
-    let attached = text.starts_with('-').then(|| text.find('/')).flatten().and_then(|slash| text.get(slash..));
-    is_special_path(path, word.has_glob) || attached.is_some_and(|path| is_special_path(path, word.has_glob))
+    let is_of_name = |sign: char| sign.is_ascii_alphanumeric() || "._-/*?[]".contains(sign) || !sign.is_ascii();
+    text.split(|sign| !is_of_name(sign)).chain([text]).any(|path| {
+        let is_known = !word.has_glob && KERNEL_FILES.split_ascii_whitespace().any(|known| known == path);
+        !is_known && (is_special_path(path, word.has_glob) || is_special_behind_letters(path, word.has_glob))
+    })
+}
+
+/// `-fproc/1/fd/0` and `-f/proc/1/fd/0`: an option's letters stand before the path.
+fn is_special_behind_letters(word: &str, has_glob: bool) -> bool {
+    let Some((letters, _)) = word.strip_prefix('-').and_then(|option| option.split_once('/')) else { return false };
+    let from_slash = word.get(letters.len() + 1..).unwrap_or_default();
+    is_special_path(from_slash, has_glob) || SPECIAL_FOLDERS.iter().any(|folder| letters.ends_with(folder))
 }
 
 /// Whether a path is the root, the working folder, or a folder above it.
@@ -226,12 +255,26 @@ fn begins_at_a_device(path: &str) -> bool {
     first.is_some_and(|first| matches!(first, "dev" | "proc" | "sys"))
 }
 
+/// Whether a path, joined by the shell or by links, may lead back up after it went down: `/usr/..` is the root, and so is `/var/run/..`.
+/// A glob that begins with a dot may become `..`.
+fn may_climb_back(word: &Word) -> bool {
+    let mut went_down = false;
+    word.text.split('/').filter(|part| !matches!(*part, "" | ".")).any(|part| {
+        let climbs = part == ".." || may_become_parent(part, word.has_glob);
+        let is_back = climbs && (went_down || part != "..");
+        went_down |= !climbs;
+        is_back
+    })
+}
+
+/// Whether a shell may make `..` of a part of a path: dash does of `.?`.
+fn may_become_parent(part: &str, has_glob: bool) -> bool {
+    has_glob && part.starts_with('.') && part.contains(GLOB_SIGNS)
+}
+
 fn is_special_path(path: &str, has_glob: bool) -> bool {
     let absolute = path.starts_with('/');
-    let may_be_special = |part: &str| {
-        matches!(part, "dev" | "proc" | "sys" | "inet" | "inet4" | "inet6")
-            || (has_glob && part.contains(['*', '?', '[']))
-    };
+    let may_be_special = |part: &str| SPECIAL_FOLDERS.contains(&part) || (has_glob && part.contains(GLOB_SIGNS));
     let mut climbed = absolute;
     for (index, part) in path.split('/').filter(|part| !matches!(*part, "" | ".")).enumerate() {
         match part {
@@ -242,7 +285,7 @@ fn is_special_path(path: &str, has_glob: bool) -> bool {
             {
                 return true;
             }
-            _ => climbed = false,
+            _ => climbed = may_become_parent(part, has_glob),
         }
     }
     false

@@ -1,5 +1,5 @@
-//! The few scripts of `sed` and `awk` that provably only print. Both languages can write files and start programs, and their dialects
-//! disagree on where a script's parts end. So only shapes pass that leave no room for anything else.
+//! The few scripts of `sed` and `awk` that provably only print, and the programs of `jq` that end. `sed` and `awk` can write files and
+//! start programs, and their dialects disagree on where a script's parts end. So only shapes pass that leave no room for anything else.
 
 /// `5p`, `1,5p`, `$p`, `10q`, `/word/p`, `/word/d`, or one substitution whose parts cannot be cut differently.
 pub(super) fn is_sed_read(script: &str) -> bool {
@@ -38,6 +38,12 @@ fn is_substitution(script: &str) -> bool {
 
 fn is_of_pattern(character: char) -> bool {
     character.is_ascii_alphanumeric() || " ._^$*=:,<>@%+-#\"'".contains(character)
+}
+
+/// Any program of `jq` that ends: the language cannot write files or start programs, but it can print without an end.
+pub(super) fn is_jq_read(program: &str) -> bool {
+    const ENDLESS: [&str; 9] = ["repeat", "range", "recurse", "while", "until", "def", "infinite", "import", "include"];
+    !program.split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '_')).any(|word| ENDLESS.contains(&word))
 }
 
 /// `{print $1}`: one rule without a pattern that prints fields, counts and plain texts.

@@ -8,6 +8,8 @@ pub(super) enum Operands {
     Any,
     /// Any number. If an operand is a folder, the command opens the files below it.
     FilesBelow,
+    /// One file or more. From a pipe the command would keep what it reads in a file.
+    SomeFiles,
     /// None.
     None,
     /// One at the most, because the command writes to a second one. No glob, because it could become two operands.
@@ -16,9 +18,9 @@ pub(super) enum Operands {
     Folder,
     /// A format that begins with `+`: other operands set the clock.
     Format,
-    /// Whole numbers.
+    /// Numbers of a few digits.
     Numbers,
-    /// A script of `sed` or a program of `awk`, then files.
+    /// A script of `sed` or a program of `awk` or `jq`, then files.
     Script(fn(&str) -> bool),
     /// Option letters in BSD syntax, or process ids.
     Processes,
@@ -86,7 +88,14 @@ const LISTED: &[Listed] = &[
         long: "number number-nonblank show-all show-ends show-tabs squeeze-blank show-nonprinting",
         ..READS
     },
-    Listed { names: "tac", flags: "br", valued: "s", long: "before regex separator=", ..READS },
+    Listed {
+        names: "tac",
+        flags: "br",
+        valued: "s",
+        long: "before regex separator=",
+        operands: Operands::SomeFiles,
+        ..READS
+    },
     Listed { names: "rev", ..READS },
     Listed {
         names: "head",
@@ -160,7 +169,7 @@ const LISTED: &[Listed] = &[
     Listed {
         names: "grep egrep fgrep",
         flags: "abcEFGhHiIlLnoPqrRsTUvwxyzZ",
-        valued: "ABCDdefm",
+        valued: "ABCdefm",
         long: "after-context= before-context= context= color? colour? count exclude= exclude-dir= exclude-from= include= regexp= file= \
                extended-regexp fixed-strings basic-regexp perl-regexp files-with-matches files-without-match ignore-case invert-match \
                line-number line-regexp word-regexp max-count= no-filename with-filename no-messages null only-matching quiet silent \
@@ -232,10 +241,11 @@ const LISTED: &[Listed] = &[
         names: "jq",
         flags: "acCeMnrsSj",
         long: "raw-output compact-output slurp null-input exit-status sort-keys raw-input join-output tab indent=",
+        operands: Operands::Script(super::scripts::is_jq_read),
         harmless: false,
         ..READS
     },
-    Listed { names: "seq", flags: "w", valued: "fs", operands: Operands::Numbers, ..READS },
+    Listed { names: "seq", flags: "w", operands: Operands::Numbers, ..READS },
     Listed { names: "sleep", operands: Operands::Numbers, ..READS },
     Listed { names: "echo", flags: "neE", ..READS },
     Listed { names: "true false", ..READS },
@@ -292,7 +302,6 @@ const LISTED: &[Listed] = &[
         ..READS
     },
     Listed { names: "pgrep", flags: "acflnovx", valued: "PuUg", harmless: false, ..READS },
-    Listed { names: "pidof", flags: "sx", ..READS },
     Listed { names: "netstat", flags: "aelnoprstuwx", operands: Operands::None, harmless: false, ..READS },
     Listed { names: "ss", flags: "aeilmnoprstuwx4", operands: Operands::None, harmless: false, ..READS },
     Listed { names: "dmesg", flags: "Tkutx", operands: Operands::None, harmless: false, ..READS },

@@ -27,7 +27,7 @@ static MYSQL: LazyLock<Table> = LazyLock::new(|| table(include_str!("functions/m
 pub(super) struct Called<'a> {
     pub(super) schema: Option<&'a str>,
     pub(super) name: &'a str,
-    /// Quoted names keep their case in PostgreSQL.
+    /// A quoted name is a user's function wherever the engine reads the built-in one as a keyword, and keeps its case in PostgreSQL.
     pub(super) quoted: bool,
     pub(super) has_arguments: bool,
 }
@@ -36,10 +36,11 @@ pub(super) struct Called<'a> {
 pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
     let name = called.name.to_ascii_lowercase();
     let own_schema = called.schema.is_some_and(|schema| {
-        !(schema.eq_ignore_ascii_case("pg_catalog") || schema.eq_ignore_ascii_case("information_schema"))
-            || !matches!(dialect, Dialect::Postgres | Dialect::Generic)
+        // MySQL may have a database of either name.
+        dialect != Dialect::Postgres
+            || !(schema.eq_ignore_ascii_case("pg_catalog") || schema.eq_ignore_ascii_case("information_schema"))
     });
-    let own_case = called.quoted && dialect == Dialect::Postgres && name != called.name;
+    let own_name = called.quoted && dialect != Dialect::Sqlite;
     let conduct = match dialect {
         Dialect::Postgres => POSTGRES.get(name.as_str()).copied(),
         Dialect::Sqlite => SQLITE.get(name.as_str()).copied(),
@@ -58,9 +59,14 @@ pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
         Some(Conduct::Asks) if called.has_arguments => {
             Some(Finding::write(format!("calls {}() with a value, which sets it", shown(&name))))
         }
-        Some(Conduct::Harmless | Conduct::Asks) if !own_schema && !own_case => None,
+        Some(Conduct::Harmless | Conduct::Asks) if !own_schema && !own_name => None,
         _ => Some(Finding::unknown(format!("calls {}(), a function that is not known", shown(called.name)))),
     }
+}
+
+/// Whether MySQL or MariaDB has a function of that name.
+pub(super) fn is_of_mysql(name: &str) -> bool {
+    MYSQL.contains_key(name.to_ascii_lowercase().as_str())
 }
 
 /// Whether any engine has a function of that name that may change something.
@@ -142,13 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_or_a_case_of_its_own_makes_another_function() {
-        let call =
-            |schema, name, quoted| judge(Dialect::Postgres, Called { schema, name, quoted, has_arguments: true });
+    fn a_schema_or_quotes_make_another_function() {
+        let called = |schema, name, quoted| Called { schema, name, quoted, has_arguments: true };
+        let call = |schema, name, quoted| judge(Dialect::Postgres, called(schema, name, quoted));
         assert_eq!(call(None, "LOWER", false), None);
         assert_eq!(call(Some("pg_catalog"), "lower", false), None);
         assert!(call(Some("mine"), "lower", false).is_some());
         assert!(call(None, "Lower", true).is_some());
+        assert!(call(None, "lower", true).is_some(), "`\"coalesce\"(1)` is a user's function");
+        assert!(judge(Dialect::MySql, called(None, "count", true)).is_some());
+        assert!(judge(Dialect::Generic, called(Some("pg_catalog"), "abs", false)).is_some());
+        assert_eq!(judge(Dialect::Sqlite, called(None, "abs", true)), None);
         assert!(call(Some("mine"), "setval", false).is_some());
     }
 }

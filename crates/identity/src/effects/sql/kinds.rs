@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use crate::effects::sql::lexer::{Kind, Token};
-use crate::effects::sql::{Statement, pragma, settings};
+use crate::effects::sql::{Statement, pragma, settings, show};
 use crate::effects::{Dialect, Effect, Finding, shown};
 
 /// The first word of a statement, and what it does. Kinds that need a look at the rest are not here.
@@ -112,7 +112,7 @@ pub(super) fn judge(statement: Statement<'_>) -> Finding {
         "SELECT" | "WITH" | "VALUES" | "TABLE" => statement.judge_query(),
         "EXPLAIN" | "DESCRIBE" | "DESC" => judge_explain(statement),
         "COPY" => judge_copy(statement),
-        "SHOW" => judge_show(statement.tokens),
+        "SHOW" => show::judge(statement.dialect, statement.tokens),
         "PRAGMA" if matches!(statement.dialect, Dialect::Sqlite | Dialect::Generic) => pragma::judge(statement.tokens),
         "SET" => settings::judge(statement),
         "BEGIN" | "START" => judge_begin(statement.tokens),
@@ -196,19 +196,6 @@ fn is_query_word(token: &Token<'_>) -> bool {
 fn is_plain_names(tokens: &[Token<'_>]) -> bool {
     tokens.len() <= 5
         && tokens.iter().all(|token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Dot | Kind::Text))
-}
-
-/// `SHOW` of a setting or a list by plain names is a read. With a condition it may compute anything.
-fn judge_show(tokens: &[Token<'_>]) -> Finding {
-    const WORDS_MAX: usize = 12;
-    let plain = tokens.len() <= WORDS_MAX
-        && tokens.iter().all(|token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Dot | Kind::Text))
-        && !tokens.iter().any(|token| token.is_word("where"));
-    if plain {
-        Finding::read("SHOW reads a setting or a catalog")
-    } else {
-        Finding::unknown("SHOW of more than plain names")
-    }
 }
 
 fn judge_copy(statement: Statement<'_>) -> Finding {

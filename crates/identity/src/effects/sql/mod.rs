@@ -11,6 +11,7 @@ mod pragma;
 mod rows_of_functions;
 mod second_reading;
 mod settings;
+mod show;
 mod shown_words;
 mod tree;
 mod types;

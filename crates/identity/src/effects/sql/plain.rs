@@ -2,6 +2,7 @@
 //! disagree about strings, comments or names, one of them sees another program.
 
 use crate::effects::Dialect;
+use crate::effects::sql::functions;
 use crate::effects::sql::lexer::{Kind, Lexed, Token};
 
 /// Words that may stand before a string in PostgreSQL: its grammar, and its own types.
@@ -13,9 +14,10 @@ const BEFORE_TEXT: &str = "select distinct all and or not like ilike to between 
 
 /// PostgreSQL truncates longer names.
 const NAME_BYTES_MAX: usize = 63;
-/// Functions that are MySQL's own only if the parenthesis follows the name without a blank.
-const CALLED_WITHOUT_BLANK: &str = "adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat max mid min \
-    now position session_user std stddev stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim variance var_pop var_samp";
+/// Names of MySQL's functions that are reserved words: no user's function has such a name without quotes. Other names may be those of a
+/// user's function if a blank follows them; which ones depends on the version.
+const RESERVED: &str =
+    "char convert database exists if in insert interval left match mod repeat replace right row schema values";
 
 /// The part of a text that readers may cut differently, if there is one.
 pub(super) fn doubt(dialect: Dialect, text: &str, lexed: &Lexed<'_>) -> Option<&'static str> {
@@ -36,6 +38,7 @@ pub(super) fn doubt(dialect: Dialect, text: &str, lexed: &Lexed<'_>) -> Option<&
         })
         .or_else(|| lexed.tokens.iter().find_map(|token| of_token(dialect, token)))
         .or_else(|| lexed.tokens.windows(2).find_map(|pair| of_pair(dialect, pair)))
+        .or_else(|| lexed.tokens.windows(3).find_map(|three| typed_text(dialect, three)))
         .or_else(|| variable(dialect, &lexed.tokens))
 }
 
@@ -74,6 +77,10 @@ fn of_token(dialect: Dialect, token: &Token<'_>) -> Option<&'static str> {
             if starts_with_escape {
                 return Some("a string or a name with Unicode escapes");
             }
+            // The last byte of a character and a backquote are one character to a client with another character set.
+            if text.starts_with('`') && !text.is_ascii() {
+                return Some("a quoted name that is not ASCII");
+            }
             let escapes_quote = text.contains("\\'") || text.contains("\\\"") || text.contains("\\`");
             (escapes_quote && !text.starts_with('$'))
                 .then_some("a backslash before a quote, which may end the string or not")
@@ -96,22 +103,33 @@ fn of_pair(dialect: Dialect, pair: &[Token<'_>]) -> Option<&'static str> {
         {
             Some("a name before a string, which may be a user-defined type")
         }
+        // `"mytype" 'x'` does too, and `mytype(3) 'x'`.
+        (Kind::Quoted | Kind::Close, Kind::Text) if is_postgres(dialect) => {
+            Some("a quoted name or a parenthesis before a string, which may be a user-defined type")
+        }
         // With a blank the name is a user-defined function, unless a setting of MySQL says otherwise.
         (Kind::Word, Kind::Open)
             if matches!(dialect, Dialect::MySql | Dialect::Generic)
                 && one.end() != other.start
-                && CALLED_WITHOUT_BLANK.split_ascii_whitespace().any(|word| one.is_word(word)) =>
+                && functions::is_of_mysql(one.text)
+                && !RESERVED.split_ascii_whitespace().any(|word| one.is_word(word)) =>
         {
             Some("a blank between the name of a function and its parenthesis")
         }
         // `$1` in PostgreSQL is a number; a name behind it is another word.
         (Kind::Number, Kind::Word) if one.end() == other.start => Some("a number and a name without a blank"),
         // `"x"` is a string to MySQL.
-        (Kind::Text, Kind::Quoted) | (Kind::Quoted, Kind::Text) if dialect == Dialect::Generic => {
-            Some("a string beside a quoted name")
-        }
+        (Kind::Text, Kind::Quoted) if dialect == Dialect::Generic => Some("a string beside a quoted name"),
         _ => None,
     }
+}
+
+/// Finds `public.text 'x'`: behind a dot every word is a name, so this is a user-defined type.
+fn typed_text(dialect: Dialect, three: &[Token<'_>]) -> Option<&'static str> {
+    let [dot, name, text] = three else { return None };
+    let is_typed = dot.kind == Kind::Dot && name.kind == Kind::Word && text.kind == Kind::Text;
+    (is_typed && is_postgres(dialect))
+        .then_some("a name with a schema before a string, which may be a user-defined type")
 }
 
 /// Finds variables that engines and their programs cut differently. `@a.b` is one variable to MySQL, and `:a::b(…)` with any text in the

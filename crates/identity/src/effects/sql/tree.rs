@@ -104,7 +104,8 @@ impl Walk {
         };
         let schema = match qualifiers {
             [] => None,
-            [ObjectNamePart::Identifier(schema)] => Some(schema.value.as_str()),
+            [ObjectNamePart::Identifier(schema)] if schema.quote_style.is_none() => Some(schema.value.as_str()),
+            // With quotes its case counts, so it may be a user's schema.
             _ => Some(""),
         };
         let called = Called { schema, name: &last.value, quoted: last.quote_style.is_some(), has_arguments };
@@ -167,8 +168,16 @@ impl Walk {
 
     /// Types may stand behind the columns of a function's rows: `json_to_record('{}') AS r(a int)`.
     fn alias(&mut self, alias: Option<&TableAlias>) -> ControlFlow<()> {
+        alias.map_or(ControlFlow::Continue(()), |alias| self.name_given(&alias.name))?;
         let columns = alias.map(|alias| alias.columns.as_slice()).unwrap_or_default();
         columns.iter().filter_map(|column| column.data_type.as_ref()).try_for_each(|kind| self.cast(kind))
+    }
+
+    /// PostgreSQL knows no strings as aliases: what the parser takes for one, `document 'x'`, is a value of that type.
+    fn name_given(&mut self, alias: &Ident) -> ControlFlow<()> {
+        let is_text = alias.quote_style == Some('\'');
+        let plain = !(is_text && matches!(self.dialect, Dialect::Postgres | Dialect::Generic));
+        self.allow(plain, "a string in the place of an alias, which may be a value of a user's type,")
     }
 
     /// A name in FROM without parentheses. SQLite's functions that give rows are tables too: to read `pragma_optimize` is to run it.
@@ -275,6 +284,9 @@ impl Visitor for Walk {
             return self.note(Finding::new(Effect::Ddl, "SELECT … INTO creates a table"));
         }
         for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.name_given(alias)?;
+            }
             let plain = match item {
                 SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. } | SelectItem::Wildcard(_) => true,
                 SelectItem::QualifiedWildcard(kind, _) => {

@@ -41,6 +41,21 @@ const POSTGRES: &[&str] = &[
     "SET statement_timeout = 1",
     "SET default_statistics_target = 1",
     "SELECT a\ngo\n.shell touch x\nFROM t go",
+    // A quoted name is never the keyword that is built in.
+    "SELECT \"coalesce\"(1)",
+    "SELECT \"user\"(1)",
+    "SELECT \"Information_Schema\".lower('x')",
+    "SELECT \"pg_catalog\".lower('x')",
+    // A type and a string: the parser takes the string for an alias.
+    "SELECT \"mytype\" '5'",
+    "SELECT public.\"mytype\" '5'",
+    "SELECT public.text '5'",
+    "SELECT public.values '5'",
+    "SELECT document '5'",
+    "SELECT content '5'",
+    "SELECT zone '5'",
+    "SELECT length(3) '5'",
+    "SELECT * FROM t AS 'x'",
 ];
 
 const MYSQL: &[&str] = &[
@@ -69,6 +84,17 @@ const MYSQL: &[&str] = &[
     "SELECT * FROM information_schema.INNODB_CMP_RESET",
     "SELECT 1\ndelimiter , 5 -\n- 'abc\n INTO OUTFILE \"/tmp/x\" -- '",
     "SELECT count (1)",
+    "SELECT median (1)",
+    "SELECT rank () OVER () FROM t",
+    "SELECT `count`(1)",
+    "DESC SELECT `count`(1)",
+    "SHOW innodb_cmp_reset",
+    "SHOW `INNODB_CMP_RESET`",
+    "SHOW FULL innodb_cmpmem_reset",
+    "SHOW user_variables",
+    "SHOW PLUGINS SONAME 'x.so'",
+    // The end of the character and the backquote are one character to a client with another character set.
+    "SELECT 1 AS `\u{4e2d}`, 'x` , harm() -- y'",
     "DESC DELETE FROM t",
 ];
 
@@ -93,6 +119,11 @@ const SQLITE: &[&str] = &[
 ];
 
 const GENERIC: &[&str] = &[
+    "SELECT \"LOWER\"('x')",
+    "SELECT pg_catalog.abs(1)",
+    "SELECT document '5'",
+    "SELECT median (1)",
+    "SHOW innodb_cmp_reset",
     "SELECT 1 end, nextval('s')",
     "SELECT 1 end, get_lock('q', 1)",
     "SELECT abs(@a := 1)",
@@ -122,6 +153,15 @@ fn a_program_in_the_clothes_of_a_query_is_no_read() {
 fn what_looks_alike_and_only_reads_stays_a_read() {
     for (dialect, text) in [
         (Dialect::Postgres, "SELECT CASE WHEN a THEN 1 END AS x FROM t"),
+        (Dialect::MySql, "SELECT * FROM t WHERE EXISTS (SELECT 1) AND a IN (1) AND IF (a, 1, 0)"),
+        (Dialect::MySql, "SELECT a AS 'x' FROM t"),
+        (Dialect::MySql, "SHOW FULL COLUMNS FROM t LIKE 'a%'"),
+        (Dialect::MySql, "SHOW GLOBAL STATUS"),
+        (Dialect::MySql, "SHOW CREATE TABLE t"),
+        (Dialect::Generic, "SHOW TABLES"),
+        (Dialect::Generic, "SHOW server_version"),
+        (Dialect::Postgres, "SHOW work_mem"),
+        (Dialect::Postgres, "SELECT date '2026-01-01', pg_catalog.lower('x'), extract(year FROM d) AS \"y\" FROM t"),
         (Dialect::Postgres, "SELECT j.key, j.value FROM jsonb_each('{}') AS j"),
         (Dialect::Postgres, "SELECT g.n FROM generate_series(1, 3) AS g(n)"),
         (Dialect::Postgres, "SELECT g.g FROM generate_series(1, 3) AS g"),
