@@ -102,6 +102,8 @@ pub struct Serving {
     pub first_head_read_ms_max: u64,
     /// How long an idle connection may take to send the head of its next request.
     pub head_read_ms_max: u64,
+    /// How long a client may take nothing of an answer that is ready. After that its connection keeps no place and is ended.
+    pub stall_ms_max: u64,
     /// How long requests may finish when shutdown was asked for.
     pub drain_ms_max: u64,
 }
@@ -191,6 +193,7 @@ impl Default for Serving {
             connections_max: 1024,
             first_head_read_ms_max: 10_000,
             head_read_ms_max: 30_000,
+            stall_ms_max: 30_000,
             drain_ms_max: crate::http::DRAIN_MS_MAX,
         }
     }

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use servanda_authority::{Authenticated, Secret, rights::Scope};
+use servanda_authority::{Authenticated, Method, Secret, rights::Scope};
 use servanda_contract::{
     CallId, Caller, Digest,
     tool::{EffectClass, SideEffectClass},
@@ -157,6 +157,15 @@ impl Behalf {
         match self {
             Self::Holder(authority) => (authority.tenant(), authority.principal()),
             Self::Recorded(caller) => (&caller.tenant, &caller.principal),
+        }
+    }
+
+    /// Tenant and principal of a user who has a share of what is limited. None in local mode, where all callers are one principal.
+    /// What is on record does not say how its caller was let in, so it has a share always.
+    pub(crate) fn sharer(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Holder(authority) if *authority.method() == Method::Local => None,
+            Self::Holder(_) | Self::Recorded(_) => Some(self.user()),
         }
     }
 

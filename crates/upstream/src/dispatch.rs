@@ -259,6 +259,7 @@ fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
         tell_server: true,
         // What asks about a task or ends it dispatches nothing.
         lease: delivery.lease.clone().filter(|_| draft.method == method::TOOLS_CALL),
+        behalf: delivery.counterpart.on_behalf_of.clone(),
     }
 }
 

@@ -11,12 +11,13 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     Counterpart, PerformFailure,
-    conversation::{Audience, Conversations},
+    conversation::Conversations,
+    in_flight::InFlight,
     inbound::{Inbound, Oddities},
     link::{Departure, Ended, Outgoing, Terms, WhenCancelled},
     message,
     parcel::Parcel,
-    pending::{Kind, NotAdmitted, PendingRequests},
+    pending::{Closed, PendingRequests},
     questions::Mouth,
     setting::Setting,
 };
@@ -24,7 +25,7 @@ use crate::{
 /// The caller's side of such a connection.
 #[derive(Debug)]
 pub(crate) struct Duplex {
-    in_flight_max: usize,
+    in_flight: InFlight,
     pub(crate) pending: Arc<PendingRequests>,
     conversations: Arc<Conversations>,
     outbox: mpsc::Sender<Parcel>,
@@ -43,8 +44,8 @@ impl Duplex {
         let departure = Departure::default();
         let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
         let duplex = Self {
-            in_flight_max,
-            pending: Arc::new(PendingRequests::new(in_flight_max)),
+            in_flight: InFlight::new(in_flight_max, counterpart.is_none()),
+            pending: Arc::default(),
             conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
             outbox,
             oddities: Arc::new(Oddities::default()),
@@ -71,13 +72,13 @@ impl Duplex {
     pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
         let Outgoing { id, mut body, .. } = request;
         body.push(b'\n');
-        let kind = if matches!(terms.audience, Audience::Listener(_)) { Kind::Standing } else { Kind::Ordinary };
-        let mut place = match self.pending.admit(id, kind) {
+        let mut place = match self.pending.admit(id) {
             Ok(place) => place,
-            Err(NotAdmitted::Full) => {
-                return Ended::Failed(PerformFailure::Busy { in_flight_max: self.in_flight_max });
-            }
-            Err(NotAdmitted::Closed { why }) => return Ended::NeverLeft { why },
+            Err(Closed { why }) => return Ended::NeverLeft { why },
+        };
+        let _in_flight = match self.in_flight.of(&terms) {
+            Ok(in_flight) => in_flight,
+            Err(busy) => return Ended::Failed(busy),
         };
         let parcel = Parcel::new(body).under(terms.lease.clone());
         if parcel.is_too_late() {

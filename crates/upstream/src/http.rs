@@ -19,17 +19,15 @@ use reqwest::{
 };
 use servanda_contract::faults;
 use servanda_mcp::{Era, ProtocolVersion, fields::method};
-use tokio::{
-    sync::{Semaphore, mpsc},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::events::EventWire;
 use self::{address::Address, answer::Reading};
 use crate::{
     Counterpart, Limits, PerformFailure,
-    conversation::{Audience, Conversations},
+    conversation::Conversations,
+    in_flight::InFlight,
     link::{Departure, Ended, Gone, Outgoing, Terms, WhenCancelled},
     message,
     parcel::Parcel,
@@ -57,7 +55,7 @@ pub(crate) struct HttpWire {
     setting: Arc<Setting>,
     address: Arc<Address>,
     conversations: Arc<Conversations>,
-    in_flight: Semaphore,
+    in_flight: InFlight,
     departure: Departure,
     /// It is closed on purpose: nobody waits any more.
     closed: CancellationToken,
@@ -109,11 +107,12 @@ impl HttpWire {
         let departure = Departure::default();
         let outbox = asides::speak(setting, &address, &departure);
         let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
+        let in_flight = InFlight::new(setting.spec.limits.in_flight_max, counterpart.is_none());
         Self {
             setting: Arc::clone(setting),
+            in_flight,
             address,
             conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
-            in_flight: Semaphore::new(setting.spec.limits.in_flight_max),
             departure,
             closed: CancellationToken::new(),
             _outbox: outbox,
@@ -122,12 +121,10 @@ impl HttpWire {
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
     pub(crate) async fn exchange(&self, mut request: Outgoing<'_>, terms: Terms) -> Ended {
-        // A subscription takes nobody's place.
-        let permit = self.in_flight.try_acquire().ok();
-        if permit.is_none() && !matches!(terms.audience, Audience::Listener(_)) {
-            let in_flight_max = self.setting.spec.limits.in_flight_max;
-            return Ended::Failed(PerformFailure::Busy { in_flight_max });
-        }
+        let _in_flight = match self.in_flight.of(&terms) {
+            Ok(in_flight) => in_flight,
+            Err(busy) => return Ended::Failed(busy),
+        };
         if terms.cancel.is_cancelled() {
             return Ended::Failed(PerformFailure::Cancelled { sent: false });
         }

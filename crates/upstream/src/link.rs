@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Errand, Lease, PerformFailure, Rejection,
+    Behalf, Errand, Lease, PerformFailure, Rejection,
     conversation::{Audience, Conversations},
     handshake::Peer,
     http::{EventWire, HttpWire},
@@ -82,6 +82,8 @@ pub(crate) struct Terms {
     pub(crate) tell_server: bool,
     /// Under which lease its bytes may leave, if they need one.
     pub(crate) lease: Option<Lease>,
+    /// For which user; none is the gateway itself.
+    pub(crate) behalf: Option<Behalf>,
 }
 
 /// What a cancellation does to a request that has been sent.
@@ -177,6 +179,7 @@ impl Terms {
             audience: Audience::Nobody,
             tell_server: false,
             lease: None,
+            behalf: None,
         }
     }
 }

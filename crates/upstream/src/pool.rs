@@ -6,8 +6,8 @@
 //! connection that no other of them is using, as long as there may be another, and shares one after that: a question that
 //! may be anybody's is declined, never guessed.
 //!
-//! Bounded, for each affinity and in all: when there are too many, the one that has been idle longest makes room. Idle ones
-//! end by themselves.
+//! Bounded, for each principal, for each tenant and in all: when there are too many, the one of them that has been idle longest makes
+//! room. Idle ones end by themselves. In local mode all callers are one principal, so that each affinity is bounded there instead.
 
 use std::{
     collections::HashMap,
@@ -19,10 +19,7 @@ use std::{
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Counterpart, PerformFailure, connection::Connection, link::Link, setting::Setting};
-
-/// An affinity may have one of so many of all connections.
-const AFFINITY_SHARE: usize = 4;
+use crate::{Behalf, Counterpart, PerformFailure, connection::Connection, link::Link, setting::Setting, shares};
 
 /// The connections.
 pub(crate) struct Pool {
@@ -45,6 +42,9 @@ struct Lane {
     counterpart: Counterpart,
     number: usize,
 }
+
+/// Whether two counterparts count against one limit.
+type Sharing = fn(&Counterpart, &Counterpart) -> bool;
 
 /// For whom a connection is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,8 @@ impl Pool {
         // could be anybody's is declined there.
         let alone = purpose == Purpose::Client && !self.setting.is_guarded() && self.must_be_alone(counterpart);
         let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
-            let may_grow = state.of_affinity(counterpart) < self.affinity_max().div_ceil(2);
+            let share = shares::of_principal(self.setting.spec.limits.connections_max);
+            let may_grow = state.count(|other| is_one_party(other, counterpart)) < share.div_ceil(2);
             let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.borrow().clients, own.is_haunted()));
             crowded.filter(|_| !(may_grow && state.own.len() < self.setting.spec.limits.connections_max))
         });
@@ -155,21 +156,17 @@ impl Pool {
             && self.setting.attached.of(&counterpart.affinity).is_none()
     }
 
-    /// How many connections one affinity may have: nobody may take all of them.
-    fn affinity_max(&self) -> usize {
-        (self.setting.spec.limits.connections_max / AFFINITY_SHARE).max(1)
-    }
-
     fn make_room(self: &Arc<Self>, state: &mut State, counterpart: &Counterpart) -> Result<(), PerformFailure> {
         let connections_max = self.setting.spec.limits.connections_max;
-        let affinity_max = self.affinity_max();
-        let (of_affinity, in_flight_max) = match state.of_affinity(counterpart) {
-            count if count >= affinity_max => (true, affinity_max),
-            _ if state.own.len() >= connections_max => (false, connections_max),
-            _ => return Ok(()),
-        };
-        let evictable =
-            state.own.iter().filter(|(lane, _)| !of_affinity || shares_limit(&lane.counterpart, counterpart));
+        // Who has a full share makes room among its own, and takes nothing from the others.
+        let bounds: [(Sharing, usize); 3] = [
+            (is_one_party, shares::of_principal(connections_max)),
+            (is_one_tenant, shares::of_tenant(connections_max)),
+            (|_, _| true, connections_max),
+        ];
+        let is_full = |(sharing, max): &(Sharing, usize)| state.count(|other| sharing(other, counterpart)) >= *max;
+        let Some((sharing, in_flight_max)) = bounds.into_iter().find(is_full) else { return Ok(()) };
+        let evictable = state.own.iter().filter(|(lane, _)| sharing(&lane.counterpart, counterpart));
         let idle = evictable.filter_map(|(lane, own)| Some((own.idle_since()?, lane)));
         let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, lane)| lane.clone());
         match longest_idle {
@@ -226,15 +223,28 @@ impl State {
         lanes
     }
 
-    /// How many connections an affinity has.
-    fn of_affinity(&self, counterpart: &Counterpart) -> usize {
-        self.own.keys().filter(|lane| shares_limit(&lane.counterpart, counterpart)).count()
+    /// How many connections such counterparts have.
+    fn count(&self, are_counted: impl Fn(&Counterpart) -> bool) -> usize {
+        self.own.keys().filter(|lane| are_counted(&lane.counterpart)).count()
     }
 }
 
-/// Whether two count against one limit: one affinity of one user.
-fn shares_limit(one: &Counterpart, other: &Counterpart) -> bool {
-    one.affinity == other.affinity && one.user() == other.user()
+/// Whether two count against one principal's limit: one user, whatever its sessions. Where all are one user, or none, it is one affinity.
+fn is_one_party(one: &Counterpart, other: &Counterpart) -> bool {
+    match (sharer(one), sharer(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => one.affinity == other.affinity && one.user() == other.user(),
+        _ => false,
+    }
+}
+
+/// Whether two count against one tenant's limit. Where all are one user, there is none.
+fn is_one_tenant(one: &Counterpart, other: &Counterpart) -> bool {
+    sharer(one).zip(sharer(other)).is_some_and(|((one, _), (other, _))| one == other)
+}
+
+fn sharer(counterpart: &Counterpart) -> Option<(&str, &str)> {
+    counterpart.on_behalf_of.as_ref().and_then(Behalf::sharer)
 }
 
 impl Own {

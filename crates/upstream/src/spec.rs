@@ -60,13 +60,15 @@ pub struct Limits {
     pub restart_backoff_ms: u64,
     /// The longest pause.
     pub restart_backoff_ms_max: u64,
-    /// How many requests may be waiting for its answers.
+    /// How many requests may be waiting for its answers on one connection. On a connection that users share, one principal may have a
+    /// quarter of them and one tenant three quarters; in local mode all callers are one principal, which may have them all.
     pub in_flight_max: usize,
     /// How many pages its tool list may have.
     pub pages_max: usize,
     /// How many tools its list may have.
     pub tools_max: usize,
-    /// How many connections to a legacy server may be open for counterparts that can be asked something.
+    /// How many connections to a legacy server may be open for counterparts that can be asked something. One principal may have a quarter
+    /// of them and one tenant three quarters; in local mode, one client a quarter.
     pub connections_max: usize,
     /// How long such a connection is kept without a request.
     pub connection_idle_ms_max: u64,

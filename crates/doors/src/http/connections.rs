@@ -3,32 +3,41 @@
 //! idle ones, and last those that were just opened or just answered; among equals the one that has waited longest goes. So a peer that
 //! opens connections and sends nothing loses its own places first, and a connection with a request under way is never ended.
 //!
+//! A request is under way until its answer is written. An answer that nobody let in, and an answer whose client takes nothing of it for
+//! too long, keep no place: such a connection waits. A connection on which all answers stall is ended even if nobody needs its place.
+//!
 //! One peer may be many clients behind one address, so the number of a peer's requests is not limited here.
 
 use std::{
     collections::{BTreeMap, HashMap},
     net::IpAddr,
-    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
-use hyper::body::{Body, Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
+
+use super::written::{BusyBody, Progress};
 
 /// The waiting connections of one peer may hold one in so many of the places.
 const WAITING_SHARE: usize = 2;
 /// How long a connection that was just opened or just answered may wait before it counts as silent or idle.
 const NEW_FOR: Duration = Duration::from_secs(1);
+/// How many times a connection is looked at while an answer may stall.
+const STALL_LOOKS: u32 = 4;
+
+/// Marks an answer to a request whose caller was let in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LetIn;
 
 /// All open connections.
 #[derive(Debug)]
 pub(super) struct Connections {
     waiting_per_peer_max: usize,
+    stall_max: Duration,
     open: Mutex<Open>,
 }
 
@@ -45,7 +54,9 @@ pub(super) struct Connection {
     /// Whether it ever sent a request.
     asked: AtomicBool,
     /// Its requests whose answers are not written to the end.
-    requests: AtomicUsize,
+    requests: Mutex<Vec<UnderWay>>,
+    /// How long a client may take nothing of an answer.
+    stall_max: Duration,
     waiting_since: Mutex<Instant>,
     /// Cancelled when its place is needed.
     pub(super) ended: CancellationToken,
@@ -59,21 +70,25 @@ pub(super) struct Seat {
     among: Arc<Connections>,
 }
 
+/// A request whose answer is not written to the end.
+#[derive(Debug)]
+struct UnderWay {
+    progress: Arc<Progress>,
+    /// Whether it keeps the connection's place.
+    keeps_place: bool,
+}
+
 /// Held while a request is under way.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Connection>);
-
-/// The body of an answer. Its request counts as under way until the body is written.
-#[derive(Debug)]
-pub(super) struct BusyBody<B> {
-    body: B,
-    _busy: Busy,
+pub(super) struct Busy {
+    connection: Arc<Connection>,
+    progress: Arc<Progress>,
 }
 
 impl Connections {
-    pub(super) fn new(connections_max: usize) -> Arc<Self> {
+    pub(super) fn new(connections_max: usize, stall_max: Duration) -> Arc<Self> {
         let waiting_per_peer_max = (connections_max / WAITING_SHARE).max(1);
-        Arc::new(Self { waiting_per_peer_max, open: Mutex::default() })
+        Arc::new(Self { waiting_per_peer_max, stall_max, open: Mutex::default() })
     }
 
     /// Takes a connection in. If its peer has too many waiting connections, one of them is ended.
@@ -81,7 +96,8 @@ impl Connections {
         let connection = Arc::new(Connection {
             peer,
             asked: AtomicBool::new(false),
-            requests: AtomicUsize::new(0),
+            requests: Mutex::default(),
+            stall_max: self.stall_max,
             waiting_since: Mutex::new(Instant::now()),
             ended: CancellationToken::new(),
         });
@@ -116,9 +132,7 @@ impl Connections {
 impl Open {
     /// Connections that have no request under way and are not about to end.
     fn waiting(&self) -> impl Iterator<Item = &Arc<Connection>> {
-        let waits = |connection: &&Arc<Connection>| {
-            connection.requests.load(Ordering::Relaxed) == 0 && !connection.ended.is_cancelled()
-        };
+        let waits = |connection: &&Arc<Connection>| connection.waits() && !connection.ended.is_cancelled();
         self.by_number.values().filter(waits)
     }
 }
@@ -145,8 +159,30 @@ impl Connection {
     /// A request begins.
     pub(super) fn ask(self: &Arc<Self>) -> Busy {
         self.asked.store(true, Ordering::Relaxed);
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        Busy(Arc::clone(self))
+        let progress = Arc::<Progress>::default();
+        self.requests().push(UnderWay { progress: Arc::clone(&progress), keeps_place: true });
+        Busy { connection: Arc::clone(self), progress }
+    }
+
+    /// Waits until all answers under way stall. Cancel safe.
+    pub(super) async fn stalls(&self) {
+        loop {
+            tokio::time::sleep(self.stall_max / STALL_LOOKS).await;
+            let requests = self.requests();
+            let stall = |request: &UnderWay| request.progress.is_stalled(self.stall_max);
+            if !requests.is_empty() && requests.iter().all(stall) {
+                return;
+            }
+        }
+    }
+
+    /// Whether no request keeps its place.
+    fn waits(&self) -> bool {
+        self.requests().iter().all(|request| !request.keeps_place || request.progress.is_stalled(self.stall_max))
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Vec<UnderWay>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn worth(&self) -> Worth {
@@ -165,14 +201,28 @@ impl Connection {
 impl Busy {
     /// The body, which keeps the request under way until it is written.
     pub(super) fn until_written<B>(self, body: B) -> BusyBody<B> {
-        BusyBody { body, _busy: self }
+        BusyBody::new(body, self)
+    }
+
+    /// The request no longer keeps the connection's place.
+    pub(super) fn give_place_up(&self) {
+        *self.connection.waiting_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let mut requests = self.connection.requests();
+        let own = requests.iter_mut().find(|request| Arc::ptr_eq(&request.progress, &self.progress));
+        if let Some(own) = own {
+            own.keeps_place = false;
+        }
+    }
+
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *self.0.waiting_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+        *self.connection.waiting_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.connection.requests().retain(|request| !Arc::ptr_eq(&request.progress, &self.progress));
     }
 }
 
@@ -182,34 +232,16 @@ impl Drop for Seat {
     }
 }
 
-impl<B: Body + Unpin> Body for BusyBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
         net::{IpAddr, Ipv4Addr},
-        time::Instant,
+        time::{Duration, Instant},
     };
 
     use super::{Connections, NEW_FOR};
+
+    const STALL_MAX: Duration = Duration::from_secs(30);
 
     fn peer(last: u8) -> IpAddr {
         IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))
@@ -217,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_peer_with_most_idle_connections_loses_one() {
-        let connections = Connections::new(100);
+        let connections = Connections::new(100, STALL_MAX);
         let quiet = connections.enter(peer(1));
         let loud: Vec<_> = (0..10).map(|_| connections.enter(peer(2))).collect();
         drop([loud[3].connection.ask(), loud[0].connection.ask()]);
@@ -236,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_connection_with_a_request_under_way_stays() {
-        let connections = Connections::new(100);
+        let connections = Connections::new(100, STALL_MAX);
         let seats: Vec<_> = (0..10).map(|_| connections.enter(peer(1))).collect();
         let busy: Vec<_> = seats.iter().map(|seat| seat.connection.ask()).collect();
         assert!(!connections.make_room());
@@ -247,8 +279,26 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_nobody_takes_or_nobody_let_in_keeps_no_place() {
+        let connections = Connections::new(100, Duration::ZERO);
+        let seat = connections.enter(peer(1));
+        let working = seat.connection.ask();
+        assert!(!connections.make_room(), "a request that is worked on does not stall");
+        let answered = working.until_written(());
+        assert!(connections.make_room(), "nobody takes its answer");
+        drop(answered);
+        let connections = Connections::new(100, STALL_MAX);
+        let seat = connections.enter(peer(1));
+        let (first, second) = (seat.connection.ask(), seat.connection.ask());
+        first.give_place_up();
+        assert!(!connections.make_room(), "the other request keeps it");
+        drop(second);
+        assert!(connections.make_room());
+    }
+
+    #[test]
     fn one_peers_waiting_connections_hold_at_most_half_of_the_places() {
-        let connections = Connections::new(20);
+        let connections = Connections::new(20, STALL_MAX);
         let seats: Vec<_> = (0..20).map(|_| connections.enter(peer(1))).collect();
         assert_eq!(seats.iter().filter(|seat| seat.connection.ended.is_cancelled()).count(), 10);
         drop(seats);

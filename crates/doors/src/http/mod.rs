@@ -25,6 +25,7 @@ mod serve;
 mod sessions;
 mod stream;
 mod vigil;
+mod written;
 
 use std::{sync::Arc, time::Duration};
 
@@ -47,6 +48,7 @@ pub use self::health::{Ailment, AlwaysWell, Health};
 pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
+    connections::LetIn,
     param_headers::ParamHeaders,
     reception::Reception,
     serve::Draining,
@@ -135,10 +137,17 @@ async fn handle<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Reque
         Ok(authority) => parts.extensions.insert(authority),
         Err(not_admitted) => return turn_away(&not_admitted),
     };
+    let mut response = attend(&door, &parts, body).await;
+    response.extensions_mut().insert(LetIn);
+    response
+}
+
+/// Answers a caller who was let in.
+async fn attend<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Body) -> Response {
     let answer = match parts.method {
-        Method::POST => return post::post(&door, &parts, body).await,
-        Method::GET => stream::open(&door, &parts).await,
-        Method::DELETE => end_session(&door, &parts).await,
+        Method::POST => return post::post(door, parts, body).await,
+        Method::GET => stream::open(door, parts).await,
+        Method::DELETE => end_session(door, parts).await,
         _ => return method_not_allowed("GET, POST, DELETE"),
     };
     answer.unwrap_or_else(|fault| refuse(&fault, None))

@@ -28,7 +28,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    connections::{Connections, Seat},
+    connections::{Connections, LetIn, Seat},
     health,
 };
 use crate::options::Serving;
@@ -36,12 +36,18 @@ use crate::options::Serving;
 /// How long a connection whose place is needed may take to write its last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether a connection has come to wait while a new one has no place.
+const ROOM_LOOK: Duration = Duration::from_millis(250);
+
 /// How long [`serve`] lets requests finish.
 pub const DRAIN_MS_MAX: u64 = 10_000;
 /// How long answers that were given up may take to be written.
 const GIVE_UP_MS_MAX: u64 = 1000;
 /// How long to wait when the system has no connection to give, as when there are too many open files.
 const ACCEPT_PAUSE_MS: u64 = 1000;
+
+/// Requests under way on one HTTP/2 connection.
+const STREAMS_PER_CONNECTION_MAX: u32 = 64;
 
 /// Connections that are told at once that the gateway drains.
 const NEWCOMERS_MAX: usize = 64;
@@ -94,12 +100,14 @@ pub async fn serve_with(
     let draining = Draining { closing: shutdown.child_token(), give_up: CancellationToken::new() };
     let head_read_max = Duration::from_millis(serving.head_read_ms_max);
     let first_head_read_max = Duration::from_millis(serving.first_head_read_ms_max.min(serving.head_read_ms_max));
+    // A zero would end every connection at once.
+    let stall_max = Duration::from_millis(serving.stall_ms_max.max(1));
     let router = router.layer(Extension(draining.clone()));
     let newcomers = Host {
         protocol: protocol(head_read_max),
         router: router.clone().layer(from_fn(only_health)),
         first_head_read_max,
-        connections: Connections::new(NEWCOMERS_MAX),
+        connections: Connections::new(NEWCOMERS_MAX, stall_max),
         closing: CancellationToken::new(),
         end: CancellationToken::new(),
     };
@@ -107,7 +115,7 @@ pub async fn serve_with(
         protocol: protocol(head_read_max),
         router,
         first_head_read_max,
-        connections: Connections::new(serving.connections_max),
+        connections: Connections::new(serving.connections_max, stall_max),
         closing: draining.closing.clone(),
         end: CancellationToken::new(),
     });
@@ -161,7 +169,9 @@ fn protocol(head_read_max: Duration) -> Builder<TokioExecutor> {
     let mut protocol = Builder::new(TokioExecutor::new());
     protocol.http1().timer(TokioTimer::new()).header_read_timeout(head_read_max);
     // HTTP/2 has no such limit: a client that is gone is found out by not answering.
-    protocol.http2().timer(TokioTimer::new()).keep_alive_interval(head_read_max).keep_alive_timeout(head_read_max);
+    let mut http2 = protocol.http2();
+    http2.timer(TokioTimer::new()).keep_alive_interval(head_read_max).keep_alive_timeout(head_read_max);
+    http2.max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
     protocol
 }
 
@@ -185,11 +195,16 @@ impl Host {
     /// The next connection, once there is room for it. If there is none, a connection without a request under way is ended.
     async fn accept(&self, listener: &TcpListener, room: &Arc<Semaphore>) -> ((TcpStream, Seat), OwnedSemaphorePermit) {
         let (connection, peer) = next(listener).await;
-        if room.available_permits() == 0 {
-            self.connections.make_room();
+        loop {
+            // Looked at again: a connection may come to wait, or stall, after this one arrived.
+            let is_made = room.available_permits() > 0 || self.connections.make_room();
+            let look_again = if is_made { 2 * LAST_ANSWER_MAX } else { ROOM_LOOK };
+            match tokio::time::timeout(look_again, Arc::clone(room).acquire_owned()).await {
+                Ok(Ok(place)) => return ((connection, self.connections.enter(peer)), place),
+                Ok(Err(_)) => return pending().await,
+                Err(_) => {}
+            }
         }
-        let Ok(place) = Arc::clone(room).acquire_owned().await else { return pending().await };
-        ((connection, self.connections.enter(peer)), place)
     }
 
     /// Answers new connections while the door drains: with the health of the gateway, or that it is shutting down. They are closed
@@ -220,7 +235,14 @@ impl Host {
             asked.cancel();
             let busy = seat.connection.ask();
             let answer = router.call(request);
-            async move { answer.await.map(|answer| answer.map(|body| busy.until_written(body))) }
+            async move {
+                let answer = answer.await?;
+                // Who was not let in must not keep a place by leaving the answer unread.
+                if answer.extensions().get::<LetIn>().is_none() {
+                    busy.give_place_up();
+                }
+                Ok::<_, Infallible>(answer.map(|body| busy.until_written(body)))
+            }
         });
         let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(connection), service));
         // Hyper's own limit begins only when it knows which HTTP is spoken, and some never say.
@@ -229,6 +251,7 @@ impl Host {
                 pending::<()>().await;
             }
         });
+        let mut stalled = pin!(seat.connection.stalls());
         let mut leaving = false;
         loop {
             tokio::select! {
@@ -249,6 +272,10 @@ impl Host {
                     return;
                 }
                 () = silent.as_mut() => return,
+                () = stalled.as_mut() => {
+                    tracing::debug!("a connection is ended: its client does not take its answers");
+                    return;
+                }
                 () = self.closing.cancelled(), if !leaving => {
                     // Whoever has not asked anything by now need not be waited for.
                     if !asked.is_cancelled() {

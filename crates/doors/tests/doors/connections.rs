@@ -87,6 +87,60 @@ async fn connections_that_ask_nothing_make_room() {
     is_let_go(silent.swap_remove(0)).await;
 }
 
+/// An HTTP/2 client that grants no window, so that no byte of a body may be sent to it, and asks for the gateway's health.
+fn without_a_window() -> Vec<u8> {
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
+    let mut head = vec![0x82, 0x86, 0x04, 8];
+    head.extend(b"/healthz");
+    head.extend([0x01, 9]);
+    head.extend(b"localhost");
+    bytes.extend([0, 0, u8::try_from(head.len()).unwrap(), 1, 5, 0, 0, 0, 1]);
+    bytes.extend(head);
+    bytes
+}
+
+/// Waits for the head of the answer.
+async fn is_answered(connection: &mut TcpStream) {
+    loop {
+        let mut frame = [0; 9];
+        within(connection.read_exact(&mut frame)).await.unwrap();
+        let mut payload = vec![0; usize::from(frame[1]) * 256 + usize::from(frame[2])];
+        within(connection.read_exact(&mut payload)).await.unwrap();
+        if frame[3] == 1 {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_answer_makes_room() {
+    let serving = Serving { connections_max: 4, head_read_ms_max: 3_600_000, ..Serving::default() };
+    let server = Server::start_serving(|_| {}, serving).await;
+    let mut kept = Vec::new();
+    for _ in 0..4 {
+        let mut connection = begin(&server, &without_a_window()).await;
+        is_answered(&mut connection).await;
+        kept.push(connection);
+    }
+    let mut asks = begin(&server, HEALTH).await;
+    let mut answer = [0; 12];
+    within(asks.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_answer_for_too_long_is_let_go() {
+    let serving = Serving { stall_ms_max: 100, head_read_ms_max: 3_600_000, ..Serving::default() };
+    let mut server = Server::start_serving(|_| {}, serving).await;
+    // An answer that takes longer than that is no stall.
+    let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
+    let started = server.started().await;
+    is_let_go(begin(&server, &without_a_window()).await).await;
+    started.release.send(()).unwrap();
+    assert_eq!(pending.await.unwrap().json()["result"]["resultType"], "complete");
+}
+
 #[tokio::test]
 async fn a_half_sent_request_does_not_hold_up_shutdown() {
     // Longer than a test may take.

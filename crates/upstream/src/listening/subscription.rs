@@ -104,6 +104,7 @@ fn start(
         audience: Audience::Listener(listener),
         tell_server: true,
         lease: None,
+        behalf: None,
     };
     let link = Arc::clone(link);
     setting.tasks.spawn(async move { Box::pin(link.exchange(request, terms)).await })

@@ -127,6 +127,42 @@ async fn one_client_cannot_take_all_connections() {
 }
 
 #[tokio::test]
+async fn one_principals_sessions_cannot_take_all_connections() {
+    let limits = Limits { connections_max: 8, ..limits() };
+    let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
+    echoes(&upstream).await;
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let session = |tenant: &str, principal: &str, number: usize| {
+        client_of(tenant, principal, &format!("{tenant} {principal} {number}"), EVERYTHING)
+    };
+    let hang = |client: Counterpart| {
+        let delivery = Delivery { cancel: cancel.clone(), ..delivery_for(&client) };
+        let upstream = upstream.clone();
+        async move { call_with(&upstream, "hang", "{}", delivery).await }
+    };
+    let hanging = async {
+        let sessions = ["a", "b", "c"].into_iter().flat_map(|principal| [1, 2].map(|number| (principal, number)));
+        let calls = sessions.map(|(principal, number)| hang(session("greedy", principal, number)));
+        futures_util::future::join_all(calls).await
+    };
+    let others = async {
+        until("six connections", async || upstream.census().0 == 6).await;
+        let third = call_with(&upstream, "pid", "{}", delivery_for(&session("greedy", "a", 3))).await;
+        let fourth = call_with(&upstream, "pid", "{}", delivery_for(&session("greedy", "d", 1))).await;
+        let other = call_with(&upstream, "echo", "{}", delivery_for(&session("quiet", "a", 1))).await;
+        cancel.cancel();
+        [third, fourth, other]
+    };
+    let (_, [third, fourth, other]) = tokio::join!(hanging, others);
+    assert!(!third.sent && !fourth.sent);
+    assert!(matches!(failure(third), PerformFailure::Busy { in_flight_max: 2 }), "the principal's share");
+    assert!(matches!(failure(fourth), PerformFailure::Busy { in_flight_max: 6 }), "the tenant's share");
+    assert_eq!(text(other), "{}");
+    pid_for(&upstream, &session("greedy", "a", 4)).await;
+    assert!(upstream.census().0 <= 7, "an idle one of the same principal made room");
+}
+
+#[tokio::test]
 async fn an_idle_connection_ends_and_one_in_use_does_not() {
     let limits = Limits { connection_idle_ms_max: 50, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());

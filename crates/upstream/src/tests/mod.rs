@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
-use servanda_contract::tool::EffectClass;
+use servanda_contract::{Caller, tool::EffectClass};
 use servanda_gates::{FleetingNotebook, Notebook};
 use servanda_mcp::ClientCapabilities;
 use tokio::{
@@ -28,7 +28,7 @@ use tokio::{
 };
 
 use crate::{
-    Ask, Counterpart, Delivery, Limits, PerformFailure, Remark, RemarkSink, Transport, Upstream, UpstreamId,
+    Ask, Behalf, Counterpart, Delivery, Limits, PerformFailure, Remark, RemarkSink, Transport, Upstream, UpstreamId,
     UpstreamSpec,
     dispatch::Called,
     failure::UpstreamError,
@@ -168,6 +168,12 @@ fn raw(json: &str) -> Box<RawValue> {
 fn counterpart(affinity: &str, capabilities: &str) -> Counterpart {
     let capabilities = ClientCapabilities::parse(Some(&raw(capabilities)));
     Counterpart { capabilities, affinity: affinity.into(), on_behalf_of: None }
+}
+
+/// The same for a user of a tenant.
+fn client_of(tenant: &str, principal: &str, affinity: &str, capabilities: &str) -> Counterpart {
+    let caller = Arc::new(Caller::named(tenant, principal));
+    Counterpart { on_behalf_of: Some(Behalf::Recorded(caller)), ..counterpart(affinity, capabilities) }
 }
 
 /// The terms of a request that is made for a counterpart.

@@ -231,6 +231,33 @@ async fn too_many_calls_in_flight_are_refused_unsent() {
 }
 
 #[tokio::test]
+async fn one_principal_cannot_take_all_places_of_a_shared_connection() {
+    let server = serve("modern").await;
+    let limits = Limits { in_flight_max: 8, ..limits() };
+    let http = Transport::Http { url: server.url.clone(), headers: BTreeMap::new() };
+    let http = UpstreamSpec { id: UpstreamId::from("fixture"), transport: http, limits: limits.clone() };
+    for spec in [stdio_spec(&["legacy"], limits), http] {
+        let upstream = Upstream::new(spec, notebook());
+        echoes(&upstream).await;
+        let cancel = CancellationToken::new();
+        let greedy = || client_of("greedy", "ada", "g", "{}");
+        let hanging =
+            || call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery_for(&greedy()) });
+        let others = async {
+            let third = call_with(&upstream, "echo", "{}", delivery_for(&greedy())).await;
+            let other = call_with(&upstream, "echo", "{}", delivery_for(&client_of("quiet", "ada", "q", "{}"))).await;
+            cancel.cancel();
+            (third, other)
+        };
+        let (_, _, (third, other)) = tokio::join!(hanging(), hanging(), others);
+        assert!(!third.sent);
+        assert!(matches!(failure(third), PerformFailure::Busy { in_flight_max: 2 }));
+        assert_eq!(text(other), "{}");
+        assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&greedy())).await), "{}", "given back");
+    }
+}
+
+#[tokio::test]
 async fn only_named_variables_reach_the_server() {
     let upstream = stdio("legacy");
     let environment: BTreeMap<String, String> =

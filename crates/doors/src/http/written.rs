@@ -1,0 +1,112 @@
+//! The body of an answer, given out in short pieces, so that it shows whether the client takes them. A client that takes none for too
+//! long stalls the answer.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::connections::Busy;
+
+/// How much is given out at once. A client that takes this much in the time of a stall does not stall.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// The body of an answer. Its request counts as under way until the body is written, or stalls.
+#[derive(Debug)]
+pub(super) struct BusyBody<B> {
+    body: B,
+    /// What is left of the last frame.
+    rest: Bytes,
+    busy: Busy,
+}
+
+/// How far the answer to one request is.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Since when a piece could be given out and was not asked for; none while there is no piece.
+    due_since: Mutex<Option<Instant>>,
+}
+
+/// Takes note that there is a piece, and wakes who asks for it.
+struct Alarm {
+    progress: Arc<Progress>,
+    waker: Waker,
+}
+
+impl<B> BusyBody<B> {
+    pub(super) fn new(body: B, busy: Busy) -> Self {
+        busy.progress().set_due(true);
+        Self { body, rest: Bytes::new(), busy }
+    }
+}
+
+impl Progress {
+    /// Whether nobody asked for the next piece for that long.
+    pub(super) fn is_stalled(&self, stall_max: Duration) -> bool {
+        self.due().is_some_and(|since| since.elapsed() >= stall_max)
+    }
+
+    fn set_due(&self, due: bool) {
+        *self.due_since.lock().unwrap_or_else(PoisonError::into_inner) = due.then(Instant::now);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        *self.due_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        if self.progress.due().is_none() {
+            self.progress.set_due(true);
+        }
+        self.waker.wake_by_ref();
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for BusyBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let progress = Arc::clone(self.busy.progress());
+        progress.set_due(false);
+        if self.rest.is_empty() {
+            let alarm = Arc::new(Alarm { progress: Arc::clone(&progress), waker: context.waker().clone() });
+            let polled = Pin::new(&mut self.body).poll_frame(&mut Context::from_waker(&Waker::from(alarm)));
+            match polled {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                Poll::Ready(end) => return Poll::Ready(end),
+            }
+        }
+        let piece_bytes = self.rest.len().min(PIECE_BYTES_MAX);
+        let piece = self.rest.split_to(piece_bytes);
+        progress.set_due(true);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (mut hint, rest) = (self.body.size_hint(), u64::try_from(self.rest.len()).unwrap_or(u64::MAX));
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(hint.lower().saturating_add(rest));
+        hint
+    }
+}

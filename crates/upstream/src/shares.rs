@@ -1,0 +1,17 @@
+//! How much of what is limited one user may hold, where users share it.
+
+/// One principal has no more than one in so many of what there is.
+const PRINCIPALS_SHARE: usize = 4;
+
+/// One tenant leaves one in so many to the others.
+const LEFT_BY_TENANT: usize = 4;
+
+/// How many of `of` things one principal may hold.
+pub(crate) fn of_principal(of: usize) -> usize {
+    (of / PRINCIPALS_SHARE).max(1)
+}
+
+/// How many of `of` things one tenant may hold.
+pub(crate) fn of_tenant(of: usize) -> usize {
+    (of - of / LEFT_BY_TENANT).max(1)
+}
