@@ -83,6 +83,11 @@ impl Places {
         Ok(Place { places: Arc::clone(self), principal })
     }
 
+    /// So many places, or none of them.
+    pub(crate) fn take_more(self: &Arc<Self>, authority: &Authenticated, count: usize) -> Result<Vec<Place>, NoPlace> {
+        (0..count).map(|_| self.take(authority)).collect()
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         // Every critical section leaves whole counts: no panic can leave them half-changed.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,7 @@
-//! Reads a body, within its limits of size and time.
+//! Reads a body, within its limits of size and time, and within what all bodies may take together: they are held in memory before their
+//! request takes a place among those under way.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -8,41 +9,99 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
+use servanda_authority::Authenticated;
 
 use super::headers;
-use crate::fault::Fault;
+use crate::{
+    fault::Fault,
+    places::{NoPlace, Place, Places},
+};
 
-/// The whole body. One that arrived in one piece is not copied.
+/// Bytes of a body for each place that it takes. The first so many bytes take none, so that ordinary messages pass whatever others send.
+const BYTES_PER_PLACE: usize = 256 << 10;
+/// Places of all bodies together: 128 MiB.
+const PLACES_MAX: usize = 512;
+
+/// The memory for large bodies.
+pub(super) fn places() -> Arc<Places> {
+    Places::new(PLACES_MAX)
+}
+
+/// A body, and the memory it takes until this is dropped.
+#[derive(Debug)]
+pub(super) struct ReadBody {
+    pub(super) bytes: Bytes,
+    places: Vec<Place>,
+}
+
+/// The whole body of a caller's request.
+pub(super) async fn read_of(
+    (places, caller): (&Arc<Places>, &Authenticated),
+    (headers, body): (&HeaderMap, Body),
+    bytes_max: usize,
+    read_max: Duration,
+) -> Result<ReadBody, Fault> {
+    within_limits(headers, bytes_max, read_max, collect(body, bytes_max, |count| places.take_more(caller, count))).await
+}
+
+/// The whole body of a request whose caller is not known yet; it takes no place, so `bytes_max` is small.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
     bytes_max: usize,
     read_max: Duration,
 ) -> Result<Bytes, Fault> {
+    let no_places = |_| Err(NoPlace::AllTaken);
+    let bytes_max = bytes_max.min(BYTES_PER_PLACE);
+    within_limits(headers, bytes_max, read_max, collect(body, bytes_max, no_places)).await.map(|body| body.bytes)
+}
+
+async fn within_limits(
+    headers: &HeaderMap,
+    bytes_max: usize,
+    read_max: Duration,
+    collected: impl Future<Output = Result<ReadBody, Fault>>,
+) -> Result<ReadBody, Fault> {
     let announced = headers::text(headers, header::CONTENT_LENGTH.as_str()).and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(too_large(bytes_max));
     }
-    tokio::time::timeout(read_max, collect(body, bytes_max))
+    tokio::time::timeout(read_max, collected)
         .await
         .unwrap_or_else(|_| Err(Fault::invalid_request(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")))
 }
 
-async fn collect(body: Body, bytes_max: usize) -> Result<Bytes, Fault> {
+/// A body that arrived in one piece is not copied.
+async fn collect(
+    body: Body,
+    bytes_max: usize,
+    take: impl Fn(usize) -> Result<Vec<Place>, NoPlace>,
+) -> Result<ReadBody, Fault> {
     let mut pieces = body.into_data_stream();
-    let mut whole = Bytes::new();
+    let mut whole = ReadBody { bytes: Bytes::new(), places: Vec::new() };
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| Fault::invalid_request(StatusCode::BAD_REQUEST, "the body ended early"))?;
-        if whole.len().saturating_add(piece.len()) > bytes_max {
+        let length = whole.bytes.len().saturating_add(piece.len());
+        if length > bytes_max {
             return Err(too_large(bytes_max));
         }
-        whole = if whole.is_empty() { piece } else { joined(whole, &piece) };
+        let missing = (length.saturating_sub(1) / BYTES_PER_PLACE).saturating_sub(whole.places.len());
+        whole.places.extend(take(missing).map_err(no_memory)?);
+        whole.bytes = if whole.bytes.is_empty() { piece } else { joined(whole.bytes, &piece) };
     }
     Ok(whole)
 }
 
+fn no_memory(no_place: NoPlace) -> Fault {
+    let hint = "send this request again when others have ended, or send less in one message";
+    match no_place {
+        NoPlace::AllTaken => Fault::busy("the requests that are being read are too large together", hint),
+        NoPlace::HasItsShare => Fault::busy("your requests that are being read are too large together", hint),
+    }
+}
+
 fn joined(whole: Bytes, piece: &[u8]) -> Bytes {
-    // Takes the buffer back when nobody else holds it, so that this grows in place.
+    // Takes the buffer back when nothing else holds it, so that this grows in place.
     let mut whole = BytesMut::from(whole);
     whole.extend_from_slice(piece);
     whole.freeze()
@@ -50,4 +109,32 @@ fn joined(whole: Bytes, piece: &[u8]) -> Bytes {
 
 fn too_large(bytes_max: usize) -> Fault {
     Fault::invalid_request(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads bodies of `kilobytes` each and holds them.
+    async fn held(places: &Arc<Places>, count: usize, kilobytes: usize) -> Result<Vec<ReadBody>, Fault> {
+        let (headers, caller) = (HeaderMap::new(), Authenticated::local());
+        let mut bodies = Vec::new();
+        for _ in 0..count {
+            let body = Body::from(vec![b'x'; kilobytes << 10]);
+            bodies.push(read_of((places, &caller), (&headers, body), 8 << 20, Duration::from_secs(10)).await?);
+        }
+        Ok(bodies)
+    }
+
+    #[tokio::test]
+    async fn large_bodies_take_memory_that_others_have_to_wait_for() {
+        let places = Places::new(8);
+        assert_eq!(held(&places, 1_000, 256).await.unwrap().len(), 1_000, "ordinary messages take no place");
+        let two = held(&places, 2, 1_280).await.unwrap();
+        let refused = held(&places, 1, 300).await.unwrap_err();
+        assert!(refused.error.message.contains("too large together"), "{refused:?}");
+        drop(two);
+        assert_eq!(held(&places, 1, 2_304).await.unwrap().len(), 1, "what ended gave its memory back");
+        assert!(held(&places, 1, 2_305).await.is_err());
+    }
 }

@@ -68,6 +68,7 @@ struct HttpDoor<G> {
     reception: Reception<G>,
     param_headers: ParamHeaders,
     listen_streams: Arc<Places>,
+    large_bodies: Arc<Places>,
     body_bytes_max: usize,
     body_read_max: Duration,
     keep_alive: Duration,
@@ -98,6 +99,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         reception: Reception::new(gateway, sessions, options.clock),
         param_headers: ParamHeaders::default(),
         listen_streams: Places::new(options.listen_streams_max),
+        large_bodies: body::places(),
         body_bytes_max: options.body_bytes_max,
         body_read_max: Duration::from_millis(options.body_read_ms_max),
         // Tokio's timers want a duration that is not zero.

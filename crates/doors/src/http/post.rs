@@ -18,7 +18,10 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, authority, batch, body, deliver, empty, headers, json, leased_session, refuse, sessions::HttpSession,
+    HttpDoor, authority, batch,
+    body::{self, ReadBody},
+    deliver, empty, headers, json, leased_session, refuse,
+    sessions::HttpSession,
     stream,
 };
 use crate::{
@@ -34,16 +37,18 @@ use crate::{
 const TRACE_PARENT: &str = "traceparent";
 
 pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Body) -> Response {
-    let bytes = match read(door, parts, body).await {
-        Ok(bytes) => bytes,
+    // Held until the answer is there: so long the message is in memory.
+    let read = match read(door, parts, body).await {
+        Ok(read) => read,
         Err(fault) => return refuse(&fault, None),
     };
-    if batch::is_batch(&bytes) {
-        return batch::post(door, parts, &bytes).await.unwrap_or_else(|fault| refuse(&fault, None));
+    let bytes = &read.bytes;
+    if batch::is_batch(bytes) {
+        return batch::post(door, parts, bytes).await.unwrap_or_else(|fault| refuse(&fault, None));
     }
-    match Message::parse(&bytes) {
+    match Message::parse(bytes) {
         Ok(Message::Request { id, method, params }) => {
-            let request = Incoming { id: &id, method: &method, params, source: &bytes };
+            let request = Incoming { id: &id, method: &method, params, source: bytes };
             match answer(door, parts, request).await {
                 Ok(response) => response,
                 Err(fault) => refuse(&fault, Some(&id)),
@@ -72,10 +77,11 @@ struct Incoming<'a> {
     source: &'a Bytes,
 }
 
-async fn read<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Body) -> Result<Bytes, Fault> {
+async fn read<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Body) -> Result<ReadBody, Fault> {
     headers::require_both_answers_accepted(&parts.headers)?;
     headers::require_json(&parts.headers)?;
-    body::read(&parts.headers, body, door.body_bytes_max, door.body_read_max).await
+    let memory = (&door.large_bodies, &**authority(parts)?);
+    body::read_of(memory, (&parts.headers, body), door.body_bytes_max, door.body_read_max).await
 }
 
 async fn answer<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, incoming: Incoming<'_>) -> Result<Response, Fault> {
