@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use base64::Engine as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_authority::{
@@ -138,11 +139,21 @@ async fn a_list_goes_over_all_upstreams_page_by_page() {
 
 #[tokio::test]
 async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
-    let (house, _) = libraries();
+    let (house, library_server) = libraries();
     for cursor in [json!("nonsense"), json!(""), json!(7), json!("W3sidSI6Im5vYm9keSJ9XQ")] {
         let error = ask_for(&house, &modern(), Subject::Resources, json!({"cursor": cursor})).await.unwrap_err();
         assert_eq!(error.code, -32602, "{cursor}");
     }
+    // A forged cursor names an upstream many times, or more upstreams than there are.
+    for forged in [vec!["a-lib"; 2], vec!["a-lib"; 10_000], vec!["a-lib", "1", "2", "3", "4", "5"]] {
+        let places: Vec<Value> = forged.iter().map(|upstream| json!({"u": upstream})).collect();
+        let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Value::Array(places).to_string());
+        for subject in [Subject::Resources, Subject::ResourceTemplates, Subject::Prompts] {
+            let error = ask_for(&house, &modern(), subject, json!({"cursor": cursor})).await.unwrap_err();
+            assert_eq!(error.code, -32602, "{cursor:.60}");
+        }
+    }
+    assert!(library_server.heard().is_empty(), "nothing of a forged cursor is asked");
     // [{"u":"a-lib","c":"stale"}]
     let params = json!({"cursor": "W3sidSI6ImEtbGliIiwiYyI6InN0YWxlIn1d"});
     let error = ask_for(&house, &modern(), Subject::Resources, params).await.unwrap_err();
