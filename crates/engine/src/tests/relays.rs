@@ -364,7 +364,7 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
         let (terms, mut remarks) = listening();
         house.engine.call(call(&modern(), "echo", Terms { log_level: Some("warning".to_owned()), ..terms })).await;
         let Ok(crate::Remark::LogMessage(line)) = remarks.try_recv() else { panic!("no line") };
-        assert_eq!((line.get(), remarks.try_recv().is_err()), (r#"{"level":"error"}"#, true));
+        assert_eq!((line.get(), remarks.try_recv().is_err()), (r#"{"level":"error","logger":"up"}"#, true));
     }
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#], "once");
     server.edition.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
