@@ -152,7 +152,7 @@ def awaited(step, notifications):
     kept, count = [], dict(step.get("told", {}))
     for one in notifications:
         method = one["method"]
-        if one["params"].get("logger") == "everything-server":
+        if str(one["params"].get("logger")).rpartition("/")[2] == "everything-server":
             continue  # it has received the roots, which it asks for some time after it was started
         if method == "notifications/message" or count.get(method, 0) > 0:
             count[method] = count.get(method, 0) - 1
@@ -164,6 +164,8 @@ def told(notification):
     params = {key: item for key, item in notification["params"].items() if key != "_meta" and item is not None}
     if notification["method"] == "notifications/message" and RANDOM_MESSAGE.search(canonical(params.get("data"))):
         params = {"level": "<random>", "data": "<random>"}
+    if notification["method"] == "notifications/message":
+        params.pop("logger", None)  # the gateway begins it with the server's name
     if notification["method"] == "notifications/progress":
         params.pop("progressToken", None)
     return {"method": notification["method"], "params": params}

@@ -12,7 +12,13 @@ use servanda_contract::{
 };
 use servanda_mcp::{envelope::to_json, fields::meta};
 
-use crate::{bridge::PutFailure, gateway::ToolResult, observe::Observed, relay::Exposure, upstream_failure};
+use crate::{
+    bridge::{PutFailure, legible},
+    gateway::ToolResult,
+    observe::Observed,
+    relay::Exposure,
+    upstream_failure,
+};
 
 /// The answer of an upstream that may be passed on.
 pub(crate) fn of_observed(
@@ -76,7 +82,7 @@ pub(crate) fn occasion(record: &CallRecord) -> Occasion<'_> {
 pub(crate) fn observation(occasion: &Occasion<'_>, observed: &Observed<'_>, verification: Verification) -> Observation {
     let errors = observed.error_text.iter().map(|text| PayloadError {
         field: None,
-        message: text.clone(),
+        message: legible(text).into_owned(),
         code: observed.class.name().to_owned(),
     });
     let data = observed.data.map(ToOwned::to_owned);

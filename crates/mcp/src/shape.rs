@@ -3,14 +3,18 @@
 //!
 //! It judges no content, and changes nothing but `_meta`.
 
+mod stripping;
+mod tokens;
+
 use std::{borrow::Cow, collections::HashSet};
 
-use serde::{
-    Deserialize,
-    de::{Deserializer, MapAccess, Visitor},
-};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use self::{
+    stripping::stripped,
+    tokens::{Token, Tokens, string_end},
+};
 use crate::{envelope::to_json, fields::meta};
 
 /// Arrays and objects inside each other.
@@ -41,25 +45,20 @@ pub enum ShapeFault {
 
 /// Checks the shape of an answer that is JSON. It parses no numbers, because a server may send numbers beyond the range of a double.
 pub fn inspect(json: &[u8]) -> Result<(), ShapeFault> {
-    let (mut inside, mut parts, mut rest) = (Vec::new(), 0_usize, json);
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b'{' | b'[' => {
-                inside.push(if byte == b'{' { Inside::Object(Names::default()) } else { Inside::Array });
+    let (mut inside, mut parts) = (Vec::new(), 0_usize);
+    for token in Tokens::of(json) {
+        match token {
+            Token::Open { is_object } => {
+                inside.push(if is_object { Inside::Object(Names::default()) } else { Inside::Array });
                 parts += 1;
             }
-            b'}' | b']' => drop(inside.pop()),
-            b',' => parts += 1,
-            b'"' => {
-                let (text, after) = rest.split_at(string_end(rest));
-                rest = after.get(1..).unwrap_or_default();
-                let is_name = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+            Token::Close { .. } => drop(inside.pop()),
+            Token::Comma { .. } => parts += 1,
+            Token::Text { start, end, is_name } => {
                 if let Some(Inside::Object(names)) = inside.last_mut().filter(|_| is_name) {
-                    names.add(text)?;
+                    names.add(json.get(start..end).unwrap_or_default())?;
                 }
             }
-            _ => {}
         }
         if inside.len() > DEPTH_MAX {
             return Err(ShapeFault::TooDeep);
@@ -71,34 +70,24 @@ pub fn inspect(json: &[u8]) -> Result<(), ShapeFault> {
     Ok(())
 }
 
-/// How many bytes of a text there are before the quotation mark that ends it.
-fn string_end(text: &[u8]) -> usize {
-    let mut escaped = false;
-    let end = text.iter().position(|&byte| {
-        let ends = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        ends
-    });
-    end.unwrap_or(text.len())
-}
-
 /// The answer without members of any `_meta` that only Servanda may write; none if there are no such members.
 ///
-/// An answer with a name that is no text stays as it is, even with such members. [`inspect`] refuses it.
+/// One pass, whatever the depth. An answer that is not JSON stays as it is.
 pub fn without_own_meta(json: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(json).ok().filter(|text| may_claim(text))?;
-    let raw: &RawValue = serde_json::from_str(text).ok()?;
+    // Only what is JSON has tokens.
+    let _: &RawValue = serde_json::from_str(text).ok()?;
     let is_own = |is_meta: bool, name: &str| is_meta && name.starts_with(meta::OWN);
-    stripped(raw, false, &is_own, 0).map(String::into_bytes)
+    stripped(text, Tokens::of(json), &is_own).map(String::into_bytes)
 }
 
 /// JSON without the members of these names at any depth; none if there are no such members.
 pub fn without_members(json: &RawValue, is_unwanted: impl Fn(&str) -> bool) -> Option<String> {
-    stripped(json, false, &|_, name| is_unwanted(name), 0)
+    stripped(json.get(), Tokens::of(json.get().as_bytes()), &|_, name| is_unwanted(name))
 }
 
 /// JSON with every text in it, names too, replaced by what `rewrite` returns; the rest stays byte for byte. None if a text cannot be
-/// decoded.
+/// decoded, or if the replaced JSON has a name twice in an object.
 pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>) -> Option<Cow<'_, str>> {
     let (mut changed, mut copied, mut at) = (String::new(), 0, 0);
     while let Some(start) = json.get(at..)?.find('"').map(|found| at + found) {
@@ -117,6 +106,8 @@ pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>)
         return Some(Cow::Borrowed(json));
     }
     changed.push_str(json.get(copied..)?);
+    // Two names that differed may be equal now.
+    inspect(changed.as_bytes()).ok()?;
     Some(Cow::Owned(changed))
 }
 
@@ -127,71 +118,6 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 /// Whether JSON may have a member with Servanda's prefix. The prefix may be written with escapes, and so may its `/`.
 fn may_claim(text: &str) -> bool {
     text.contains(meta::OWN) || text.contains("\\u00") || text.contains("\\/")
-}
-
-/// Whether a member is left out, by whether it stands in `_meta` and by its name.
-type Unwanted<'u> = &'u dyn Fn(bool, &str) -> bool;
-
-/// None if nothing changes.
-fn stripped(raw: &RawValue, is_meta: bool, is_unwanted: Unwanted<'_>, depth: usize) -> Option<String> {
-    if depth > DEPTH_MAX {
-        return None;
-    }
-    let mut changed = false;
-    if raw.get().starts_with('[') {
-        let items: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
-        let items: Vec<Cow<'_, str>> = items
-            .into_iter()
-            .map(|item| match stripped(item, false, is_unwanted, depth + 1) {
-                None => Cow::Borrowed(item.get()),
-                Some(other) => {
-                    changed = true;
-                    Cow::Owned(other)
-                }
-            })
-            .collect();
-        return changed.then(|| format!("[{}]", items.join(",")));
-    }
-    if !raw.get().starts_with('{') {
-        return None;
-    }
-    let Members(members) = serde_json::from_str(raw.get()).ok()?;
-    let mut kept = Vec::new();
-    for (name, value) in members {
-        if is_unwanted(is_meta, &name) {
-            changed = true;
-            continue;
-        }
-        let other = stripped(value, name == META, is_unwanted, depth + 1);
-        changed |= other.is_some();
-        kept.push(format!("{}:{}", to_json(&name), other.as_deref().unwrap_or(value.get())));
-    }
-    changed.then(|| format!("{{{}}}", kept.join(",")))
-}
-
-/// All members of an object, also those whose name stands there twice, so that a second member of the same name hides nothing.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct All;
-        impl<'de> Visitor<'de> for All {
-            type Value = Members<'de>;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(All)
-    }
 }
 
 /// The array or object that holds a token.
@@ -236,7 +162,9 @@ mod tests {
 
     use serde_json::value::RawValue;
 
-    use super::{DEPTH_MAX, PARTS_MAX, ShapeFault, inspect, with_texts, without_members, without_own_meta};
+    use super::{
+        DEPTH_MAX, PARTS_MAX, ShapeFault, Tokens, inspect, stripped, with_texts, without_members, without_own_meta,
+    };
 
     #[test]
     fn depth_parts_and_names_are_bounded() {
@@ -288,11 +216,47 @@ mod tests {
             (r#"{"data":{"servanda/x":1}}"#, None),
             (r#"{"a":1,"a":{"_meta":{"servanda/x":1,"servanda/x":2}}}"#, Some(r#"{"a":1,"a":{"_meta":{}}}"#)),
             (r#"{"text":"\u003cb\u003e"}"#, None),
+            (r#"{"_meta":{"a":1,"servanda/x":{"_meta":["}",{}]},"b":2}}"#, Some(r#"{"_meta":{"a":1,"b":2}}"#)),
+            (r#"{"_meta":{"a":1 , "servanda/x":1, "servanda/y":[1,2] } }"#, Some(r#"{"_meta":{"a":1 } }"#)),
+            (
+                r#"{"_meta":{"servanda/x":"a\"," , "servanda/y":true,"b":{}},"c":3}"#,
+                Some(r#"{"_meta":{ "b":{}},"c":3}"#),
+            ),
+            (r#"{"_meta":[{"servanda/x":1}],"c":{"servanda/x":1}}"#, None),
+            (r#"{"_meta":"a","b":{"servanda/x":1}}"#, None),
+            // A name that is no text does not protect the rest. `inspect` refuses it, wherever it is passed on.
+            (r#"{"\ud800":1,"_meta":{"servanda/x":1}}"#, Some(r#"{"\ud800":1,"_meta":{}}"#)),
         ];
         for (text, expected) in table {
             let stripped = without_own_meta(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
             assert_eq!(stripped.as_deref(), expected, "{text}");
         }
+    }
+
+    /// The members of an object at the deepest place and of one at the top are left out with the same work.
+    #[test]
+    fn depth_costs_nothing() {
+        let nested = |depth: usize, size: usize| {
+            let (open, close) = (r#"{"a":"#.repeat(depth), "}".repeat(depth));
+            let filling = "1,".repeat((size - depth * 6) / 2);
+            format!(r#"{open}[{filling}{{"_meta":{{"servanda/x":1}}}}]{close}"#)
+        };
+        let work = |json: &str| {
+            let (mut tokens, mut names) = (0_usize, std::cell::Cell::new(0_usize));
+            let is_own = |is_meta: bool, name: &str| {
+                names.set(names.get() + 1);
+                is_meta && name.starts_with("servanda/")
+            };
+            let counted = Tokens::of(json.as_bytes()).inspect(|_| tokens += 1);
+            let stripped = stripped(json, counted, &is_own).unwrap();
+            assert!(stripped.ends_with(&json[json.len() - 1..]) && !stripped.contains("servanda"));
+            (tokens, *names.get_mut())
+        };
+        let (flat, deep) = (nested(1, 100_000), nested(DEPTH_MAX, 100_000));
+        let ((flat_tokens, flat_names), (deep_tokens, deep_names)) = (work(&flat), work(&deep));
+        assert!(deep_tokens <= flat_tokens && deep_tokens < deep.len(), "{flat_tokens} {deep_tokens}");
+        assert_eq!(deep_names, flat_names + DEPTH_MAX - 1);
+        assert!(without_own_meta(nested(5_000, 100_000).as_bytes()).is_some(), "no depth hides a member");
     }
 
     #[test]
@@ -305,6 +269,7 @@ mod tests {
             (r#"{"old":["old",{"a":"\u006fld"}]}"#, Some(r#"{"new \"x\"":["new \"x\"",{"a":"new \"x\""}]}"#)),
             (r#"["\"old\"","old"]"#, Some(r#"["\"old\"","new \"x\""]"#)),
             (r#"["\ud800"]"#, None),
+            (r#"{"old":1,"new \"x\"":2}"#, None),
             ("7", Some("7")),
         ];
         for (text, expected) in table {

@@ -36,7 +36,7 @@ pub(crate) use self::{
     conversation::{Conversation, Ending, Errand, Leg, Wanted},
     dialogue::{Listener, NotGiven, QUESTIONS_MAX},
     outlet::{Hearer, Outlet},
-    questions::{Elicitations, PutAll, PutFailure, QuestionRules, legible},
+    questions::{Elicitations, PutAll, PutFailure, QuestionRules, legible, legible_in_brief},
     reception::{Claim, Final, Reception, Turn},
 };
 use crate::{

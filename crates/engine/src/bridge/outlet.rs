@@ -13,7 +13,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::Remark as ServerRemark;
 
-use super::questions::{Elicitations, legible};
+use super::questions::{Elicitations, legible_in_brief};
 use crate::{
     core::Core,
     log_level,
@@ -23,6 +23,8 @@ use crate::{
     works::Ear,
 };
 
+/// The member of a log line that says who logs.
+const LOGGER: &str = "logger";
 /// The gateway's own name as a logger. No server's log line keeps it.
 const OWN_LOGGER: &str = "servanda";
 
@@ -95,17 +97,19 @@ impl Outlet {
         }
     }
 
-    /// A line of the server's log. If its logger looks like the gateway's, the server's name replaces it.
+    /// A line of the server's log. Its logger begins with the server's name, and nothing in it looks like the gateway's name.
     fn log_line(&self, line: &RawValue) -> Option<Box<RawValue>> {
         let line = legible_json(line)?;
         let members: RawObject<'_> = serde_json::from_str(line.get()).ok()?;
-        let is_forged =
-            |raw: &RawValue| serde_json::from_str::<String>(raw.get()).is_ok_and(|name| is_own_logger(&name));
-        if !members.get("logger").is_some_and(is_forged) {
-            return Some(line);
-        }
-        let upstream = to_json(self.upstream.as_ref());
-        RawValue::from_string(members.to_json_with(|name, _| (name == "logger").then(|| upstream.clone()))).ok()
+        let theirs = members.get(LOGGER).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let logger = match theirs.filter(|theirs| !theirs.is_empty() && !is_own_logger(theirs)) {
+            Some(theirs) => format!("{}/{theirs}", self.upstream),
+            None => self.upstream.as_ref().to_owned(),
+        };
+        let mut json = String::from("{");
+        members.without(&[LOGGER]).write_members(&mut json);
+        json.extend([&to_json(LOGGER), ":", &to_json(&logger), "}"]);
+        RawValue::from_string(json).ok()
     }
 
     /// What a guest asked for, whatever a server says to others on the same connection. A modern guest that did not ask
@@ -156,7 +160,7 @@ impl Outlet {
 
 /// JSON with nothing in it that does not show; none if it cannot be read.
 fn legible_json(json: &RawValue) -> Option<Box<RawValue>> {
-    match shape::with_texts(json.get(), legible)? {
+    match shape::with_texts(json.get(), legible_in_brief)? {
         Cow::Borrowed(_) => Some(json.to_owned()),
         Cow::Owned(shown) => RawValue::from_string(shown).ok(),
     }
@@ -166,7 +170,7 @@ fn legible_json(json: &RawValue) -> Option<Box<RawValue>> {
 fn is_own_logger(name: &str) -> bool {
     let looks: String =
         legibility::skeleton(&name.to_lowercase()).chars().filter(|each| each.is_alphanumeric()).collect();
-    looks.starts_with(&legibility::skeleton(OWN_LOGGER))
+    looks.contains(&legibility::skeleton(OWN_LOGGER))
 }
 
 #[cfg(test)]
@@ -225,13 +229,17 @@ mod tests {
     #[test]
     fn a_log_has_its_servers_name_and_nothing_hidden() {
         let table = [
-            (r#"{"level":"info","data":1e400,"logger":"db"}"#, r#"{"level":"info","data":1e400,"logger":"db"}"#),
+            (r#"{"level":"info","data":1e400,"logger":"db"}"#, r#"{"level":"info","data":1e400,"logger":"up/db"}"#),
+            (r#"{"level":"info"}"#, r#"{"level":"info","logger":"up"}"#),
+            (r#"{"logger":["a"],"level":"info"}"#, r#"{"level":"info","logger":"up"}"#),
+            (r#"{"level":"info","logger":"The Servanda gateway"}"#, r#"{"level":"info","logger":"up"}"#),
+            (r#"{"level":"info","logger":"d\u200bb"}"#, r#"{"level":"info","logger":"up/d<U+200B>b"}"#),
             (r#"{"level":"info","logger":"servanda"}"#, r#"{"level":"info","logger":"up"}"#),
             (r#"{"level":"info","logger":" Servanda.gateway"}"#, r#"{"level":"info","logger":"up"}"#),
             (r#"{"level":"info","logger":"s\u0435rv\u0430nda"}"#, r#"{"level":"info","logger":"up"}"#),
             (
                 r#"{"level":"info","data":{"a":"\u001b[2J\u202e"}}"#,
-                r#"{"level":"info","data":{"a":"<U+001B>[2J<U+202E>"}}"#,
+                r#"{"level":"info","data":{"a":"<U+001B>[2J<U+202E>"},"logger":"up"}"#,
             ),
         ];
         for (said, expected) in table {

@@ -27,11 +27,18 @@ use servanda_mcp::{
 use url::{Host, Url};
 
 use self::wording::{make_legible, mark, require_legible};
-pub(crate) use self::{errors::PutFailure, given::Elicitations, wording::legible};
+pub(crate) use self::{
+    errors::PutFailure,
+    given::Elicitations,
+    wording::{legible, legible_in_brief},
+};
 use super::dialogue::{Asking, QUESTIONS_MAX, input_requests, read_input_requests};
 
 /// How long a URL that a person is to visit may be.
 const URL_BYTES_MAX: usize = 8_192;
+
+/// The member that makes an elicitation a form.
+const REQUESTED_SCHEMA: &str = "requestedSchema";
 
 /// What one server may ask during one request, or outside of any.
 #[derive(Debug, Clone)]
@@ -202,6 +209,10 @@ impl QuestionRules {
         match kind {
             QuestionKind::Form if params.contains_key("url") => return Err("it is a form and has a `url`".to_owned()),
             QuestionKind::Form => self.name_in(&mut params, "message")?,
+            // A client may show a schema as a form, whatever the mode says.
+            QuestionKind::Url if params.contains_key(REQUESTED_SCHEMA) => {
+                return Err(format!("it sends the user to a URL and has a `{REQUESTED_SCHEMA}`"));
+            }
             QuestionKind::Url => {
                 let url = url.ok_or("it sends the user to a URL that is not plain `https`")?;
                 params.insert("url".to_owned(), Value::String(url));

@@ -1,10 +1,16 @@
 //! Where a list over several upstreams goes on: those that have more, and their own cursors. Opaque to guests, and no
-//! secret: whoever makes one up gets a page of a list they may read anyway.
+//! secret: a guest that makes one up gets a page of a list that the guest may read anyway. A made-up cursor asks each upstream once, like
+//! a cursor of ours.
+
+use std::collections::HashSet;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-/// A place in an aggregated list.
+/// How many bytes of JSON one place has. A server's cursor that does not fit is not passed on.
+const PLACE_BYTES_MAX: usize = 16_384;
+
+/// A place in an aggregated list. It names no upstream twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cursor(pub(super) Vec<Place>);
 
@@ -23,9 +29,23 @@ impl Cursor {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// None if it is not one of ours.
-    pub(super) fn read(text: &str) -> Option<Self> {
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()
+    /// None if it is not one of ours: a cursor of ours has no more places than the guest has upstreams, and one place for each.
+    pub(super) fn read(text: &str, places_max: usize) -> Option<Self> {
+        // Base64 writes four bytes for three. The length is checked first, so that a long text costs no memory.
+        if text.len() / 4 > places_max.saturating_mul(PLACE_BYTES_MAX + 1) / 3 + 1 {
+            return None;
+        }
+        let cursor: Self = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+        let mut seen = HashSet::new();
+        let is_ours = cursor.0.len() <= places_max && cursor.0.iter().all(|place| seen.insert(place.upstream.as_str()));
+        is_ours.then_some(cursor)
+    }
+}
+
+impl Place {
+    /// Whether a cursor of ours may have this place.
+    pub(super) fn fits(&self) -> bool {
+        serde_json::to_vec(self).is_ok_and(|json| json.len() <= PLACE_BYTES_MAX)
     }
 }
 
@@ -33,28 +53,49 @@ impl Cursor {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Cursor, Place};
+    use super::{Cursor, PLACE_BYTES_MAX, Place};
 
-    fn cursor(upstream: &str, theirs: Option<&str>) -> Cursor {
-        Cursor(vec![Place { upstream: upstream.to_owned(), theirs: theirs.map(str::to_owned) }])
+    fn place(upstream: &str, theirs: Option<&str>) -> Place {
+        Place { upstream: upstream.to_owned(), theirs: theirs.map(str::to_owned) }
     }
 
     #[test]
     fn the_empty_string_is_a_cursor() {
-        let (first, empty) = (cursor("up", None), cursor("up", Some("")));
+        let (first, empty) = (Cursor(vec![place("up", None)]), Cursor(vec![place("up", Some(""))]));
         assert_ne!(first.write(), empty.write());
-        assert_eq!(Cursor::read(&empty.write()), Some(empty));
+        assert_eq!(Cursor::read(&empty.write(), 1), Some(empty));
         for foreign in ["", "eyJ", "bm90IGpzb24", "e30", "5"] {
-            assert_eq!(Cursor::read(foreign), None, "{foreign}");
+            assert_eq!(Cursor::read(foreign, 1), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn a_cursor_asks_each_upstream_once() {
+        let of = |names: &[&str]| Cursor(names.iter().map(|name| place(name, None)).collect()).write();
+        assert!(Cursor::read(&of(&["a", "b"]), 2).is_some());
+        for forged in [of(&["a", "a"]), of(&["a", "b", "c"]), of(&vec!["a"; 50_000])] {
+            assert_eq!(Cursor::read(&forged, 2), None, "{forged:.60}");
+        }
+        let twice = Cursor(vec![place("a", Some("1")), place("a", Some("2"))]);
+        assert_eq!(Cursor::read(&twice.write(), 2), None);
+    }
+
+    #[test]
+    fn the_longest_places_are_read_back_and_longer_ones_are_not() {
+        let long = |bytes: usize| place("a", Some(&"x".repeat(bytes - r#"{"u":"a","c":""}"#.len())));
+        assert!(long(PLACE_BYTES_MAX).fits() && !long(PLACE_BYTES_MAX + 1).fits());
+        let longest =
+            Cursor(["a", "b", "c"].map(|name| Place { upstream: name.to_owned(), ..long(PLACE_BYTES_MAX) }).into());
+        assert_eq!(Cursor::read(&longest.write(), 3), Some(longest));
+        assert_eq!(Cursor::read(&Cursor(vec![long(PLACE_BYTES_MAX + 20)]).write(), 1), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(places: Vec<(String, Option<String>)>) {
+        fn what_is_written_is_read_back(places: std::collections::BTreeMap<String, Option<String>>) {
             let places = places.into_iter().map(|(upstream, theirs)| Place { upstream, theirs });
-            let cursor = Cursor(places.collect());
-            prop_assert_eq!(Cursor::read(&cursor.write()), Some(cursor));
+            let cursor = Cursor(places.filter(Place::fits).collect());
+            prop_assert_eq!(Cursor::read(&cursor.write(), cursor.0.len()), Some(cursor));
         }
     }
 }

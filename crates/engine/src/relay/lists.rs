@@ -95,8 +95,10 @@ pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, R
                 continue;
             };
             let Some(page) = page else { continue };
-            let again = page.next.clone().filter(|again| Some(again) != place.theirs.as_ref());
-            next.extend(again.map(|theirs| Place { upstream: place.upstream.clone(), theirs: Some(theirs) }));
+            match page.after(place) {
+                Ok(place) => next.extend(place),
+                Err(LeftOut) => unavailable.push(member.id.to_string()),
+            }
             if !page.items.is_empty() {
                 pages.push(page);
             }
@@ -119,7 +121,7 @@ fn start(scene: &Scene, inquiry: &Inquiry) -> Result<Vec<Place>, RpcError> {
         return Ok(scene.members_read_by(guest).map(first).collect());
     };
     let text: Option<String> = serde_json::from_str(raw.get()).ok();
-    let cursor = text.and_then(|text| Cursor::read(&text));
+    let cursor = text.and_then(|text| Cursor::read(&text, scene.members_read_by(guest).count()));
     let known = |cursor: &Cursor| cursor.0.iter().any(|place| scene.member_read_by(&place.upstream, guest).is_some());
     cursor.filter(known).map(|Cursor(places)| places).ok_or_else(|| {
         invalid_params("the cursor is not one of this list").with_hint("begin the list anew, without a cursor")
@@ -268,6 +270,17 @@ impl<'a> Page<'a> {
         };
         let items = items.into_iter().filter_map(|item| showing::shown(catalog, member, list.kind, item)).collect();
         Some(Self { member, members, items, next })
+    }
+
+    /// Where the upstream's list goes on after a page that was asked for at `place`: none at its end.
+    fn after(&self, place: &Place) -> Result<Option<Place>, LeftOut> {
+        let again = self.next.clone().filter(|again| Some(again) != place.theirs.as_ref());
+        let next = again.map(|theirs| Place { upstream: place.upstream.clone(), theirs: Some(theirs) });
+        if next.as_ref().is_some_and(|next| !next.fits()) {
+            tracing::warn!(upstream = %self.member.id, "the rest of an upstream's list is left out: its cursor is too long");
+            return Err(LeftOut);
+        }
+        Ok(next)
     }
 }
 

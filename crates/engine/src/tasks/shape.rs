@@ -12,7 +12,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::Answer;
 
-use crate::bridge::{PutAll, QuestionRules, legible};
+use crate::bridge::{PutAll, QuestionRules, legible_in_brief};
 
 /// What the eras call the same things: modern, then legacy.
 const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
@@ -170,7 +170,7 @@ fn renamed(task: &RawObject<'_>, ours: &str, other_name: impl Fn(&str) -> Option
 
 /// A server's words with hidden characters spelled out.
 fn shown(raw: &RawValue) -> String {
-    servanda_mcp::shape::with_texts(raw.get(), legible).map_or_else(|| "null".to_owned(), Cow::into_owned)
+    servanda_mcp::shape::with_texts(raw.get(), legible_in_brief).map_or_else(|| "null".to_owned(), Cow::into_owned)
 }
 
 /// An object with more members, which must be JSON and new to it.

@@ -133,12 +133,20 @@ async fn a_failure_that_is_final_is_answered_again() {
     let bank = Bank::writing(
         |_| {},
         |_| async {
-            Ok(said(Era::Modern, &json!({"isError": true, "content": [{"type": "text", "text": "no such invoice"}]})))
+            Ok(said(
+                Era::Modern,
+                &json!({"isError": true, "content": [{"type": "text", "text": "no such invoice\u{202e}"}]}),
+            ))
         },
     );
     for hit in [false, true] {
         let answer = result(bank.call(keyed("k")).await);
-        assert_eq!((&answer["isError"], &answer["content"][0]["text"]), (&json!(true), &json!("no such invoice")));
+        assert_eq!(
+            (&answer["isError"], &answer["content"][0]["text"]),
+            (&json!(true), &json!("no such invoice\u{202e}"))
+        );
+        let told = &answer["_meta"]["servanda/observation"]["result_payload"]["errors"][0]["message"];
+        assert_eq!(told, "no such invoice<U+202E>", "the gateway's own words show everything");
         assert_eq!(observation(&answer)["execution_metadata"]["idempotency_hit"], hit);
         assert_eq!(observation(&answer)["status"]["taxonomy_class"], "STALE_STATE");
     }

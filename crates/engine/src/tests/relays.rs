@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use base64::Engine as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_authority::{
@@ -138,11 +139,21 @@ async fn a_list_goes_over_all_upstreams_page_by_page() {
 
 #[tokio::test]
 async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
-    let (house, _) = libraries();
+    let (house, library_server) = libraries();
     for cursor in [json!("nonsense"), json!(""), json!(7), json!("W3sidSI6Im5vYm9keSJ9XQ")] {
         let error = ask_for(&house, &modern(), Subject::Resources, json!({"cursor": cursor})).await.unwrap_err();
         assert_eq!(error.code, -32602, "{cursor}");
     }
+    // A forged cursor names an upstream many times, or more upstreams than there are.
+    for forged in [vec!["a-lib"; 2], vec!["a-lib"; 10_000], vec!["a-lib", "1", "2", "3", "4", "5"]] {
+        let places: Vec<Value> = forged.iter().map(|upstream| json!({"u": upstream})).collect();
+        let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Value::Array(places).to_string());
+        for subject in [Subject::Resources, Subject::ResourceTemplates, Subject::Prompts] {
+            let error = ask_for(&house, &modern(), subject, json!({"cursor": cursor})).await.unwrap_err();
+            assert_eq!(error.code, -32602, "{cursor:.60}");
+        }
+    }
+    assert!(library_server.heard().is_empty(), "nothing of a forged cursor is asked");
     // [{"u":"a-lib","c":"stale"}]
     let params = json!({"cursor": "W3sidSI6ImEtbGliIiwiYyI6InN0YWxlIn1d"});
     let error = ask_for(&house, &modern(), Subject::Resources, params).await.unwrap_err();
@@ -353,7 +364,7 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
         let (terms, mut remarks) = listening();
         house.engine.call(call(&modern(), "echo", Terms { log_level: Some("warning".to_owned()), ..terms })).await;
         let Ok(crate::Remark::LogMessage(line)) = remarks.try_recv() else { panic!("no line") };
-        assert_eq!((line.get(), remarks.try_recv().is_err()), (r#"{"level":"error"}"#, true));
+        assert_eq!((line.get(), remarks.try_recv().is_err()), (r#"{"level":"error","logger":"up"}"#, true));
     }
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#], "once");
     server.edition.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -17,7 +17,7 @@ use super::{
     pace::Pace,
 };
 use crate::{
-    bridge::legible,
+    bridge::legible_in_brief,
     core::random,
     scene::Member,
     tasks::{Created, Status, of_task_error, question, with_related_task},
@@ -214,7 +214,7 @@ impl Followed<'_> {
     /// Keeps what is said of its state, and tells whoever waits for the answer: as progress, which counts what was said,
     /// because the protocol wants a number that grows.
     pub(super) fn tell(&self, message: &str) {
-        let message = &*legible(message);
+        let message = &*legible_in_brief(message);
         let Some(count) = self.ear.work.hears_state(message) else { return };
         self.ear.keep(Progress::of_status(message, self.ear.core.clock.now()));
         if let Some(sink) = (self.delivery)(self.deadline).remarks

@@ -13,7 +13,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use super::{NotPut, QuestionRules, wording::legible};
+use super::{NotPut, QuestionRules, wording::legible_in_brief};
 use crate::bridge::dialogue::{Asking, QUESTIONS_MAX};
 
 /// The member of an error's data that has the elicitations.
@@ -51,7 +51,7 @@ impl QuestionRules {
         let others = data.as_deref().and_then(plain);
         let asked = data.as_deref().filter(|_| code == code::URL_ELICITATION_REQUIRED).and_then(elicitations);
         let Some(asked) = asked else {
-            return RpcError { code, message: legible(&message).into_owned(), data: others };
+            return RpcError { code, message: legible_in_brief(&message).into_owned(), data: others };
         };
         match self.put_elicitations(asked, record) {
             Ok(elicitations) => {
@@ -59,7 +59,7 @@ impl QuestionRules {
                 let mut json = String::from("{");
                 others.unwrap_or_else(RawObject::default).write_members(&mut json);
                 json.extend([&to_json(ELICITATIONS), ":[", &elicitations.join(","), "]}"]);
-                let message = legible(&message).into_owned();
+                let message = legible_in_brief(&message).into_owned();
                 RpcError { code, message, data: RawValue::from_string(json).ok() }
             }
             Err(why) => {
@@ -98,11 +98,11 @@ fn elicitations(data: &RawValue) -> Option<&RawValue> {
 }
 
 /// Data without questions, without members that only the gateway may write, and with hidden characters spelled out. None if it cannot
-/// be read.
+/// be read, or if two names in it would become equal.
 fn plain(data: &RawValue) -> Option<Box<RawValue>> {
     let is_unwanted =
         |name: &str| name.starts_with(meta::OWN) || [ELICITATIONS, member::INPUT_REQUESTS].contains(&name);
     let kept = shape::without_members(data, is_unwanted).map_or(Cow::Borrowed(data.get()), Cow::Owned);
-    let shown = shape::with_texts(&kept, legible)?;
+    let shown = shape::with_texts(&kept, legible_in_brief)?;
     RawValue::from_string(shown.into_owned()).ok()
 }

@@ -137,6 +137,10 @@ fn the_questions_of_a_task_are_put_one_by_one() {
 fn a_form_has_no_address_and_a_key_shows() {
     let form = json!({"message": "m", "url": "https://example.com/"});
     assert!(put(&rules(true), ELICIT, &form).unwrap_err().contains("`url`"));
+    let url =
+        json!({"mode": "url", "message": "m", "url": "https://example.com/", "requestedSchema": {"type": "object"}});
+    let only_urls = rules(true).refusing(&[QuestionKind::Form]);
+    assert!(put(&only_urls, ELICIT, &url).unwrap_err().contains("`requestedSchema`"));
     let raw = json!({"a\u{200b}": {"method": "roots/list"}}).to_string();
     let PutAll { input_requests, refused } = rules(true).put_all(&RawValue::from_string(raw).unwrap(), &mut Vec::new());
     assert_eq!((input_requests.as_str(), refused.len()), ("{}", 1));
@@ -220,6 +224,12 @@ fn another_error_asks_nothing_and_says_nothing_of_ours() {
         assert_eq!((message.as_str(), on_record), ("log<U+202E> in", 0));
         assert_eq!(data, json!({"requiredCapabilities": {"x": 1.5}, "b": [{"_meta": {}, "c": "<U+001B>"}]}));
     }
+}
+
+#[test]
+fn names_that_become_equal_are_not_passed_on() {
+    let (_, data, _) = told(&rules(true), 7, &json!({"a\u{200b}": 1, "a<U+200B>": 2}));
+    assert_eq!(data, Value::Null);
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! Leaves members out of JSON in one pass over its tokens, whatever its depth.
+
+use std::borrow::Cow;
+
+use super::{META, tokens::Token};
+use crate::envelope::to_json;
+
+/// Whether a member is left out, by whether it stands in `_meta` and by its name.
+pub(super) type Unwanted<'u> = &'u dyn Fn(bool, &str) -> bool;
+
+/// The JSON without unwanted members; none if there are none. `tokens` are those of `json`.
+///
+/// A name that is no text is no unwanted name, and the rest of the JSON is stripped all the same.
+pub(super) fn stripped(json: &str, tokens: impl Iterator<Item = Token>, is_unwanted: Unwanted<'_>) -> Option<String> {
+    let mut stripping =
+        Stripping { json, is_unwanted, inside: Vec::new(), is_meta_next: false, leaving: None, copy: Copy::default() };
+    for token in tokens {
+        stripping.take(token)?;
+    }
+    stripping.copy.finish(json)
+}
+
+/// How far the pass is.
+struct Stripping<'a> {
+    json: &'a str,
+    is_unwanted: Unwanted<'a>,
+    /// The arrays and objects that hold the next token: whether each is the object of a `_meta`.
+    inside: Vec<bool>,
+    /// Whether the next value is that of a `_meta`.
+    is_meta_next: bool,
+    /// How many arrays and objects hold the member that is being left out.
+    leaving: Option<usize>,
+    copy: Copy,
+}
+
+/// What is written so far.
+#[derive(Default)]
+struct Copy {
+    written: String,
+    /// How many bytes of the JSON are written or left out.
+    done: usize,
+    has_left_out: bool,
+}
+
+impl Stripping<'_> {
+    /// None if the tokens are not those of the JSON.
+    fn take(&mut self, token: Token) -> Option<()> {
+        match token {
+            Token::Open { is_object } => {
+                self.inside.push(is_object && self.is_meta_next);
+                self.is_meta_next = false;
+            }
+            Token::Close { at } => {
+                if self.leaving == Some(self.inside.len()) {
+                    self.leaving = None;
+                    self.copy.leave_out_last(at);
+                }
+                self.inside.pop();
+                self.is_meta_next = false;
+            }
+            Token::Comma { at } => {
+                if self.leaving == Some(self.inside.len()) {
+                    self.leaving = None;
+                    self.copy.done = at + 1;
+                }
+                self.is_meta_next = false;
+            }
+            Token::Text { start, end, is_name: true } if self.leaving.is_none() => self.name(start, end)?,
+            Token::Text { .. } => {}
+        }
+        Some(())
+    }
+
+    fn name(&mut self, start: usize, end: usize) -> Option<()> {
+        let quoted = self.json.get(start.checked_sub(1)?..=end)?;
+        let Some(name) = decoded(quoted) else { return Some(()) };
+        let is_in_meta = self.inside.last().copied().unwrap_or_default();
+        if (self.is_unwanted)(is_in_meta, &name) {
+            self.copy.until(self.json, start - 1)?;
+            self.copy.has_left_out = true;
+            self.leaving = Some(self.inside.len());
+            return Some(());
+        }
+        self.is_meta_next = name == META;
+        if let Cow::Owned(name) = name {
+            // A name that was written with escapes is written plainly, so that every reader finds the same name.
+            self.copy.until(self.json, start - 1)?;
+            self.copy.written.push_str(&to_json(&name));
+            self.copy.done = end + 1;
+        }
+        Some(())
+    }
+}
+
+impl Copy {
+    fn until(&mut self, json: &str, end: usize) -> Option<()> {
+        self.written.push_str(json.get(self.done..end)?);
+        self.done = end;
+        Some(())
+    }
+
+    /// Leaves out the last member of an object that closes at `at`, and the comma before it.
+    fn leave_out_last(&mut self, at: usize) {
+        let kept = self.written.trim_ascii_end();
+        let kept = kept.strip_suffix(',').unwrap_or(kept).len();
+        self.written.truncate(kept);
+        self.done = at;
+    }
+
+    fn finish(mut self, json: &str) -> Option<String> {
+        self.until(json, json.len())?;
+        self.has_left_out.then_some(self.written)
+    }
+}
+
+/// The text that is written between quotation marks; none if it is no text. Borrowed if it has no escapes.
+fn decoded(quoted: &str) -> Option<Cow<'_, str>> {
+    if quoted.contains('\\') {
+        return serde_json::from_str::<String>(quoted).ok().map(Cow::Owned);
+    }
+    let inside = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    Some(Cow::Borrowed(inside))
+}

@@ -1,0 +1,69 @@
+//! The tokens of JSON that is known to be JSON, in one pass: what opens and closes, what separates, and texts.
+//!
+//! Numbers and words such as `true` are no tokens, because no check here needs them.
+
+/// A token and its place in the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    /// `{` or `[`.
+    Open { is_object: bool },
+    /// `}` or `]`.
+    Close { at: usize },
+    /// A comma between values.
+    Comma { at: usize },
+    /// A text: the bytes between its quotation marks are `start..end`.
+    Text { start: usize, end: usize, is_name: bool },
+}
+
+/// The tokens from `at` on. It only goes forward, so that the work is in proportion to the bytes.
+#[derive(Debug)]
+pub(super) struct Tokens<'a> {
+    json: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Tokens<'a> {
+    pub(super) const fn of(json: &'a [u8]) -> Self {
+        Self { json, at: 0 }
+    }
+
+    fn text(&mut self) -> Token {
+        let start = self.at;
+        let rest = self.json.get(start..).unwrap_or_default();
+        let end = start + string_end(rest);
+        self.at = end + 1;
+        let after = self.json.get(self.at..).unwrap_or_default();
+        let is_name = after.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+        Token::Text { start, end, is_name }
+    }
+}
+
+impl Iterator for Tokens<'_> {
+    type Item = Token;
+
+    fn next(&mut self) -> Option<Token> {
+        loop {
+            let at = self.at;
+            let byte = *self.json.get(at)?;
+            self.at += 1;
+            match byte {
+                b'{' | b'[' => return Some(Token::Open { is_object: byte == b'{' }),
+                b'}' | b']' => return Some(Token::Close { at }),
+                b',' => return Some(Token::Comma { at }),
+                b'"' => return Some(self.text()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// How many bytes of a text there are before the quotation mark that ends it.
+pub(super) fn string_end(text: &[u8]) -> usize {
+    let mut escaped = false;
+    let end = text.iter().position(|&byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.unwrap_or(text.len())
+}
