@@ -195,7 +195,7 @@ impl Conversations {
     /// Takes a notification in. `of` is the request whose stream it came on.
     pub(crate) fn on_notification(&self, method: &str, params: Option<&RawValue>, of: Option<i64>) {
         if let Err(fault) = inspect(params) {
-            tracing::warn!(upstream = %self.setting.spec.id, %fault, "a notification of the server is dropped");
+            self.setting.complaints.warn(&self.setting.spec.id, &fault, "a notification of the server is dropped");
             return;
         }
         match (method, params) {
@@ -227,7 +227,7 @@ impl Conversations {
             return;
         }
         if let Err(fault) = inspect(params) {
-            tracing::warn!(upstream = %self.setting.spec.id, %fault, "a request of the server is refused");
+            self.setting.complaints.warn(&self.setting.spec.id, &fault, "a request of the server is refused");
             return self.mouth().refuse(id, code::INVALID_PARAMS, &format!("the message {fault}"));
         }
         if method == method::PING {

@@ -7,6 +7,7 @@
 
 mod announcement;
 mod attached;
+mod complaints;
 mod connect;
 mod connection;
 mod conversation;

@@ -13,8 +13,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     Announcement, CredentialSource, Transport, UpstreamSpec, announcement::News, attached::Attached,
-    credentials::Credentials, end_pace::EndPace, era_notes::EraNotes, http::Endpoint, redaction::Redaction,
-    watches::Watches,
+    complaints::Complaints, credentials::Credentials, end_pace::EndPace, era_notes::EraNotes, http::Endpoint,
+    redaction::Redaction, watches::Watches,
 };
 
 /// What all connections of one upstream share.
@@ -29,6 +29,7 @@ pub(crate) struct Setting {
     /// How patiently the server's processes are ended.
     pub(crate) end_pace: EndPace,
     pub(crate) news: News,
+    pub(crate) complaints: Complaints,
     pub(crate) attached: Attached,
     pub(crate) watches: Watches,
     pub(crate) era_notes: EraNotes,
@@ -69,6 +70,7 @@ impl Setting {
             tasks: TaskTracker::new(),
             end_pace: EndPace::default(),
             news: News::default(),
+            complaints: Complaints::default(),
             attached: Attached::default(),
             watches: Watches::new(spec.limits.watches_max),
             era_notes: EraNotes::new(&spec.transport, notebook),

@@ -183,15 +183,12 @@ fn without_escapes(text: &str) -> String {
     while let Some((before, after)) = rest.split_once("\\u") {
         plain.push_str(before);
         let character = after.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok()).and_then(char::from_u32);
-        match character {
-            Some(character) => {
-                plain.push(character);
-                rest = after.get(4..).unwrap_or_default();
-            }
-            None => {
-                plain.push_str("\\u");
-                rest = after;
-            }
+        if let Some(character) = character {
+            plain.push(character);
+            rest = after.get(4..).unwrap_or_default();
+        } else {
+            plain.push_str("\\u");
+            rest = after;
         }
     }
     plain.push_str(rest);
