@@ -41,6 +41,7 @@ async fn the_suite_against_postgresql() {
     a_crash_loses_nothing_acknowledged(&cluster).await;
     known::a_database_that_is_not_the_known_one_is_refused(&cluster).await;
     known::a_database_that_was_put_back_under_a_running_gateway_is_noticed(&cluster).await;
+    known::a_ledger_that_moves_on_meanwhile_is_not_behind(&cluster).await;
     standbys_are_noticed(&cluster).await;
 }
 

@@ -135,91 +135,18 @@ fn plain_letter(character: char) -> char {
     }
 }
 
-/// Whether a character can be taken for the bracket that our mark begins with: it is open punctuation of Unicode (category Ps), or a part
-/// of a large bracket. The round and the curly bracket of ASCII are not, because they look different.
+/// Characters that can be taken for the bracket that our mark begins with: open punctuation of Unicode (category Ps), and parts of large
+/// brackets. The round and the curly bracket of ASCII are not among them, because they look different.
+const BRACKETS: &str = "[\u{f3a}\u{f3c}\u{169b}\u{201a}\u{201e}\u{2045}\u{207d}\u{208d}\u{2308}\u{230a}\u{231c}\u{2329}\u{23a1}\u{23a2}\u{23a3}\
+    \u{2768}\u{276a}\u{276c}\u{276e}\u{2770}\u{2772}\u{2774}\u{27c5}\u{27e6}\u{27e8}\u{27ea}\u{27ec}\u{27ee}\u{2983}\u{2985}\
+    \u{2987}\u{2989}\u{298b}\u{298d}\u{298f}\u{2991}\u{2993}\u{2995}\u{2997}\u{29d8}\u{29da}\u{29fc}\u{2e22}\u{2e24}\u{2e26}\
+    \u{2e28}\u{2e42}\u{2e55}\u{2e57}\u{2e59}\u{2e5b}\u{3008}\u{300a}\u{300c}\u{300e}\u{3010}\u{3014}\u{3016}\u{3018}\u{301a}\
+    \u{301d}\u{fd3f}\u{fe17}\u{fe35}\u{fe37}\u{fe39}\u{fe3b}\u{fe3d}\u{fe3f}\u{fe41}\u{fe43}\u{fe47}\u{fe59}\u{fe5b}\u{fe5d}\
+    \u{ff08}\u{ff3b}\u{ff5b}\u{ff5f}\u{ff62}";
+
 fn is_bracket(character: char) -> bool {
-    matches!(
-        u32::from(character),
-        0x5b | 0xf3a
-            | 0xf3c
-            | 0x169b
-            | 0x201a
-            | 0x201e
-            | 0x2045
-            | 0x207d
-            | 0x208d
-            | 0x2308
-            | 0x230a
-            | 0x231c
-            | 0x2329
-            | 0x23a1
-            ..=0x23a3
-                | 0x2768
-                | 0x276a
-                | 0x276c
-                | 0x276e
-                | 0x2770
-                | 0x2772
-                | 0x2774
-                | 0x27c5
-                | 0x27e6
-                | 0x27e8
-                | 0x27ea
-                | 0x27ec
-                | 0x27ee
-                | 0x2983
-                | 0x2985
-                | 0x2987
-                | 0x2989
-                | 0x298b
-                | 0x298d
-                | 0x298f
-                | 0x2991
-                | 0x2993
-                | 0x2995
-                | 0x2997
-                | 0x29d8
-                | 0x29da
-                | 0x29fc
-                | 0x2e22
-                | 0x2e24
-                | 0x2e26
-                | 0x2e28
-                | 0x2e42
-                | 0x2e55
-                | 0x2e57
-                | 0x2e59
-                | 0x2e5b
-                | 0x3008
-                | 0x300a
-                | 0x300c
-                | 0x300e
-                | 0x3010
-                | 0x3014
-                | 0x3016
-                | 0x3018
-                | 0x301a
-                | 0x301d
-                | 0xfd3f
-                | 0xfe17
-                | 0xfe35
-                | 0xfe37
-                | 0xfe39
-                | 0xfe3b
-                | 0xfe3d
-                | 0xfe3f
-                | 0xfe41
-                | 0xfe43
-                | 0xfe47
-                | 0xfe59
-                | 0xfe5b
-                | 0xfe5d
-                | 0xff08
-                | 0xff3b
-                | 0xff5b
-                | 0xff5f
-                | 0xff62
-    )
+    // Most texts are ASCII, which has one.
+    if character.is_ascii() { character == '[' } else { BRACKETS.contains(character) }
 }
 
 #[cfg(test)]

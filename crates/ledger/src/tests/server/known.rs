@@ -91,3 +91,29 @@ pub(super) async fn a_database_that_was_put_back_under_a_running_gateway_is_noti
     ledger.close().await;
     assert!(matches!(refused(&url, &file).await, Damage::Behind(_)));
 }
+
+/// A gateway writes the database first and its file afterwards. A command that runs beside it must not take that for a database that was put
+/// back.
+pub(super) async fn a_ledger_that_moves_on_meanwhile_is_not_behind(cluster: &Cluster) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.position");
+    let url = cluster.schema().await;
+    let ledger = Ledger::connect_guarded(&url, &guard(&file)).await.unwrap();
+    let upkeep = Upkeep::server(url, file);
+    let beats = async {
+        loop {
+            ledger.beat(owner()).await.unwrap();
+        }
+    };
+    let looks = async {
+        for _ in 0..60 {
+            let refused = upkeep.status().await.unwrap().refused;
+            assert!(refused.is_none(), "{refused:?}");
+        }
+    };
+    tokio::select! {
+        () = looks => {}
+        () = beats => {}
+    }
+    ledger.close().await;
+}
