@@ -1,6 +1,7 @@
 """The hostile trial: a server, a repository and a folder that mean harm, and a real gateway over stdio. Each line says what was tried and
 what came of it."""
 
+import base64
 import json
 import os
 import pty
@@ -195,6 +196,16 @@ def lists(folder):
     client.end()
 
 
+def cursors(folder):
+    client = Client(folder)
+    for count in [2, 900]:
+        for method in ["resources/list", "resources/templates/list", "prompts/list"]:
+            forged = base64.urlsafe_b64encode(json.dumps([{"u": "hostile"}] * count).encode()).decode().rstrip("=")
+            got = client.ask(method, {"cursor": forged})
+            yield f"{method} with a forged cursor that asks its server {count} times", got.get("error", {}).get("code") == -32602, got
+    client.end()
+
+
 def names(folder):
     config = folder.path / "servanda.yaml"
     config.write_text(config.read_text().replace("names: prefixed", "names: bare"))
@@ -280,7 +291,7 @@ def keywords(folder):
 
 
 def hostile_trial(servanda):
-    for part in [questions, answers, keywords, lists, names, reserved, files, imports]:
+    for part in [questions, answers, keywords, lists, cursors, names, reserved, files, imports]:
         with tempfile.TemporaryDirectory(prefix="servanda-redteam-") as made:
             path = Path(made) / "repository"
             path.mkdir()
