@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 pub const ROOTS_PURPOSE: &str = "servanda/agent-credential-roots/v1";
 
 /// The beginning of the places of root keys in the notebook; the number of the key follows.
-const PLACE: &str = "agent-credential/root/";
+const PLACE: &str = "agent-credential/sealed/";
 /// The place where earlier versions kept the only root key, in clear.
 const CLEAR_PLACE: &str = "agent-credential/roots";
 const KEY_BYTES: usize = 32;

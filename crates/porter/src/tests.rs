@@ -374,7 +374,7 @@ async fn root_keys_are_sealed_at_rest() {
     assert!(roots.verify(credential, lodge.clock.now()).is_ok());
     let notes = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
     let [note] = notes.as_slice() else { panic!("{notes:?}") };
-    assert!(note.key == "agent-credential/root/00000001" && note.value.starts_with(r#"{"sealed":""#), "{note:?}");
+    assert!(note.key == "agent-credential/sealed/00000001" && note.value.starts_with(r#"{"sealed":""#), "{note:?}");
     let error = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(8))).read(lodge.clock.now()).await.unwrap_err();
     assert!(error.reason().contains("SERVANDA_SECRET_KEY"), "{}", error.reason());
     assert!(lodge.beside(8).admit(credential).await.is_err());

@@ -171,9 +171,9 @@ impl Pins {
         let pin = of_upstream.get(&kind).and_then(|pins| pins.get(&live.name));
         match pin {
             Some(pin) if pin.digest == live.digest() => Showing::Whole,
-            Some(_) => Showing::Withheld(
-                "it changed since somebody agreed to it; `servanda diff` shows what changed".to_owned(),
-            ),
+            Some(_) => {
+                Showing::Withheld("it changed since it was pinned; `servanda diff` shows what changed".to_owned())
+            }
             None if matches!(self.policy.missing, Some(OnMissing::Ignore | OnMissing::Pin)) => Showing::Whole,
             None if kind == ListedKind::Resources => Showing::Bare,
             None => Showing::Withheld("it is not pinned; `servanda pin --all` pins it".to_owned()),

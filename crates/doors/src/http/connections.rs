@@ -3,8 +3,9 @@
 //! idle ones, and last those that were just opened or just answered; among equals the one that has waited longest goes. So a peer that
 //! opens connections and sends nothing loses its own places first, and a connection with a request under way is never ended.
 //!
-//! A request is under way until its answer is written. An answer that nobody let in, and an answer whose client takes nothing of it for
-//! too long, keep no place: such a connection waits. A connection on which all answers stall is ended even if nobody needs its place.
+//! A request is under way until its answer is written. The answer to a caller who was not let in keeps no place, and neither does an answer
+//! of which the client takes nothing for too long: such a connection waits. A connection on which all answers stall is ended even if no
+//! newcomer needs its place.
 //!
 //! One peer may be many clients behind one address, so the number of a peer's requests is not limited here.
 
@@ -285,7 +286,7 @@ mod tests {
         let working = seat.connection.ask();
         assert!(!connections.make_room(), "a request that is worked on does not stall");
         let answered = working.until_written(());
-        assert!(connections.make_room(), "nobody takes its answer");
+        assert!(connections.make_room(), "its client takes no answer");
         drop(answered);
         let connections = Connections::new(100, STALL_MAX);
         let seat = connections.enter(peer(1));

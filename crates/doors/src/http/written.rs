@@ -46,7 +46,7 @@ impl<B> BusyBody<B> {
 }
 
 impl Progress {
-    /// Whether nobody asked for the next piece for that long.
+    /// Whether the next piece was ready for that long and the connection did not ask for it.
     pub(super) fn is_stalled(&self, stall_max: Duration) -> bool {
         self.due().is_some_and(|since| since.elapsed() >= stall_max)
     }

@@ -144,7 +144,7 @@ fn root_keys_rotate_and_old_credentials_are_good_until_they_end() {
     for credential in [&before, &after, &delegated("third")] {
         assert_eq!(gateway.knock(credential).0, 200);
     }
-    let sealed = world.notes("agent-credential/root/");
+    let sealed = world.notes("agent-credential/sealed/");
     assert_eq!(sealed.len(), 3);
     for value in sealed {
         let kept: serde_json::Value = serde_json::from_str(&value).unwrap();
