@@ -27,7 +27,7 @@ fn read(definition: &Value) -> Definition {
 }
 
 fn proposal(tool: &str) -> ToolContract {
-    infer("files", &read(&definition(tool))).contract
+    infer("files", &read(&definition(tool))).unwrap().contract
 }
 
 fn contract(tool: &str) -> CompiledContract {

@@ -78,6 +78,11 @@ impl DocumentError {
     }
 }
 
+/// A deserialiser's message in the words of people who write documents.
+pub(crate) fn plain_reason(text: &str) -> String {
+    wording::plain(text)
+}
+
 /// What is wrong in one line, without the position that is told beside it.
 fn reason(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();

@@ -13,6 +13,7 @@ pub mod document;
 pub mod expectation;
 pub mod faults;
 pub mod json;
+pub mod layers;
 pub mod legibility;
 pub mod network;
 pub mod observation;

@@ -36,6 +36,7 @@ pub struct CompiledContract {
     probes: Probes,
     scopes: BTreeSet<Scope>,
     price: Result<Price, CostError>,
+    time_limit_place: Option<Box<str>>,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -104,6 +105,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
             probes,
             scopes,
             price,
+            time_limit_place: None,
         }),
         // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
         _ => Err(Rejection { contract: contract.identity.name, failures }),
@@ -148,6 +150,18 @@ fn test_examples(contract: &ToolContract, input: &CompiledSchema, rules: &Compil
 }
 
 impl CompiledContract {
+    /// Notes where a person changes the longest that a call may take: the field and its file.
+    #[must_use]
+    pub fn with_time_limit_place(mut self, place: String) -> Self {
+        self.time_limit_place = Some(place.into());
+        self
+    }
+
+    /// Where a person changes the longest that a call may take, if that is known.
+    pub fn time_limit_place(&self) -> Option<&str> {
+        self.time_limit_place.as_deref()
+    }
+
     /// What a call may cost, if that can be counted.
     pub fn price(&self) -> Result<&Price, CostError> {
         self.price.as_ref().map_err(CostError::clone)

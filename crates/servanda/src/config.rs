@@ -25,6 +25,7 @@ use servanda_catalog::names::{self, NamePolicy, Naming};
 use servanda_contract::{
     document::{self, DocumentError},
     expectation::Expectations,
+    layers::Defaults,
 };
 use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_gates::budget::Allowance;
@@ -94,6 +95,10 @@ pub(crate) struct Config {
     /// change of this are still found by their old names.
     #[serde(default, skip_serializing_if = "NameProfile::is_default")]
     pub name_profile: NameProfile,
+    /// What contracts say unless the server's file or the tool's entry says otherwise: parts of a contract, and under
+    /// `by_class` for tools of one side-effect class.
+    #[serde(default, skip_serializing_if = "Defaults::is_empty")]
+    pub defaults: Defaults,
     /// The MCP servers behind the gateway, by id.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// What is done about tools whose definitions are not those in `servanda.lock`.
@@ -218,6 +223,7 @@ impl Config {
             ledger_limits: LedgerLimitsConfig::default(),
             names: NameStyle::default(),
             name_profile: NameProfile::default(),
+            defaults: Defaults::default(),
             upstreams,
             pins: PinsConfig::default(),
             tasks: BTreeMap::new(),

@@ -1,20 +1,21 @@
 //! The contracts' folder: every file read, every contract judged, every problem listed. One bad contract is a reason not to
 //! start, because a tool that silently went missing is found by an agent first.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
 
 use servanda_contract::{
-    ToolContract, document,
+    ToolContract,
     time::Clock as _,
     tool::{EffectClass, KeyPlacement},
 };
 use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, Look, Probe, Registered, admit, budget::Dimension};
 
-use crate::{config::Loaded, failure::Failure, files};
+use crate::{
+    config::Loaded,
+    contract_files::{Folder, Unread, Written},
+    failure::Failure,
+};
 
 /// What is wrong with one file.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -27,21 +28,30 @@ pub(crate) struct Problem {
 
 /// Reads and judges every contract of a configuration.
 pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
+    let Folder { written, unread } = Folder::read(loaded)?;
     let mut admitted = Vec::new();
     let mut problems = Vec::new();
+    for Unread { place, reason, .. } in unread {
+        problems.push(Problem { file: place.file.display().to_string(), reasons: vec![reason] });
+    }
     let (mut asked, mut read) = (Vec::new(), Vec::new());
     let mut registered = Registered::new();
-    for file in files(&loaded.contracts_folder())? {
-        match judge(&file, loaded, &registered) {
+    for one in written {
+        let (file, within) = (one.place.file.display().to_string(), one.place.tool.clone());
+        match judge(one, loaded, &registered) {
             Ok(contract) => {
                 let identity = &contract.contract().identity;
                 registered.insert((identity.name.clone(), identity.version.clone()), contract.digest());
                 let asks = asked_tools(contract.contract());
-                asked.extend(asks.map(|(member, tool)| (file.display().to_string(), member, tool)));
+                asked.extend(asks.map(|(member, tool)| (file.clone(), member, tool)));
                 admitted.push(contract);
-                read.push(file.display().to_string());
+                read.push(file);
             }
-            Err(reasons) => problems.push(Problem { file: file.display().to_string(), reasons }),
+            Err(reasons) => {
+                let within =
+                    |reason: String| within.as_ref().map_or(reason.clone(), |tool| format!("`tools.{tool}`: {reason}"));
+                problems.push(Problem { file, reasons: reasons.into_iter().map(within).collect() });
+            }
         }
     }
     for (file, member, tool) in asked {
@@ -141,12 +151,9 @@ fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (String, String)
 
 /// Which tools have a contract, by upstream and own name; one that is not admitted is a contract all the same.
 pub(crate) fn bindings(loaded: &Loaded) -> Result<BTreeSet<(String, String)>, Failure> {
-    let read = |file: PathBuf| {
-        let text = files::read_text(&file, files::TEXT_BYTES_MAX).ok()?;
-        let contract: ToolContract = document::read(&file.display().to_string(), &text).ok()?;
-        Some((contract.binding.upstream, contract.binding.tool))
-    };
-    Ok(files(&loaded.contracts_folder())?.into_iter().filter_map(read).collect())
+    let Folder { written, unread } = Folder::read(loaded)?;
+    let bound = |written: Written| (written.contract.binding.upstream, written.contract.binding.tool);
+    Ok(written.into_iter().map(bound).chain(unread.into_iter().filter_map(|unread| unread.binding)).collect())
 }
 
 /// Every contract of a configuration, or a failure that lists all that is wrong.
@@ -179,10 +186,9 @@ impl std::fmt::Display for Problem {
     }
 }
 
-fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<CompiledContract, Vec<String>> {
-    let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| vec![error.to_string()])?;
-    let contract: ToolContract =
-        document::read(&file.display().to_string(), &text).map_err(|error| vec![error.to_string()])?;
+fn judge(written: Written, loaded: &Loaded, registered: &Registered) -> Result<CompiledContract, Vec<String>> {
+    let time_limit = written.field(written.contract.timeout_field(), &loaded.file);
+    let contract = written.contract;
     let upstream = contract.binding.upstream.clone();
     let mut reasons = Vec::new();
     if !loaded.config.upstreams.contains_key(&upstream) {
@@ -198,7 +204,7 @@ fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<Compil
     }
     reasons.extend(unserved(&contract));
     match admit(contract, registered) {
-        Ok(admitted) if reasons.is_empty() => Ok(admitted),
+        Ok(admitted) if reasons.is_empty() => Ok(admitted.with_time_limit_place(time_limit)),
         Ok(_) => Err(reasons),
         Err(rejection) => {
             reasons
@@ -218,29 +224,4 @@ fn unserved(contract: &ToolContract) -> Vec<String> {
         reasons.push(format!("`identity.lifecycle.sunset_date`: `{date}` lies in the past, so the tool is not served"));
     }
     reasons
-}
-
-/// YAML and JSON files of a folder and the folders in it, in a fixed order.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).map_err(|error| {
-            Failure::bad_input(format!("cannot read the contracts' folder `{}`: {error}", folder.display()))
-                .hint("run `servanda init`, or correct `contracts` in servanda.yaml")
-        })?;
-        for entry in entries {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path
-                .extension()
-                .is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
-            {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }

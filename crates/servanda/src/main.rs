@@ -6,6 +6,8 @@ mod clients;
 mod commands;
 mod config;
 mod consent;
+mod contract_files;
+mod contract_text;
 mod contracts;
 mod credentials;
 mod doubts;

@@ -64,9 +64,10 @@ impl Files {
 }
 
 impl Glimpse {
-    /// Of the configuration, every file in the contracts' folder and the policies.
+    /// Of the configuration, every file in the contracts' folder, the policies, and the lock file, from which contracts take
+    /// their schemas.
     fn of(loaded: &Loaded) -> Self {
-        let mut files = vec![loaded.file.clone()];
+        let mut files = vec![loaded.file.clone(), loaded.lock_file()];
         files.extend(entries(&loaded.contracts_folder()));
         files.extend(policies::watched(loaded));
         files.sort();

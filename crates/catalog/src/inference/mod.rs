@@ -7,21 +7,28 @@
 mod assembly;
 mod duration;
 mod evidence;
+mod offered;
 mod programs;
 mod spelling;
 #[cfg(test)]
 mod tests;
 
-use servanda_contract::ToolContract;
+use servanda_contract::{
+    ToolContract,
+    layers::{Defaults, LayerError, Layers, ToolEntry},
+};
 
 pub use evidence::{Reach, Reading};
+pub use offered::offered;
 
 use crate::pins::Definition;
 
 /// A proposed contract and how it came about.
 #[derive(Debug, Clone)]
 pub struct Inferred {
-    /// The proposal.
+    /// What the server's file says about the tool.
+    pub entry: ToolEntry,
+    /// The whole contract that the entry makes without any defaults of the operator's.
     pub contract: ToolContract,
     /// What the tool seems to do, and why.
     pub reading: Reading,
@@ -30,9 +37,19 @@ pub struct Inferred {
 }
 
 /// Works out a contract for a tool of `upstream`.
-pub fn infer(upstream: &str, definition: &Definition) -> Inferred {
+pub fn infer(upstream: &str, definition: &Definition) -> Result<Inferred, LayerError> {
     let reading = evidence::read(definition);
-    let mut notes = Vec::new();
-    let contract = assembly::assemble(upstream, definition, &reading, &mut notes);
-    Inferred { contract, reading, notes }
+    let (offered, mut notes) = offered(definition);
+    let entry = assembly::entry(definition, &offered, &reading, &mut notes);
+    let none = Defaults::default();
+    let layers = Layers {
+        server: upstream,
+        tool: &definition.name,
+        configuration: &none,
+        server_defaults: &none,
+        entry: &entry,
+        offered: Some(&offered),
+    };
+    let contract = layers.compose()?.contract;
+    Ok(Inferred { entry, contract, reading, notes })
 }

@@ -3,7 +3,7 @@
 //! the wrong language would refuse what is good.
 
 use serde_json::{Map, Value};
-use servanda_gates::{EFFECT_KEYWORD, forget_programs, unenforced_programs};
+use servanda_gates::{EFFECT_KEYWORD, unenforced_programs};
 
 use super::spelling::words;
 use crate::pins::Definition;
@@ -72,28 +72,30 @@ const NOT_SHELL: [&str; 7] = ["powershell", "python", "javascript", "applescript
 const METHOD_NAMES: [&str; 4] = ["method", "http method", "request method", "http verb"];
 const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"];
 
-/// Marks the arguments of a tool that carry a program, and says which. What the author wrote under our keyword goes: it is the
-/// operator's to say.
-pub(super) fn mark(schema: &mut Map<String, Value>, definition: &Definition, notes: &mut Vec<String>) {
-    forget_programs(schema);
+/// The arguments of a tool that carry a program, each with its language.
+pub(super) fn marks(
+    schema: &Map<String, Value>,
+    definition: &Definition,
+    notes: &mut Vec<String>,
+) -> Vec<(String, &'static str)> {
     let about = About::of(definition);
     let mut marked = Vec::new();
-    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    let mut with_marks = schema.clone();
+    let Some(Value::Object(properties)) = with_marks.get_mut("properties") else { return marked };
     for (name, property) in properties {
         let Some(property) = property.as_object_mut() else { continue };
         if let Some(language) = language(name, property, &about) {
             property.insert(EFFECT_KEYWORD.to_owned(), language.into());
-            marked.push(format!("its `{name}` argument is {language} (x-effect)"));
+            marked.push((name.clone(), language));
         }
     }
-    if unenforced_programs(schema).is_empty() {
-        notes.append(&mut marked);
-    } else {
-        forget_programs(schema);
-        notes.extend(
-            marked.iter().map(|mark| format!("{mark}, which its schema does not let be enforced: it is not read")),
-        );
+    let said = marked.iter().map(|(name, language)| format!("its `{name}` argument is {language} (x-effect)"));
+    if unenforced_programs(&with_marks).is_empty() {
+        notes.extend(said);
+        return marked;
     }
+    notes.extend(said.map(|mark| format!("{mark}, which its schema does not let be enforced: it is not read")));
+    Vec::new()
 }
 
 /// The argument that a tool hands to a shell, if it has one. Such a tool can do anything.

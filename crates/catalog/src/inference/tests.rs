@@ -13,7 +13,7 @@ fn reach(name: &str, annotations: &Value, properties: &Value) -> Reach {
         "inputSchema": { "type": "object", "properties": properties },
         "annotations": annotations,
     });
-    infer("up", &read(definition)).reading.reach
+    infer("up", &read(definition)).unwrap().reading.reach
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn the_more_dangerous_of_author_and_definition_is_proposed() {
         let (name, description, read_only, destructive, words, reach, certain, review) = case;
         let hints = json!({ "readOnlyHint": read_only, "destructiveHint": destructive });
         let definition = json!({ "name": name, "description": description, "annotations": hints });
-        let reading = infer("up", &read(definition)).reading;
+        let reading = infer("up", &read(definition)).unwrap().reading;
         let disagreements = reading.disagreements.join("; ");
         let found = (reading.behaviour.extended_words(), reading.reach, reading.certain, disagreements);
         assert_eq!(found, (words.to_owned(), reach, certain, review.to_owned()), "{case:?}");
@@ -179,7 +179,7 @@ fn a_tool_that_takes_text_for_a_shell_is_never_proposed_as_reading() {
                 "name": name, "description": description, "annotations": { "readOnlyHint": true },
                 "inputSchema": { "type": "object", "properties": { argument: { "type": "string", "description": "The shell command" } } },
             });
-            let Inferred { reading, .. } = infer("up", &read(definition));
+            let Inferred { reading, .. } = infer("up", &read(definition)).unwrap();
             assert_eq!(
                 (reading.reach, reading.certain),
                 (Reach::Critical, false),
@@ -215,7 +215,7 @@ fn long_work_is_what_says_so_or_a_change_that_must_not_be_given_up_too_soon() {
         if let Some(task_support) = task_support {
             definition["execution"] = json!({ "taskSupport": task_support });
         }
-        let contract = infer("up", &read(definition)).contract;
+        let contract = infer("up", &read(definition)).unwrap().contract;
         assert_eq!(contract.is_long(), long, "{name}: {description} {task_support:?}");
     }
 }
@@ -223,7 +223,7 @@ fn long_work_is_what_says_so_or_a_change_that_must_not_be_given_up_too_soon() {
 #[test]
 fn every_proposal_is_admitted() {
     for name in ["read_file", "write_file", "send_mail", "delete_file", "frobnicate", "naïve name/ü"] {
-        let inferred = infer("up", &read(json!({ "name": name, "inputSchema": { "type": "object" } })));
+        let inferred = infer("up", &read(json!({ "name": name, "inputSchema": { "type": "object" } }))).unwrap();
         let admitted = servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new());
         assert!(admitted.is_ok(), "{name}: {}", admitted.unwrap_err());
     }
@@ -236,7 +236,7 @@ fn what_cannot_be_enforced_is_left_out_and_said() {
         "inputSchema": { "properties": { "a": { "type": "string", "pattern": "^(?=.*x)" }, "b": { "pattern": "^b+$" } } },
         "outputSchema": { "type": "nonsense" },
     });
-    let inferred = infer("up", &read(definition));
+    let inferred = infer("up", &read(definition)).unwrap();
     assert_eq!(inferred.notes.len(), 3, "{:?}", inferred.notes);
     let schema = Value::Object(inferred.contract.affordance.input_schema.clone());
     assert_eq!(schema.pointer("/properties/a/pattern"), None);
@@ -261,7 +261,7 @@ fn real_tools_are_seldom_taken_for_harmless() {
             "description": tool["description"],
             "inputSchema": tool["input_schema"].as_object().cloned().unwrap_or_default(),
         });
-        let inferred = infer("up", &read(definition));
+        let inferred = infer("up", &read(definition)).unwrap();
         let reads = inferred.reading.reach == Reach::ReadOnly;
         long += usize::from(inferred.contract.is_long());
         match hint {
@@ -300,7 +300,7 @@ fn no_proposal_is_objected_to_by_its_own_definition() {
             "inputSchema": tool["input_schema"].as_object().cloned().unwrap_or_default(),
             "annotations": tool["annotations"].as_object().cloned().unwrap_or_default(),
         }));
-        let Inferred { contract, reading, .. } = infer("up", &definition);
+        let Inferred { contract, reading, .. } = infer("up", &definition).unwrap();
         reviews += usize::from(!reading.disagreements.is_empty());
         if !review(&contract, &definition).open_objections().is_empty() {
             objected.push(tool["id"].clone());
@@ -368,7 +368,7 @@ fn arguments_that_clearly_carry_a_program_are_marked() {
             "name": name, "description": description,
             "inputSchema": { "type": "object", "properties": { argument: schema } },
         });
-        let inferred = infer("up", &read(definition.clone()));
+        let inferred = infer("up", &read(definition.clone())).unwrap();
         let marked = inferred.contract.affordance.input_schema["properties"][argument]["x-effect"].clone();
         assert_eq!(marked.as_str(), expected, "{definition}");
         assert_eq!(inferred.notes.len(), usize::from(expected.is_some()), "{:?}", inferred.notes);
@@ -387,7 +387,7 @@ fn an_authors_own_marks_are_left_out() {
             "a": marked, "list": { "type": "array", "items": marked }, "x-effect": { "type": "string" },
         } },
     });
-    let schema = infer("up", &read(definition)).contract.affordance.input_schema;
+    let schema = infer("up", &read(definition)).unwrap().contract.affordance.input_schema;
     assert_eq!(
         Value::Object(schema)["properties"],
         json!({
@@ -406,7 +406,7 @@ fn a_program_that_a_schema_does_not_let_be_enforced_is_not_marked() {
             "sql": { "type": "string" }, "more": { "$ref": "#/properties/sql" },
         } },
     }));
-    let inferred = infer("up", &definition);
+    let inferred = infer("up", &definition).unwrap();
     assert_eq!(inferred.contract.affordance.input_schema["properties"]["sql"], json!({ "type": "string" }));
     assert!(inferred.notes.iter().any(|note| note.contains("not read")), "{:?}", inferred.notes);
 }

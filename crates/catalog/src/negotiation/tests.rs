@@ -181,7 +181,7 @@ fn real_tools_fit_their_inferred_contracts() {
         let offered = object(&tool["input_schema"]);
         let definition = json!({ "name": tool["name"], "inputSchema": offered });
         let definition: Definition = serde_json::from_value(definition).unwrap();
-        let expected = infer("real", &definition).contract.affordance.input_schema;
+        let expected = infer("real", &definition).unwrap().contract.affordance.input_schema;
         for (told, taken) in [(&offered, &offered), (&expected, &offered)] {
             let outcome = negotiate(told, taken);
             if outcome != Match::Full {

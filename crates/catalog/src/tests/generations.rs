@@ -16,7 +16,7 @@ use crate::{
 
 fn draft(upstream: &str, tool: &str) -> ToolContract {
     static READ: OnceLock<ToolContract> = OnceLock::new();
-    let mut contract = READ.get_or_init(|| infer("files", &read(&definition("a"))).contract).clone();
+    let mut contract = READ.get_or_init(|| infer("files", &read(&definition("a"))).unwrap().contract).clone();
     contract.identity.name = format!("{upstream}.{}", if tool.is_ascii() { tool } else { "other" });
     (contract.binding.upstream, contract.binding.tool) = (upstream.to_owned(), tool.to_owned());
     contract

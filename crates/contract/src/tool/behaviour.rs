@@ -135,6 +135,20 @@ impl Behaviour {
         }
     }
 
+    /// Reads the words of [`Behaviour::words`], with or without a content type: `PURE|READ|DATA|TEXT`.
+    pub fn from_words(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split('|').map(str::trim).collect();
+        let (&[mutability, action, output_domain], content_type) = (match words.as_slice() {
+            [three @ .., content] if three.len() == 3 => (three, Some(*content)),
+            three => (three, None),
+        }) else {
+            return Err(format!("`{text}` should be three or four words, e.g. `PURE|READ|DATA|TEXT`"));
+        };
+        let mut behaviour = Self::new(word(mutability)?, word(action)?, word(output_domain)?);
+        behaviour.content_type = content_type.map(word).transpose()?;
+        Ok(behaviour)
+    }
+
     /// The behavioural identity: the first 16 hex digits of SHA-256 over the three words joined by `|`.
     pub fn identity(&self) -> String {
         short_hash(&self.words())
@@ -182,6 +196,11 @@ impl Behaviour {
         };
         Some(format!("behaviour.reviewed: {fault}"))
     }
+}
+
+/// One word of a vocabulary; the error lists the words that there are.
+fn word<T: serde::de::DeserializeOwned>(word: &str) -> Result<T, String> {
+    serde_json::from_value(word.into()).map_err(|error| crate::document::plain_reason(&error.to_string()))
 }
 
 fn short_hash(words: &str) -> String {

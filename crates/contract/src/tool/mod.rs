@@ -119,6 +119,13 @@ impl ToolContract {
         class_ms.min(self.runtime.timeout_ms)
     }
 
+    /// The member that sets the longest a call may take.
+    pub fn timeout_field(&self) -> &'static str {
+        let by_class =
+            self.execution.as_ref().is_some_and(|it| it.timeout_class.timeout_ms_max() < self.runtime.timeout_ms);
+        if by_class { "execution.timeout_class" } else { "runtime.timeout_ms" }
+    }
+
     /// What its upstream may not ask of the caller.
     pub fn refused_questions(&self) -> Vec<QuestionKind> {
         let Some(permitted) = &self.questions else { return Vec::new() };

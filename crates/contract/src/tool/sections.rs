@@ -242,6 +242,16 @@ pub enum SideEffectClass {
 }
 
 impl SideEffectClass {
+    /// Every class, the least grave first.
+    pub const ALL: [Self; 6] = [
+        Self::ReadOnly,
+        Self::EphemeralWrite,
+        Self::LowRiskInternal,
+        Self::MediumRiskWrite,
+        Self::HighRiskExternal,
+        Self::CriticalMutation,
+    ];
+
     /// The word as the specification writes it.
     pub const fn word(self) -> &'static str {
         match self {

@@ -44,7 +44,7 @@ fn discovery(command: &str) -> (Arc<Discovery>, Upstream) {
     let contracts = TOOLS.map(|tool| {
         let definition = json!({ "name": tool, "inputSchema": { "type": "object" } });
         let definition = Definition::read(&definition.to_string()).unwrap();
-        admit(infer("growing", &definition).contract, &Registered::new()).unwrap()
+        admit(infer("growing", &definition).unwrap().contract, &Registered::new()).unwrap()
     });
     let transport = Transport::Stdio {
         command: command.to_owned(),

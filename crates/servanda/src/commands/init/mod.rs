@@ -1,5 +1,5 @@
 //! `servanda init`: finds the servers a client uses, asks each for its tools, and writes a contract for every one of them,
-//! with what it decided and why.
+//! with what it decided and why: one file a server.
 
 mod consent;
 mod report;
@@ -235,49 +235,53 @@ fn write_contracts(
     writing: &mut Writing,
     decisions: &mut Vec<Decision>,
 ) -> Result<(), Failure> {
-    let folder = loaded.contracts_folder().join(upstream);
-    writing.contracts_folder(&folder)?;
     for rejected in &inventory.rejected {
         let tool = rejected.name.as_deref().map(|name| loaded.config.tool_name(upstream, name));
         let tool = tool.unwrap_or_else(|| format!("{upstream} (definition {})", rejected.position));
         decisions.push(left_out(tool, reveal(&rejected.reason).into_owned()));
     }
+    let file = loaded.contracts_folder().join(format!("{}.yaml", file_stem(upstream)));
+    let mut entries = BTreeMap::new();
     for definition in &inventory.definitions {
-        let Inferred { contract, reading, notes } = infer(upstream, definition);
         let tool = loaded.config.tool_name(upstream, &definition.name);
         if names::is_reserved(&tool) {
             decisions.push(left_out(tool, "names like this are the gateway's own".to_owned()));
             continue;
         }
-        if let Err(rejection) = admit(contract.clone(), &Registered::new()) {
-            decisions.push(left_out(tool, rejection.to_string()));
-            continue;
-        }
-        let file = folder.join(format!("{}.yaml", file_stem(&definition.name)));
-        if keep && file.exists() {
-            // It is about another tool, or cannot be read: in either case it is somebody's.
-            decisions.push(left_out(tool, format!("`{}` is there and is not its contract", file.display())));
-            continue;
-        }
-        writing.contract(&file, &contract, &reading)?;
+        let inferred = infer(upstream, definition).map_err(|error| error.to_string());
+        let admitted = inferred.and_then(|inferred| match admit(inferred.contract.clone(), &Registered::new()) {
+            Ok(_) => Ok(inferred),
+            Err(rejection) => Err(rejection.to_string()),
+        });
+        let Inferred { entry, reading, notes, .. } = match admitted {
+            Ok(inferred) => inferred,
+            Err(reason) => {
+                decisions.push(left_out(tool, reason));
+                continue;
+            }
+        };
         writing.pin(upstream, definition);
         decisions.push(Decision {
             tool,
-            file: Some(file),
-            side_effect_class: Some(contract.transactional.side_effect_class.word()),
+            file: Some(file.clone()),
+            side_effect_class: Some(entry.class().word()),
             certain: reading.certain,
             why: reading.why,
             notes: reading.disagreements.iter().map(|one| format!("review: {one}")).chain(notes).collect(),
         });
+        entries.insert(definition.name.clone(), entry);
     }
-    Ok(())
+    if !keep {
+        writing.retire(&loaded.contracts_folder().join(upstream), upstream)?;
+    }
+    writing.server_contracts(&file, upstream, entries, keep)
 }
 
 fn left_out(tool: String, why: String) -> Decision {
     Decision { tool, file: None, side_effect_class: None, certain: false, why, notes: Vec::new() }
 }
 
-/// A file name for a tool: its own name where that is one, and never a way out of the folder.
+/// A file name for a server: its own id where that is one, and never a way out of the folder.
 fn file_stem(tool: &str) -> String {
     let plain = !tool.is_empty()
         && tool.len() <= 100

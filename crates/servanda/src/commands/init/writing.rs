@@ -1,4 +1,4 @@
-//! What `init` writes: the configuration, one contract a tool, and what was agreed to by that. Nothing a person may have worked on is lost: before a
+//! What `init` writes: the configuration, one file of contracts a server, and what was agreed to by that. Nothing a person may have worked on is lost: before a
 //! file is written over, it is kept beside it.
 
 use std::{
@@ -8,14 +8,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use servanda_catalog::{
-    inference::Reading,
-    pins::{Definition, ListedKind, Lock},
-};
-use servanda_contract::{Timestamp, ToolContract, document, time::Clock as _};
+use servanda_catalog::pins::{Definition, ListedKind, Lock};
+use servanda_contract::{Timestamp, document, layers::ToolEntry, time::Clock as _};
 use servanda_engine::SystemClock;
 
-use crate::{config::Loaded, failure::Failure, files, lock, state_folder};
+use crate::{
+    config::Loaded,
+    contract_files::{self, ContractFile},
+    contract_text,
+    failure::Failure,
+    files, lock, screen, state_folder,
+};
 
 /// The configuration may name secrets, so it is its owner's alone.
 const CONFIG_MODE: u32 = 0o600;
@@ -105,18 +108,51 @@ impl Writing {
             .map_err(|error| cannot_write(&loaded.file, &error))
     }
 
-    /// A contract, with why it is as it is.
-    pub(super) fn contract(&mut self, file: &Path, contract: &ToolContract, reading: &Reading) -> Result<(), Failure> {
-        let text = document::write(contract).map_err(|error| Failure::failed(error.to_string()))?;
-        let why = in_line(&reading.why);
-        let review: Vec<String> =
-            reading.disagreements.iter().map(|one| format!("# review: {}\n", in_line(one))).collect();
-        let head = format!(
-            "# Inferred by `servanda init`: {} ({why}).\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n{}",
-            contract.transactional.side_effect_class.word(),
-            review.concat()
-        );
-        self.replace(&self.contracts_root.clone(), file, &format!("{head}{text}"), CONTRACT_MODE)
+    /// The contracts of one server's tools: a new file, or more tools in the one that is there.
+    pub(super) fn server_contracts(
+        &mut self,
+        file: &Path,
+        server: &str,
+        tools: BTreeMap<String, ToolEntry>,
+        keep: bool,
+    ) -> Result<(), Failure> {
+        if tools.is_empty() {
+            return Ok(());
+        }
+        let tools = tools.into_iter().map(|(tool, entry)| (tool, in_lines(entry))).collect();
+        let text = match read_there(file) {
+            Ok(before) if keep => {
+                let before = String::from_utf8(before).map_err(|_| not_its_file(file, server))?;
+                match contract_files::read_file(file, &before) {
+                    Ok(ContractFile::Server(there)) if there.server == server => {
+                        contract_text::append(file, &before, tools)?
+                    }
+                    _ => return Err(not_its_file(file, server)),
+                }
+            }
+            _ => contract_text::compose(server, tools)?,
+        };
+        self.replace(&self.contracts_root.clone(), file, &text, CONTRACT_MODE)
+    }
+
+    /// Takes away the files of one tool each that an earlier version wrote for a server, and keeps them as `*.bak`.
+    pub(super) fn retire(&mut self, folder: &Path, server: &str) -> Result<(), Failure> {
+        if !folder.is_dir() {
+            return Ok(());
+        }
+        for file in contract_files::contract_files(folder)? {
+            let Ok(before) = read_there(&file) else { continue };
+            let text = String::from_utf8_lossy(&before);
+            let is_its = matches!(contract_files::read_file(&file, &text),
+                Ok(ContractFile::Whole(contract)) if contract.binding.upstream == server);
+            if is_its {
+                keep(&file, &before)
+                    .and_then(|()| std::fs::remove_file(&file))
+                    .map_err(|error| cannot_write(&file, &error))?;
+                self.kept += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Makes a folder for contracts.
@@ -172,9 +208,16 @@ fn read_there(file: &Path) -> std::io::Result<Vec<u8>> {
     files::read(file, lock::LOCK_BYTES_MAX)
 }
 
-/// A server's text must not end the comment it stands in.
-fn in_line(text: &str) -> String {
-    crate::screen::one_line(text)
+/// What a server wrote is quoted in one line: it must not look like the file's own layout.
+fn in_lines(mut entry: ToolEntry) -> ToolEntry {
+    entry.why = entry.why.map(|why| screen::one_line(&why));
+    entry.doubts = entry.doubts.iter().map(|doubt| screen::one_line(doubt)).collect();
+    entry
+}
+
+fn not_its_file(file: &Path, server: &str) -> Failure {
+    Failure::failed(format!("`{}` is there and is not the file of `{server}`'s contracts", file.display()))
+        .hint("move it to another name in the same folder, then `servanda init` again")
 }
 
 /// Keeps a file as `<name>.bak`, or under the next number if that is taken by yet another version.

@@ -1,0 +1,123 @@
+//! Merging: objects member by member, everything else as a whole, and a note for each value which layer it comes from.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{Effective, Layer, LayerError};
+use crate::{ToolContract, document};
+
+/// How deep layers are merged; a file that could be read is not nested deeper.
+const DEPTH_MAX: usize = 64;
+
+/// Which layer each value of a contract comes from, by JSON Pointer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origins(BTreeMap<String, Layer>);
+
+impl Origins {
+    /// The layer of the value at a pointer. An object that several layers wrote has none of its own.
+    pub fn at(&self, pointer: &str) -> Option<Layer> {
+        self.0.get(pointer).copied()
+    }
+
+    /// Every value that is no object with members, with its layer.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Layer)> {
+        self.0.iter().map(|(pointer, layer)| (pointer.as_str(), *layer))
+    }
+
+    /// The one layer that said everything at a pointer and below, if it was one.
+    pub fn sole(&self, pointer: &str) -> Option<Layer> {
+        let below = format!("{pointer}/");
+        let mut layers =
+            self.0.iter().filter(|(at, _)| *at == pointer || at.starts_with(&below)).map(|(_, layer)| *layer);
+        let first = layers.next()?;
+        layers.all(|layer| layer == first).then_some(first)
+    }
+}
+
+/// A contract while its layers are put over each other.
+#[derive(Debug, Default)]
+pub(super) struct Merged {
+    members: Map<String, Value>,
+    origins: Origins,
+}
+
+impl Merged {
+    /// Puts a layer over the others.
+    pub(super) fn put(&mut self, layer_members: Map<String, Value>, layer: Layer) {
+        put(&mut self.members, layer_members, layer, "", &mut self.origins, DEPTH_MAX);
+    }
+
+    /// The contract that the layers make.
+    pub(super) fn into_contract(self) -> Result<Effective, LayerError> {
+        let Self { members, origins } = self;
+        match serde_path_to_error::deserialize::<_, ToolContract>(Value::Object(members)) {
+            Ok(contract) => Ok(Effective { contract, origins }),
+            Err(error) => {
+                let field = error.path().to_string().trim_end_matches(['?', '.']).to_owned();
+                let pointer = format!("/{}", field.replace('.', "/"));
+                let reason = document::plain_reason(&error.into_inner().to_string());
+                Err(LayerError { layer: origins.at(&pointer).or_else(|| origins.last_below(&pointer)), field, reason })
+            }
+        }
+    }
+}
+
+impl Origins {
+    /// The last layer that said anything below a pointer: an unknown member is its mistake.
+    fn last_below(&self, pointer: &str) -> Option<Layer> {
+        let below = format!("{pointer}/");
+        self.0.iter().filter(|(at, _)| at.starts_with(&below)).map(|(_, layer)| *layer).max()
+    }
+}
+
+fn put(
+    into: &mut Map<String, Value>,
+    members: Map<String, Value>,
+    layer: Layer,
+    above: &str,
+    origins: &mut Origins,
+    depth_left: usize,
+) {
+    for (name, value) in members {
+        let pointer = format!("{above}/{}", name.replace('~', "~0").replace('/', "~1"));
+        match (into.get_mut(&name), value) {
+            (Some(Value::Object(below)), Value::Object(over)) if depth_left > 0 => {
+                origins.0.remove(&pointer);
+                put(below, over, layer, &pointer, origins, depth_left - 1);
+                note_empty(below, layer, &pointer, origins);
+            }
+            (_, value) => {
+                forget(&pointer, origins);
+                note(&value, layer, &pointer, origins);
+                into.insert(name, value);
+            }
+        }
+    }
+}
+
+/// An object without members is a value like any other.
+fn note_empty(object: &Map<String, Value>, layer: Layer, pointer: &str, origins: &mut Origins) {
+    if object.is_empty() {
+        origins.0.insert(pointer.to_owned(), layer);
+    }
+}
+
+fn note(value: &Value, layer: Layer, pointer: &str, origins: &mut Origins) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (name, member) in members {
+                let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+                note(member, layer, &pointer, origins);
+            }
+        }
+        _ => {
+            origins.0.insert(pointer.to_owned(), layer);
+        }
+    }
+}
+
+fn forget(pointer: &str, origins: &mut Origins) {
+    let below = format!("{pointer}/");
+    origins.0.retain(|at, _| at != pointer && !at.starts_with(&below));
+}

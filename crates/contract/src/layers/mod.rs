@@ -1,0 +1,163 @@
+//! Contracts in layers: a file says what was decided about a tool and why, and everything else comes from defaults.
+//!
+//! The layers, each overriding the one before it: built-in values for the tool's side-effect class; the tool's pinned
+//! definition, which gives texts and schemas; `defaults` of the configuration; `defaults` of the server's file; the tool's own
+//! entry. Objects are merged member by member, every other value replaces the one below it. The result is an ordinary
+//! [`ToolContract`], so its digest does not depend on which layer said what.
+//!
+//! Reading files, finding pins and judging the result are the callers' business.
+
+mod built_in;
+mod entry;
+mod merge;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+pub use built_in::{Subject, contract_name};
+pub use entry::{Defaults, Review, ToolEntry};
+pub use merge::Origins;
+pub use server::ServerContracts;
+
+use crate::{ToolContract, tool::SideEffectClass};
+use merge::Merged;
+
+/// Where a value of an effective contract comes from, in the order in which layers override each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// Servanda's own value for the side-effect class.
+    BuiltIn(SideEffectClass),
+    /// The tool's pinned definition.
+    Definition,
+    /// `defaults` of the configuration.
+    Configuration,
+    /// `defaults` of the server's file.
+    Server,
+    /// The tool's entry in the server's file.
+    Tool,
+}
+
+/// What a pinned definition gives a contract: texts, and schemas that can be enforced.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Offered {
+    /// The description for the model.
+    pub description: String,
+    /// The title for people.
+    pub title: Option<String>,
+    /// Of the arguments.
+    pub input_schema: Map<String, Value>,
+    /// Of the structured result; empty if there is none.
+    pub output_schema: Map<String, Value>,
+}
+
+/// Everything one tool's contract is composed of.
+#[derive(Debug, Clone, Copy)]
+pub struct Layers<'a> {
+    /// The server's id in the configuration.
+    pub server: &'a str,
+    /// The tool's own name.
+    pub tool: &'a str,
+    /// `defaults` of the configuration.
+    pub configuration: &'a Defaults,
+    /// `defaults` of the server's file.
+    pub server_defaults: &'a Defaults,
+    /// The tool's entry.
+    pub entry: &'a ToolEntry,
+    /// What the pinned definition gives; none where the tool is not pinned.
+    pub offered: Option<&'a Offered>,
+}
+
+/// A contract composed of layers, with the layer of each value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effective {
+    /// The contract.
+    pub contract: ToolContract,
+    /// Which layer each of its values comes from.
+    pub origins: Origins,
+}
+
+/// Why layers do not make a contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerError {
+    /// The layer that is to be corrected, where one is known.
+    pub layer: Option<Layer>,
+    /// The member, as a dotted path inside the contract; empty for the whole.
+    pub field: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Layers<'_> {
+    /// Composes the contract.
+    pub fn compose(self) -> Result<Effective, LayerError> {
+        let class = self.entry.class();
+        let behaviour = self.entry.behaviour();
+        let action = behaviour.map(|behaviour| behaviour.action);
+        let subject = Subject { server: self.server, tool: self.tool, class, action };
+        let mut merged = Merged::default();
+        merged.put(
+            built_in::contract(&subject).map_err(|error| LayerError::whole(error.to_string()))?,
+            Layer::BuiltIn(class),
+        );
+        if let Some(offered) = self.offered {
+            merged.put(offered.members(), Layer::Definition);
+        }
+        merged.put(self.configuration.members(class), Layer::Configuration);
+        merged.put(self.server_defaults.members(class), Layer::Server);
+        merged.put(self.entry.members(), Layer::Tool);
+        if self.offered.is_none() && !self.entry.has_schema() {
+            return Err(LayerError {
+                layer: Some(Layer::Tool),
+                field: "affordance".to_owned(),
+                reason: "the tool has no pinned definition to take its schemas from; `servanda init` pins it, or the entry gives `affordance` itself".to_owned(),
+            });
+        }
+        merged.into_contract()
+    }
+}
+
+impl Offered {
+    fn members(&self) -> Map<String, Value> {
+        let mut affordance = Map::new();
+        affordance.insert("model_description".to_owned(), self.description.clone().into());
+        if let Some(title) = &self.title {
+            affordance.insert("title".to_owned(), title.clone().into());
+        }
+        affordance.insert("input_schema".to_owned(), self.input_schema.clone().into());
+        affordance.insert("output_schema".to_owned(), self.output_schema.clone().into());
+        Map::from_iter([("affordance".to_owned(), affordance.into())])
+    }
+}
+
+impl LayerError {
+    fn whole(reason: String) -> Self {
+        Self { layer: None, field: String::new(), reason }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn(class) => write!(formatter, "built in for {}", class.word()),
+            Self::Definition => formatter.write_str("the pinned definition"),
+            Self::Configuration => formatter.write_str("defaults of the configuration"),
+            Self::Server => formatter.write_str("defaults of the server's file"),
+            Self::Tool => formatter.write_str("the tool's entry"),
+        }
+    }
+}
+
+impl fmt::Display for LayerError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(formatter, "`{}`: ", self.field)?;
+        }
+        formatter.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for LayerError {}
