@@ -2,6 +2,7 @@
 
 mod access;
 mod budgets;
+mod contracts;
 mod effects;
 mod ledger;
 mod login;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use budgets::BudgetsArgs;
+pub(crate) use contracts::{ContractArgs, ContractCommand, ReviewArgs};
 pub(crate) use effects::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs};
 pub(crate) use ledger::{LedgerArgs, LedgerCommand, MigrateArgs};
 pub(crate) use login::{LoginArgs, LogoutArgs};
@@ -74,6 +76,10 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Check the configuration and every contract, without starting anything
     Check(CheckArgs),
+    /// Decide about what was inferred: the grave and the doubtful tools first, one key a decision
+    Review(ReviewArgs),
+    /// Print a tool's whole contract, and where each value comes from
+    Contract(ContractArgs),
     /// Run the gateway over Streamable HTTP
     Serve(ServeArgs),
     /// Run the gateway over stdin and stdout, for clients that start a command
@@ -380,8 +386,10 @@ pub(crate) struct SchemaArgs {
 /// A schema there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaName {
-    /// A tool contract.
+    /// A whole tool contract.
     Contract,
+    /// The contracts of a server's tools, as `init` writes them.
+    ServerContracts,
     /// What a call returns in `_meta`.
     Observation,
     /// What a refused call returns.

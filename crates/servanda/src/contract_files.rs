@@ -90,33 +90,10 @@ impl Folder {
             Ok(ContractFile::Whole(contract)) => {
                 self.written.push(Written { place, contract: *contract, composed: None });
             }
-            Ok(ContractFile::Server(server)) => self.compose(file, &server, loaded, lock),
-        }
-    }
-
-    fn compose(&mut self, file: &Path, server: &ServerContracts, loaded: &Loaded, lock: Option<&Lock>) {
-        for (tool, entry) in &server.tools {
-            let place = Place { file: file.to_owned(), tool: Some(tool.clone()) };
-            let pin = lock.and_then(|lock| lock.pin(&server.server, tool));
-            let offered = pin.map(|pin| offered(&pin.definition).0);
-            let layers = Layers {
-                server: &server.server,
-                tool,
-                configuration: &loaded.config.defaults,
-                server_defaults: &server.defaults,
-                entry,
-                offered: offered.as_ref(),
-            };
-            match layers.compose() {
-                Ok(Effective { contract, origins }) => {
-                    let composed = Some(Composed { entry: entry.clone(), origins });
-                    self.written.push(Written { place, contract, composed });
-                }
-                Err(error) => {
-                    let binding = Some((server.server.clone(), tool.clone()));
-                    let reason = told(&error, tool, &loaded.file);
-                    self.unread.push(Unread { place, binding, reason });
-                }
+            Ok(ContractFile::Server(server)) => {
+                let Self { written, unread } = compose(file, &server, loaded, lock);
+                self.written.extend(written);
+                self.unread.extend(unread);
             }
         }
     }
@@ -159,6 +136,35 @@ pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String>
     }
     let contract = document::read::<ToolContract>(&name, text).map_err(|error| error.to_string())?;
     Ok(ContractFile::Whole(Box::new(contract)))
+}
+
+/// Composes the contracts of a server's tools.
+pub(crate) fn compose(file: &Path, server: &ServerContracts, loaded: &Loaded, lock: Option<&Lock>) -> Folder {
+    let mut folder = Folder::default();
+    for (tool, entry) in &server.tools {
+        let place = Place { file: file.to_owned(), tool: Some(tool.clone()) };
+        let pin = lock.and_then(|lock| lock.pin(&server.server, tool));
+        let offered = pin.map(|pin| offered(&pin.definition).0);
+        let layers = Layers {
+            server: &server.server,
+            tool,
+            configuration: &loaded.config.defaults,
+            server_defaults: &server.defaults,
+            entry,
+            offered: offered.as_ref(),
+        };
+        match layers.compose() {
+            Ok(Effective { contract, origins }) => {
+                let composed = Some(Composed { entry: entry.clone(), origins });
+                folder.written.push(Written { place, contract, composed });
+            }
+            Err(error) => {
+                let binding = Some((server.server.clone(), tool.clone()));
+                folder.unread.push(Unread { place, binding, reason: told(&error, tool, &loaded.file) });
+            }
+        }
+    }
+    folder
 }
 
 /// What is wrong with layers, and in which file.

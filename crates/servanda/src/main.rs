@@ -78,6 +78,8 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     match &cli.command {
         Command::Schema(args) => return commands::schema::run(args, screen),
         Command::Check(args) => return commands::check::run(&cli.config, args, screen),
+        Command::Contract(args) => return commands::contract::run(&cli.config, args, screen),
+        Command::Review(args) => return commands::review::run(&cli.config, args, screen),
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
         Command::Secret(args) => return commands::secret::run(&cli.config, args, screen),
@@ -114,6 +116,8 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
             Command::Schema(_)
             | Command::Check(_)
+            | Command::Contract(_)
+            | Command::Review(_)
             | Command::Sample(_)
             | Command::Disconnect(_)
             | Command::Secret(_) => Ok(()),

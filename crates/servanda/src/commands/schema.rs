@@ -14,6 +14,7 @@ pub(crate) fn run(args: &SchemaArgs, screen: Screen) -> Result<(), Failure> {
 pub(crate) fn schema(which: SchemaName) -> serde_json::Value {
     match which {
         SchemaName::Contract => servanda_contract::schemas::contract(),
+        SchemaName::ServerContracts => servanda_contract::schemas::server_contracts(),
         SchemaName::Observation => servanda_contract::schemas::observation(),
         SchemaName::Refusal => servanda_contract::schemas::refusal(),
         SchemaName::Config => servanda_contract::schemas::published::<Config>("config", "Config"),

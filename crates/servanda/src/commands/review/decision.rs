@@ -1,0 +1,145 @@
+//! One decision about one tool, written into its server's file. A decision that would make a contract that is not admitted is
+//! refused with the reason, and the file stays as it is.
+
+use serde_json::{Map, Value, json};
+use servanda_contract::{
+    layers::{ServerContracts, ToolEntry},
+    time::Clock as _,
+    tool::{Action, Behaviour, Mutability, SideEffectClass},
+};
+use servanda_engine::SystemClock;
+use servanda_gates::{Registered, admit};
+use servanda_identity::classifier::Review as Opinion;
+
+use crate::{
+    config::Loaded,
+    contract_files::{self, ContractFile, Written},
+    contract_text, doubts,
+    failure::Failure,
+    files, lock, operator,
+};
+
+/// What anybody may read who may read the folder.
+const CONTRACT_MODE: u32 = 0o644;
+
+/// What a person decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// What was inferred is right.
+    Agree,
+    /// It has another class; the reason answers a definition that says otherwise.
+    Class {
+        /// Which.
+        class: SideEffectClass,
+        /// Why, where the tool's definition says otherwise.
+        reason: Option<String>,
+    },
+    /// Its calls are refused until approvals exist or the contract changes.
+    HoldBack,
+}
+
+/// Writes a decision down; says what was decided.
+pub(super) fn apply(loaded: &Loaded, written: &Written, decision: &Decision) -> Result<String, Failure> {
+    let (Some(tool), Some(composed)) = (&written.place.tool, &written.composed) else {
+        return Err(Failure::bad_input(format!("{} is a whole contract, not inferred", written.place.file.display()))
+            .hint("edit the file itself; `servanda check` judges it"));
+    };
+    let file = &written.place.file;
+    let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| Failure::failed(error.to_string()))?;
+    let changes = changes(&composed.entry, decision);
+    let after = contract_text::change(file, &text, tool, &changes)?;
+    judge(loaded, file, &after, tool)?;
+    let folder = loaded.contracts_folder();
+    files::write_inside(&folder, file, &after, CONTRACT_MODE)
+        .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", file.display())))?;
+    Ok(said(&written.contract.identity.name, composed.entry.class(), decision))
+}
+
+fn said(name: &str, before: SideEffectClass, decision: &Decision) -> String {
+    match decision {
+        Decision::Agree => format!("{name} is {}", before.word()),
+        Decision::Class { class, .. } => format!("{name} is {}, and not {}", class.word(), before.word()),
+        Decision::HoldBack => format!("{name} is held back: its calls are always refused"),
+    }
+}
+
+/// The members of the entry that a decision sets.
+fn changes(entry: &ToolEntry, decision: &Decision) -> Vec<(&'static str, Option<Value>)> {
+    let at: String = SystemClock.now().to_string().chars().take(10).collect();
+    let reviewed = ("reviewed", Some(json!({ "by": operator::who(), "at": at })));
+    let members: Map<String, Value> = entry.clone().into();
+    let section = |member: &str, value: Value| {
+        let mut section = members.get("transactional").and_then(Value::as_object).cloned().unwrap_or_default();
+        section.insert(member.to_owned(), value);
+        ("transactional", Some(Value::Object(section)))
+    };
+    match decision {
+        Decision::Agree => vec![reviewed],
+        Decision::HoldBack => vec![section("confirmation_required", json!(true)), reviewed],
+        Decision::Class { class, reason } => {
+            let mut changes = vec![("class", Some(class.word().into()))];
+            if members.get("transactional").is_some_and(|section| section.get("side_effect_class").is_some()) {
+                changes.push(section("side_effect_class", class.word().into()));
+            }
+            let behaviour = entry.behaviour().map(|behaviour| behaving(behaviour, *class, reason.as_deref()));
+            changes.extend(behaviour.map(|behaviour| ("behaviour", Some(behaviour))));
+            let proposed = entry.why.as_deref().unwrap_or("no reason was given");
+            changes.push((
+                "why",
+                Some(format!("decided by a person; proposed as {}: {proposed}", entry.class().word()).into()),
+            ));
+            changes.push(reviewed);
+            changes
+        }
+    }
+}
+
+/// A behaviour that goes with a class: only reads are pure.
+fn behaving(behaviour: &Behaviour, class: SideEffectClass, reason: Option<&str>) -> Value {
+    let mut behaviour = behaviour.clone();
+    let looks = matches!(behaviour.action, Action::Read | Action::Search);
+    match class {
+        SideEffectClass::ReadOnly => {
+            behaviour.mutability = Mutability::Pure;
+            behaviour.action = if looks { behaviour.action } else { Action::Read };
+        }
+        _ => {
+            behaviour.mutability = Mutability::Mutates;
+            behaviour.action = if looks { Action::Update } else { behaviour.action };
+        }
+    }
+    behaviour.reviewed = reason.map(str::to_owned).or(behaviour.reviewed);
+    let words = behaviour.extended_words();
+    if Behaviour::from_words(&words).as_ref() == Ok(&behaviour) { words.into() } else { json!(behaviour) }
+}
+
+/// Whether the file would still be admitted, and the tool's definition has been answered.
+fn judge(loaded: &Loaded, file: &std::path::Path, text: &str, tool: &str) -> Result<(), Failure> {
+    let read = contract_files::read_file(file, text).map_err(Failure::failed)?;
+    let ContractFile::Server(server) = read else {
+        return Err(Failure::failed(format!("{} is no file of a server's contracts", file.display())));
+    };
+    let server =
+        ServerContracts { tools: server.tools.into_iter().filter(|(name, _)| name == tool).collect(), ..server };
+    let pins = lock::read(&loaded.lock_file())?;
+    let composed = contract_files::compose(file, &server, loaded, pins.as_ref());
+    let (Some(written), []) = (composed.written.first(), composed.unread.as_slice()) else {
+        let reasons: Vec<String> = composed.unread.into_iter().map(|unread| unread.reason).collect();
+        return Err(not_admitted(&reasons.join("; ")));
+    };
+    if let Err(rejection) = admit(written.contract.clone(), &Registered::new()) {
+        return Err(not_admitted(&rejection.to_string()));
+    }
+    match doubts::review_offline(&written.contract, pins.as_ref()) {
+        Opinion::Flagged { objections } => {
+            Err(Failure::failed(format!("its definition says otherwise: {}", doubts::sentences(&objections)))
+                .hint("give the reason why it is right: --reason TEXT"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_admitted(reasons: &str) -> Failure {
+    Failure::failed(format!("the contract would not be admitted, so nothing was changed: {reasons}"))
+        .hint("edit the file; `servanda check` judges it")
+}

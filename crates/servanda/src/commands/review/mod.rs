@@ -1,0 +1,133 @@
+//! `servanda review`: walks through what was inferred about tools, the grave and the doubtful first, and remembers in the
+//! contracts' files who decided what. On a terminal one key is one decision; elsewhere it lists what is open.
+
+mod decision;
+mod walk;
+
+use std::{cmp::Reverse, path::Path};
+
+use serde::Serialize;
+use servanda_contract::tool::SideEffectClass;
+
+use self::decision::Decision;
+use crate::{
+    cli::ReviewArgs,
+    commands::{contract, tools},
+    config::Loaded,
+    consent,
+    contract_files::{Folder, Written},
+    failure::Failure,
+    screen::{Screen, count, lines, paint, table},
+};
+
+/// How much graver a doubt makes a tool in the order of the walk.
+const DOUBT_WEIGHT: usize = 2;
+
+/// A tool of a server's file, as a list shows it.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    tool: String,
+    file: &'a Path,
+    side_effect_class: &'static str,
+    why: Option<&'a str>,
+    doubts: &'a [String],
+    reviewed_by: Option<&'a str>,
+    reviewed_at: Option<&'a str>,
+}
+
+pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    if let Some(tool) = &args.tool {
+        let written = contract::named(&loaded, tool)?;
+        return match asked_for(args)? {
+            Some(decision) => {
+                let said = decision::apply(&loaded, &written, &decision)?;
+                if screen.json {
+                    return screen.json(&serde_json::json!({ "tool": tool, "decided": said }));
+                }
+                screen.say(said);
+                Ok(())
+            }
+            None => walk::walk(&loaded, vec![written], screen),
+        };
+    }
+    let all = in_order(&loaded)?;
+    let open = |written: &Written| written.composed.as_ref().is_some_and(|composed| composed.entry.reviewed.is_none());
+    if !args.all && consent::is_asked(false, screen) {
+        return walk::walk(&loaded, all.into_iter().filter(open).collect(), screen);
+    }
+    let shown: Vec<&Written> = all.iter().filter(|written| args.all || open(written)).collect();
+    list(&loaded, &shown, screen)
+}
+
+/// What the options decide.
+fn asked_for(args: &ReviewArgs) -> Result<Option<Decision>, Failure> {
+    if args.agree {
+        return Ok(Some(Decision::Agree));
+    }
+    if args.hold_back {
+        return Ok(Some(Decision::HoldBack));
+    }
+    let Some(word) = &args.class else { return Ok(None) };
+    let class = SideEffectClass::ALL.into_iter().find(|class| class.word().eq_ignore_ascii_case(word));
+    match class {
+        Some(class) => Ok(Some(Decision::Class { class, reason: args.reason.clone() })),
+        None => {
+            let words: Vec<&str> = SideEffectClass::ALL.iter().map(|class| class.word()).collect();
+            Err(Failure::bad_input(format!("there is no side-effect class `{word}`"))
+                .hint(format!("there are {}", words.join(", "))))
+        }
+    }
+}
+
+/// Every tool of a server's file, the grave and the doubtful first.
+fn in_order(loaded: &Loaded) -> Result<Vec<Written>, Failure> {
+    let mut all: Vec<Written> =
+        Folder::read(loaded)?.written.into_iter().filter(|written| written.composed.is_some()).collect();
+    all.sort_by_key(|written| {
+        let class = written.contract.transactional.side_effect_class;
+        let grave = SideEffectClass::ALL.iter().position(|one| *one == class).unwrap_or(0);
+        let doubtful = written.composed.as_ref().is_some_and(|composed| !composed.entry.doubts.is_empty());
+        Reverse(grave + if doubtful { DOUBT_WEIGHT } else { 0 })
+    });
+    Ok(all)
+}
+
+fn list(loaded: &Loaded, shown: &[&Written], screen: Screen) -> Result<(), Failure> {
+    let listed: Vec<Listed<'_>> = shown.iter().filter_map(|written| listed(loaded, written)).collect();
+    if screen.json {
+        return screen.json(&listed);
+    }
+    if listed.is_empty() {
+        screen.say("a person has decided about every tool; `servanda review --all` lists the decisions");
+        return Ok(());
+    }
+    let mut page = table(&["tool", "class", "because of", "decided by"]);
+    for one in &listed {
+        let because: Vec<&str> = one.why.into_iter().chain(one.doubts.iter().map(String::as_str)).collect();
+        let class = paint(one.side_effect_class, tools::mood(one.side_effect_class));
+        page.add_row([one.tool.clone(), class, because.join("; "), one.reviewed_by.unwrap_or("-").to_owned()]);
+    }
+    screen.data(lines(&page))?;
+    let open = listed.iter().filter(|one| one.reviewed_by.is_none()).count();
+    if open > 0 {
+        screen.say(format_args!("{} to review", count(open, "tool")));
+        screen.hint(
+            "`servanda review` on a terminal asks about them one by one; `servanda review TOOL --agree` agrees to one",
+        );
+    }
+    Ok(())
+}
+
+fn listed<'a>(loaded: &Loaded, written: &'a Written) -> Option<Listed<'a>> {
+    let entry = &written.composed.as_ref()?.entry;
+    Some(Listed {
+        tool: contract::exposed(loaded, written),
+        file: &written.place.file,
+        side_effect_class: entry.class().word(),
+        why: entry.why.as_deref(),
+        doubts: &entry.doubts,
+        reviewed_by: entry.reviewed.as_ref().map(|review| review.by.as_str()),
+        reviewed_at: entry.reviewed.as_ref().map(|review| review.at.as_str()),
+    })
+}

@@ -1,0 +1,146 @@
+//! The walk: one tool after the other on a terminal, one key a decision.
+
+use std::io::{self, Write as _};
+
+use servanda_contract::tool::SideEffectClass;
+
+use super::decision::{self, Decision};
+use crate::{
+    commands::{contract, tools},
+    config::Loaded,
+    contract_files::Written,
+    failure::Failure,
+    screen::{Mood, Screen, count, one_line, paint_stderr},
+};
+
+/// How much of a description is shown.
+const DESCRIPTION_CHARS_MAX: usize = 300;
+/// Arguments that are named.
+const ARGUMENTS_SHOWN_MAX: usize = 12;
+
+const KEYS: &str = "[a] agree  [1-6] another class  [h] hold back  [s] skip  [?] what the classes mean  [q] quit";
+
+const CLASSES: [(SideEffectClass, &str); 6] = [
+    (SideEffectClass::ReadOnly, "changes nothing"),
+    (SideEffectClass::EphemeralWrite, "changes something temporary of its own"),
+    (SideEffectClass::LowRiskInternal, "changes something internal that is easily put right"),
+    (SideEffectClass::MediumRiskWrite, "changes what people work with"),
+    (SideEffectClass::HighRiskExternal, "is seen outside: messages, merges, deploys, uploads"),
+    (SideEffectClass::CriticalMutation, "moves money, rights or code, deletes, or runs what it is given"),
+];
+
+/// What a key means.
+enum Key {
+    Decide(Decision),
+    Skip,
+    Explain,
+    Quit,
+    Unknown,
+}
+
+/// Asks about each of these tools.
+pub(super) fn walk(loaded: &Loaded, open: Vec<Written>, screen: Screen) -> Result<(), Failure> {
+    let total = open.len();
+    if total == 0 {
+        screen.say("a person has decided about every tool; `servanda review --all` lists the decisions");
+        return Ok(());
+    }
+    let mut decided = 0;
+    'tools: for (number, written) in open.iter().enumerate() {
+        show(loaded, written, number + 1, total, screen);
+        loop {
+            match key()? {
+                Key::Quit => break 'tools,
+                Key::Skip => continue 'tools,
+                Key::Unknown => screen.say(KEYS),
+                Key::Explain => explain(screen),
+                Key::Decide(decision) => match decide(loaded, written, decision, screen) {
+                    Ok(said) => {
+                        screen.say(format_args!("  {said}"));
+                        decided += 1;
+                        continue 'tools;
+                    }
+                    Err(failure) => screen.failure(&failure),
+                },
+            }
+        }
+    }
+    screen.say(format_args!("decided about {}; {} left", count(decided, "tool"), total - decided));
+    if decided < total {
+        screen.hint("`servanda review` goes on where you stopped");
+    }
+    Ok(())
+}
+
+/// Writes a decision down; where the definition says otherwise, asks for the reason and tries once more.
+fn decide(loaded: &Loaded, written: &Written, decision: Decision, screen: Screen) -> Result<String, Failure> {
+    match (decision::apply(loaded, written, &decision), decision) {
+        (Err(failure), Decision::Class { class, reason: None })
+            if failure.to_string().starts_with("its definition") =>
+        {
+            screen.say(format_args!("  {failure}"));
+            let _ = write!(io::stderr(), "  why is {} right? (one line; empty: no change) ", class.word());
+            let mut reason = String::new();
+            io::stdin().read_line(&mut reason)?;
+            if reason.trim().is_empty() {
+                return Err(Failure::failed("nothing was changed"));
+            }
+            decision::apply(loaded, written, &Decision::Class { class, reason: Some(reason.trim().to_owned()) })
+        }
+        (applied, _) => applied,
+    }
+}
+
+fn show(loaded: &Loaded, written: &Written, number: usize, total: usize, screen: Screen) {
+    let contract = &written.contract;
+    let class = contract.transactional.side_effect_class.word();
+    let name = contract::exposed(loaded, written);
+    screen.say(format_args!(
+        "\n{number} of {total}  {}  {}",
+        paint_stderr(&name, Mood::Strong),
+        paint_stderr(class, tools::mood(class))
+    ));
+    let description = one_line(&contract.affordance.model_description);
+    let short: String = description.chars().take(DESCRIPTION_CHARS_MAX).collect();
+    let more = if short.len() < description.len() { "…" } else { "" };
+    screen.say(format_args!("  {short}{more}"));
+    let properties = contract.affordance.input_schema.get("properties").and_then(|it| it.as_object());
+    let names: Vec<&str> = properties.into_iter().flat_map(|it| it.keys()).map(String::as_str).collect();
+    let shown: Vec<&str> = names.iter().copied().take(ARGUMENTS_SHOWN_MAX).collect();
+    let rest = names.len().saturating_sub(shown.len());
+    let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
+    screen.say(format_args!(
+        "  takes {}{rest}",
+        if shown.is_empty() { "nothing".to_owned() } else { one_line(&shown.join(", ")) }
+    ));
+    if let Some(composed) = &written.composed {
+        if let Some(why) = &composed.entry.why {
+            screen.say(format_args!("  because of {}", one_line(why)));
+        }
+        for doubt in &composed.entry.doubts {
+            screen.say(format_args!("  {} {}", paint_stderr("doubt:", Mood::Careful), one_line(doubt)));
+        }
+    }
+    screen.say(KEYS);
+}
+
+fn explain(screen: Screen) {
+    for (number, (class, meaning)) in CLASSES.iter().enumerate() {
+        screen.say(format_args!("  [{}] {} {meaning}", number + 1, class.word()));
+    }
+    screen.say("docs/contracts.md says what each class brings with it");
+}
+
+fn key() -> Result<Key, Failure> {
+    Ok(match console::Term::stderr().read_char()? {
+        'a' => Key::Decide(Decision::Agree),
+        'h' => Key::Decide(Decision::HoldBack),
+        's' => Key::Skip,
+        '?' => Key::Explain,
+        'q' | '\u{3}' | '\u{4}' | '\u{1b}' => Key::Quit,
+        digit => match digit.to_digit(10).and_then(|digit| CLASSES.get((digit as usize).wrapping_sub(1))) {
+            Some((class, _)) => Key::Decide(Decision::Class { class: *class, reason: None }),
+            None => Key::Unknown,
+        },
+    })
+}
