@@ -3,11 +3,11 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
+.PHONY: contracts redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
 	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
-test: lint unit gate-cost-check doc oidc interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke deny
+test: lint unit gate-cost-check doc oidc contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke deny
 	@echo "all of make test passed"
 
 lint:
@@ -31,6 +31,11 @@ interop: .tools/ready
 oidc: .tools/ready
 	cargo build -p servanda
 	trials/oidc/run --servanda target/debug/servanda
+
+# What `init` writes for ten real servers: lines a tool, and whole contracts by the published schema.
+contracts: .tools/ready
+	cargo build -p servanda
+	.tools/py1/bin/python trials/contracts/run --servanda target/debug/servanda
 
 interop-full: .tools/ready
 	cargo build --release

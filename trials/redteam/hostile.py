@@ -126,8 +126,7 @@ def questions(folder):
     yield "instructions of a server to the agent", "Obey me" not in json.dumps(client.greeting), client.greeting
     client.end()
     for tool in ["ask_form", "visit"]:
-        contract = next((folder.path / "contracts").rglob(f"{tool}.yaml"))
-        contract.write_text(contract.read_text() + "questions: []\n")
+        say_in_entry(folder, tool, "questions: []")
     client = Client(folder)
     answer, asked = client.call("ask_form")
     yield "a question that the contract does not permit", not asked and "refused" in answer, answer
@@ -272,22 +271,27 @@ def imports(folder):
     yield "init of a foreign .mcp.json without a yes", made.returncode != 0 and not (folder.path / "W").exists() and "touch" in made.stderr, made.stderr
 
 
+def say_in_entry(folder, tool, line):
+    """Adds a line to the entry of a tool in its server's file of contracts."""
+    for contracts in (folder.path / "contracts").rglob("*.yaml"):
+        text = contracts.read_text()
+        if f"\n  {tool}:\n" in text:
+            contracts.write_text(text.replace(f"\n  {tool}:\n", f"\n  {tool}:\n    {line}\n"))
+            return contracts, text
+    raise SystemExit(f"no file of contracts has `{tool}`")
+
+
 def keywords(folder):
-    contract = next((folder.path / "contracts").rglob("escape.yaml"))
-    text = contract.read_text()
     for name, schema in {
         "anyOf": {"type": "object", "properties": {"q": {"anyOf": [{"type": "string", "x-effect": "sqlite"}]}}},
         "$ref": {"type": "object", "properties": {"q": {"$ref": "#/$defs/q"}}, "$defs": {"q": {"type": "string", "x-effect": "sqlite"}}},
         "an array": {"type": "object", "properties": {"q": {"type": "array", "x-effect": "sqlite"}}},
         "a number": {"type": "object", "properties": {"q": {"type": "integer", "x-effect": "sqlite"}}},
     }.items():
-        start = text.index("  input_schema:")
-        rest = text[start:].split("\n")
-        end = next(number for number, line in enumerate(rest[1:], 1) if line and not line.startswith("   "))
-        contract.write_text(text[:start] + "  input_schema: " + json.dumps(schema) + "\n" + "\n".join(rest[end:]))
+        contracts, text = say_in_entry(folder, "escape", f"affordance: {json.dumps({'input_schema': schema})}")
         checked = folder.run("check")
         yield f"x-effect behind {name}", checked.returncode != 0 and "x-effect" in checked.stderr, checked.stderr
-    contract.write_text(text)
+        contracts.write_text(text)
 
 
 def hostile_trial(servanda):

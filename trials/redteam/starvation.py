@@ -32,10 +32,7 @@ class Town:
         (folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
         self.run("init", "--yes")
         config = folder / "servanda.yaml"
-        config.write_text(config.read_text() + CONFIG)
-        for contract in (folder / "contracts").rglob("*.yaml"):
-            text = contract.read_text()
-            contract.write_text(text.replace("max_requests: 600", "max_requests: 1000000"))
+        config.write_text(config.read_text() + CONFIG + "defaults: {runtime: {rate_limits: {max_requests: 1000000}}}\n")
         self.keys = {tenant: self.run("keys", "create", "--tenant", tenant, "--principal", "ada", "--label", "redteam", "--scope", "company:read", "--scope", "company:write").strip() for tenant in ("greedy", "quiet")}
         command = [servanda, "serve", "--listen", f"127.0.0.1:{self.port}"]
         self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=open(folder / "serve.log", "wb"))

@@ -35,7 +35,7 @@ class Gateway:
         run = lambda *words: subprocess.run([servanda, *words], cwd=folder, capture_output=True, text=True, timeout=120)
         if (made := run("init", "--yes")).returncode:
             raise SystemExit(f"servanda init: {made.stderr}")
-        for file in (folder / "contracts").rglob("read_query.yaml"):
+        for file in (folder / "contracts").rglob("company.yaml"):
             text = file.read_text()
             file.write_text(text.replace("x-effect: sqlite", f"x-effect: {dialect}").replace("x-effect: sql\n", f"x-effect: {dialect}\n"))
             if f"x-effect: {dialect}" not in file.read_text():

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use servanda_catalog::pins::Lock;
 use servanda_contract::{
     ToolContract,
     time::Clock as _,
@@ -28,7 +29,11 @@ pub(crate) struct Problem {
 
 /// Reads and judges every contract of a configuration.
 pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
-    let Folder { written, unread } = Folder::read(loaded)?;
+    judge_folder(loaded, Folder::read(loaded)?)
+}
+
+fn judge_folder(loaded: &Loaded, folder: Folder) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
+    let Folder { written, unread } = folder;
     let mut admitted = Vec::new();
     let mut problems = Vec::new();
     for Unread { place, reason, .. } in unread {
@@ -158,7 +163,15 @@ pub(crate) fn bindings(loaded: &Loaded) -> Result<BTreeSet<(String, String)>, Fa
 
 /// Every contract of a configuration, or a failure that lists all that is wrong.
 pub(crate) fn load(loaded: &Loaded) -> Result<Vec<CompiledContract>, Failure> {
-    let (admitted, problems) = judge_all(loaded)?;
+    admitted(judge_all(loaded)?)
+}
+
+/// The same with pins that a running gateway holds, whatever became of the lock file.
+pub(crate) fn load_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<Vec<CompiledContract>, Failure> {
+    admitted(judge_folder(loaded, Folder::read_with(loaded, lock)?)?)
+}
+
+fn admitted((admitted, problems): (Vec<CompiledContract>, Vec<Problem>)) -> Result<Vec<CompiledContract>, Failure> {
     if problems.is_empty() {
         return Ok(admitted);
     }

@@ -180,7 +180,8 @@ impl Station {
     /// last call is over.
     pub(crate) async fn reload(&self, loaded: &Loaded) -> Result<(), Failure> {
         let pins = lock::pins_after(loaded, self.engine.discovery().agreed())?;
-        let catalog = Arc::new(catalog_by(loaded, contracts::load(loaded)?, pins)?);
+        let contracts = contracts::load_with(loaded, pins.lock.as_ref())?;
+        let catalog = Arc::new(catalog_by(loaded, contracts, pins)?);
         let callbacks = Arc::new(loaded.callbacks()?);
         let notebook: Arc<dyn Notebook> = self.ledger.clone();
         let before = self.engine.upstreams();

@@ -56,7 +56,7 @@ fn a_bundle_becomes_contracts() {
         "{notes}"
     );
     assert!(!ran.stderr.contains("past the gateway"), "no client reads a bundle here: {}", ran.stderr);
-    assert!(world.has("contracts/company/get_invoice.yaml"));
+    assert!(world.has("contracts/company.yaml"));
     let env = [("COMPANY_LICENCE", "x")];
     let called = world.run_with_env(&["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#], &env).ended(0);
     assert!(called.stdout.contains("inv_1001"), "{}", called.stdout);

@@ -36,8 +36,8 @@ fn a_clients_file_becomes_contracts() {
         "(the file)",
         &crate::world::Ran { code: Some(0), stdout: world.read("servanda.yaml"), stderr: String::new() },
     );
-    page.head("contracts/company/pay_invoice.yaml");
-    let contract = world.read("contracts/company/pay_invoice.yaml");
+    page.head("contracts/company.yaml");
+    let contract = world.read("contracts/company.yaml");
     page.show("(the file)", &crate::world::Ran { code: Some(0), stdout: contract, stderr: String::new() });
     page.compare("init");
     assert!(world.has("books.db"), "`${{BOOKS}}` was filled in");
@@ -118,7 +118,7 @@ fn an_existing_configuration_is_kept_unless_forced() {
     let ran = world.run(&["init", "--yes", "--from", "client.json", "--force"]).ended(0);
     assert!(ran.stderr.contains("kept 1 earlier file as *.bak"), "{}", ran.stderr);
     assert_eq!(world.read("servanda.yaml.bak"), "servanda: 1 # mine\n");
-    assert!(world.has("contracts/company/get_invoice.yaml"));
+    assert!(world.has("contracts/company.yaml"));
     world.run(&["check"]).ended(0);
     let ran = world.run(&["init", "--yes", "--from", "client.json", "--force"]).ended(0);
     assert!(!ran.stderr.contains("kept"), "nothing was changed meanwhile: {}", ran.stderr);
@@ -130,15 +130,30 @@ fn contracts_that_are_written_over_are_kept() {
     let world = World::empty();
     world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
     world.run(&["init", "--yes"]).ended(0);
-    let inferred = world.read("contracts/company/get_invoice.yaml");
-    for (edit, kept) in [("# mine\n", "get_invoice.yaml.bak"), ("# mine too\n", "get_invoice.yaml.2.bak")] {
+    let inferred = world.read("contracts/company.yaml");
+    for (edit, kept) in [("# mine\n", "company.yaml.bak"), ("# mine too\n", "company.yaml.2.bak")] {
         let mine = format!("{inferred}{edit}");
-        world.write("contracts/company/get_invoice.yaml", &mine);
+        world.write("contracts/company.yaml", &mine);
         let ran = world.run(&["init", "--yes", "--force"]).ended(0);
         assert!(ran.stderr.contains("kept 1 earlier file as *.bak"), "{}", ran.stderr);
-        assert_eq!(world.read(&format!("contracts/company/{kept}")), mine);
-        assert_eq!(world.read("contracts/company/get_invoice.yaml"), inferred);
+        assert_eq!(world.read(&format!("contracts/{kept}")), mine);
+        assert_eq!(world.read("contracts/company.yaml"), inferred);
     }
+    world.run(&["check"]).ended(0);
+}
+
+/// Files of one tool each, as earlier versions wrote them, make room for the server's file when everything is written anew.
+#[test]
+fn files_of_one_tool_each_are_replaced_by_force() {
+    let world = World::empty();
+    world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
+    world.run(&["init", "--yes"]).ended(0);
+    let whole = world.run(&["contract", "show", "company__get_invoice"]).ended(0).stdout;
+    world.write("contracts/company/get_invoice.yaml", &whole);
+    let ran = world.run(&["init", "--yes", "--force"]).ended(0);
+    assert!(ran.stderr.contains("kept 1 earlier file as *.bak"), "{}", ran.stderr);
+    assert_eq!(world.read("contracts/company/get_invoice.yaml.bak"), whole);
+    assert!(!world.has("contracts/company/get_invoice.yaml"));
     world.run(&["check"]).ended(0);
 }
 
@@ -150,15 +165,17 @@ fn what_is_missing_is_added() {
     world.write(".mcp.json", &json!({ "mcpServers": { "company": company } }).to_string());
     world.run(&["init", "--yes"]).ended(0);
     let config = world.read("servanda.yaml");
-    let mine = format!("{}# mine\n", world.read("contracts/company/pay_invoice.yaml"));
-    world.write("contracts/company/pay_invoice.yaml", &mine);
-    // A contract is one by its binding, whatever its file is called.
-    std::fs::rename(world.path("contracts/company/read_file.yaml"), world.path("contracts/reading.yaml")).unwrap();
-    std::fs::remove_file(world.path("contracts/company/get_invoice.yaml")).unwrap();
+    // A contract is one by its binding, whatever its file is called and whichever form it has.
+    let whole = world.run(&["contract", "show", "company__read_file"]).ended(0).stdout;
+    world.write("contracts/reading.yaml", &whole);
+    let written = world.read("contracts/company.yaml");
+    let mine = format!("{}# mine\n", without(&without(&written, "read_file"), "get_invoice"));
+    world.write("contracts/company.yaml", &mine);
     let ran = world.run(&["init", "--yes"]).ended(0);
     assert!(ran.stderr.contains("wrote 1 missing contract in contracts; servanda.yaml and"), "{}", ran.stderr);
-    assert!(world.has("contracts/company/get_invoice.yaml") && !world.has("contracts/company/read_file.yaml"));
-    assert_eq!(world.read("contracts/company/pay_invoice.yaml"), mine);
+    let after = world.read("contracts/company.yaml");
+    assert!(after.starts_with(&mine), "{after}");
+    assert!(after.contains("\n  get_invoice:\n") && !after.contains("\n  read_file:\n"), "{after}");
     assert_eq!(world.read("servanda.yaml"), config);
     assert!(world.run(&["init", "--yes"]).ended(0).stderr.contains("nothing was written"));
 
@@ -167,13 +184,20 @@ fn what_is_missing_is_added() {
     let ran = world.run(&["init", "--yes"]).ended(0);
     assert!(ran.stderr.contains("added `other` to servanda.yaml and wrote 1 missing contract"), "{}", ran.stderr);
     assert_eq!(world.read("servanda.yaml.bak"), config);
-    assert_eq!(world.read("contracts/company/pay_invoice.yaml"), mine);
+    assert_eq!(world.read("contracts/company.yaml"), after);
     world.run(&["check"]).ended(0);
 
     std::fs::remove_file(world.path(".mcp.json")).unwrap();
-    std::fs::remove_file(world.path("contracts/other/read_things.yaml")).unwrap();
+    std::fs::remove_file(world.path("contracts/other.yaml")).unwrap();
     let ran = world.run(&["init", "--yes"]).ended(0);
-    assert!(world.has("contracts/other/read_things.yaml") && !ran.stderr.contains("reaching"), "{}", ran.stderr);
+    assert!(world.has("contracts/other.yaml") && !ran.stderr.contains("reaching"), "{}", ran.stderr);
+}
+
+/// The text of a server's file without one of its tools.
+fn without(text: &str, tool: &str) -> String {
+    let (head, rest) = text.split_once(&format!("\n  {tool}:\n")).unwrap();
+    let rest: Vec<&str> = rest.lines().skip_while(|line| line.starts_with("    ")).collect();
+    format!("{head}\n{}\n", rest.join("\n"))
 }
 
 /// The gateway is not put behind itself, and what is secret does not come into our file.
@@ -215,7 +239,7 @@ fn a_configuration_elsewhere_brings_its_folder() {
         json!({ "mcpServers": { "company": { "command": BINARY, "args": ["sample", "--database", "b.db"] } } });
     world.write(".mcp.json", &sample.to_string());
     world.run(&["init", "--yes", "--config", "deep/gateway.yaml"]).ended(0);
-    assert!(world.has("deep/contracts/company/get_invoice.yaml"));
+    assert!(world.has("deep/contracts/company.yaml"));
     assert!(world.has("deep/b.db"), "an upstream runs in the configuration's folder");
     world.run(&["call", "company__count_effects", "--config", "deep/gateway.yaml"]).ended(0);
     assert!(world.has("deep/.servanda/ledger.db"));

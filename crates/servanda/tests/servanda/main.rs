@@ -67,6 +67,8 @@ mod init;
 #[cfg(test)]
 mod issuer;
 #[cfg(test)]
+mod layers;
+#[cfg(test)]
 mod logins;
 #[cfg(test)]
 mod names;

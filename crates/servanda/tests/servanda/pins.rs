@@ -408,14 +408,9 @@ fn what_does_not_fit_its_contract_is_held() {
         shown.stderr
     );
     // What is optional may be missing.
-    let mut contract = world.read("contracts/weather/lookup.yaml");
-    contract = contract.replacen(
-        "      city:\n        type: string\n",
-        "      city:\n        type: string\n      zone:\n        type: string\n",
-        1,
-    );
-    assert!(contract.contains("zone"), "{contract}");
-    world.write("contracts/weather/lookup.yaml", &contract);
+    let contracts = world.read("contracts/weather.yaml");
+    let zone = "    affordance: {input_schema: {properties: {zone: {type: string}}}}";
+    world.write("contracts/weather.yaml", &contracts.replacen("\n  lookup:\n", &format!("\n  lookup:\n{zone}\n"), 1));
     world.call(LOOKUP, r#"{"city":"Rome"}"#).ended(0);
     let shown = world.run(&["tools"]).ended(0);
     assert!(
