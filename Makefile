@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: contracts redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
+.PHONY: contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
 	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
@@ -176,6 +176,11 @@ ledger-size-short:
 identity-tables:
 	cargo run -q -p servanda-identity --example paper_tables -- ../shared/corpora/tools/paper-servers.json \
 		../shared/corpora/tools/tools.jsonl docs/behavioural-identity.md
+
+# The README's picture of the demo, drawn from a real run.
+recording:
+	cargo build --release
+	trials/recording/run --servanda target/release/servanda
 
 demo:
 	cargo run --release -- demo
