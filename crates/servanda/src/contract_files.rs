@@ -90,6 +90,11 @@ impl Folder {
             Ok(ContractFile::Whole(contract)) => {
                 self.written.push(Written { place, contract: *contract, composed: None });
             }
+            Ok(ContractFile::Server(server)) if !loaded.config.upstreams.contains_key(&server.server) => {
+                let (server, config) = (server.server, loaded.file.display());
+                let reason = format!("`server`: `{server}` is not an upstream of `{config}`");
+                self.unread.push(Unread { place, binding: None, reason });
+            }
             Ok(ContractFile::Server(server)) => {
                 let Self { written, unread } = compose(file, &server, loaded, lock);
                 self.written.extend(written);
@@ -128,9 +133,9 @@ pub(crate) enum ContractFile {
 /// Reads the text of a contract file; `file` is named in the reason if it cannot be read.
 pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String> {
     let name = file.display().to_string();
-    let members: serde_json::Map<String, serde_json::Value> =
-        document::read(&name, text).map_err(|error| error.to_string())?;
-    if members.contains_key(TOOLS) {
+    let members = document::read::<serde_json::Map<String, serde_json::Value>>(&name, text);
+    // A file that cannot be read at all is told of as a whole contract, whose reader names the field.
+    if members.is_ok_and(|members| members.contains_key(TOOLS)) {
         let server = document::read::<ServerContracts>(&name, text).map_err(|error| error.to_string())?;
         return Ok(ContractFile::Server(server));
     }

@@ -227,8 +227,9 @@ fn screens() {
     page.run(&["pin"]).ended(2);
     page.head("without a lock file");
     std::fs::remove_file(world.path("servanda.lock")).unwrap();
+    page.run(&["pins", "--offline"]).ended(2);
+    page.run(&["init", "--yes"]).ended(0);
     page.run(&["pins", "--offline"]).ended(0);
-    page.run(&["diff", FORECAST]).ended(1);
     page.compare("pins");
 }
 
@@ -289,7 +290,7 @@ fn tools_without_a_pin() {
     // Nobody agreed to `lookup`; the digest of what was renamed has to be made anew.
     world.write("servanda.lock", &without);
     world.run(&["check"]).ended(2);
-    std::fs::remove_file(world.path("servanda.lock")).unwrap();
+    let world = World::turning_without_pins(&[]);
     let ran = world.run(&["pin", FORECAST, "--yes"]).ended(0);
     assert!(ran.stderr.contains("note: 2 other tools wait now"), "{}", ran.stderr);
     let gateway = world.serve();
@@ -330,8 +331,7 @@ fn tools_without_a_pin() {
 /// A gateway that pins on sight writes down what it saw, and holds to that from then on.
 #[test]
 fn what_is_pinned_on_sight_holds() {
-    let world = World::turning(&[probing(), ("pins", json!({ "missing": "pin" }))]);
-    std::fs::remove_file(world.path("servanda.lock")).unwrap();
+    let world = World::turning_without_pins(&[probing(), ("pins", json!({ "missing": "pin" }))]);
     let gateway = world.serve();
     let agent = gateway.modern();
     agent.call(FORECAST, city()).success();
@@ -392,8 +392,7 @@ fn bad_definitions_hide_no_others() {
 /// A tool that does not take what its contract says is held back even where nobody pins anything.
 #[test]
 fn what_does_not_fit_its_contract_is_held() {
-    let world = World::turning(&[("pins", json!({ "missing": "ignore" }))]);
-    std::fs::remove_file(world.path("servanda.lock")).unwrap();
+    let world = World::turning_without_pins(&[("pins", json!({ "missing": "ignore" }))]);
     let demanding = json!({
         "type": "object", "required": ["city", "api_key"],
         "properties": { "city": { "type": "string" }, "api_key": { "type": "string", "format": "uuid" } },
@@ -408,9 +407,14 @@ fn what_does_not_fit_its_contract_is_held() {
         shown.stderr
     );
     // What is optional may be missing.
-    let contracts = world.read("contracts/weather.yaml");
-    let zone = "    affordance: {input_schema: {properties: {zone: {type: string}}}}";
-    world.write("contracts/weather.yaml", &contracts.replacen("\n  lookup:\n", &format!("\n  lookup:\n{zone}\n"), 1));
+    let mut contract = world.read("contracts/weather__lookup.yaml");
+    contract = contract.replacen(
+        "      city:\n        type: string\n",
+        "      city:\n        type: string\n      zone:\n        type: string\n",
+        1,
+    );
+    assert!(contract.contains("zone"), "{contract}");
+    world.write("contracts/weather__lookup.yaml", &contract);
     world.call(LOOKUP, r#"{"city":"Rome"}"#).ended(0);
     let shown = world.run(&["tools"]).ended(0);
     assert!(

@@ -82,6 +82,18 @@ impl World {
         world
     }
 
+    /// The same with a whole contract a tool, which needs no pin: `contracts/weather__lookup.yaml`.
+    pub(crate) fn turning_without_pins(more: &[(&str, Value)]) -> Self {
+        let world = Self::turning(more);
+        for tool in ["weather__end", "weather__forecast", "weather__lookup"] {
+            let whole = world.run(&["contract", "show", tool]).ended(0).stdout;
+            world.write(&format!("contracts/{tool}.yaml"), &whole);
+        }
+        std::fs::remove_file(world.path("contracts/weather.yaml")).unwrap();
+        std::fs::remove_file(world.path("servanda.lock")).unwrap();
+        world
+    }
+
     /// Writes the configuration anew, with this in it.
     pub(crate) fn reconfigure(&self, more: &[(&str, Value)]) {
         let long_work = json!({ "wait_ms_max": null });
