@@ -228,8 +228,6 @@ fn screens() {
     page.head("without a lock file");
     std::fs::remove_file(world.path("servanda.lock")).unwrap();
     page.run(&["pins", "--offline"]).ended(2);
-    page.run(&["init", "--yes"]).ended(0);
-    page.run(&["pins", "--offline"]).ended(0);
     page.compare("pins");
 }
 
