@@ -43,6 +43,8 @@ impl Bystander for RemarkSink {
 /// For whom a request is made. Two are the same if they are of one user, whatever software and session they use.
 #[derive(Debug, Clone)]
 pub struct Counterpart {
+    /// The client's era: it is used where the server has it. The gateway's own requests are modern where they can be.
+    pub era: Era,
     /// What the client behind it can do for the server.
     pub capabilities: ClientCapabilities,
     /// Requests of one affinity share a connection to a legacy server, requests of two never do where the client can be
@@ -198,7 +200,13 @@ pub struct Answer {
 impl Counterpart {
     /// The gateway itself: nobody is behind it who could be asked.
     pub fn nobody() -> Self {
-        Self { capabilities: ClientCapabilities::none(), affinity: Arc::from(""), on_behalf_of: None }
+        let capabilities = ClientCapabilities::none();
+        Self { era: Era::Modern, capabilities, affinity: Arc::from(""), on_behalf_of: None }
+    }
+
+    /// Whether clients share it: it is nobody in particular.
+    pub(crate) fn is_anybodys(&self) -> bool {
+        *self == Self { era: self.era, ..Self::nobody() }
     }
 
     /// Tenant and principal.
@@ -209,7 +217,10 @@ impl Counterpart {
 
 impl PartialEq for Counterpart {
     fn eq(&self, other: &Self) -> bool {
-        self.capabilities == other.capabilities && self.affinity == other.affinity && self.user() == other.user()
+        self.era == other.era
+            && self.capabilities == other.capabilities
+            && self.affinity == other.affinity
+            && self.user() == other.user()
     }
 }
 
@@ -217,6 +228,7 @@ impl Eq for Counterpart {}
 
 impl Hash for Counterpart {
     fn hash<H: Hasher>(&self, state: &mut H) {
+        self.era.hash(state);
         self.capabilities.hash(state);
         self.affinity.hash(state);
         self.user().hash(state);

@@ -44,7 +44,7 @@ impl Duplex {
         let departure = Departure::default();
         let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
         let duplex = Self {
-            in_flight: InFlight::new(in_flight_max, counterpart.is_none()),
+            in_flight: InFlight::new(in_flight_max, counterpart.as_ref().is_none_or(Counterpart::is_anybodys)),
             pending: Arc::default(),
             conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
             outbox,

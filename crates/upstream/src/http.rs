@@ -107,7 +107,8 @@ impl HttpWire {
         let departure = Departure::default();
         let outbox = asides::speak(setting, &address, &departure);
         let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
-        let in_flight = InFlight::new(setting.spec.limits.in_flight_max, counterpart.is_none());
+        let shared = counterpart.as_ref().is_none_or(Counterpart::is_anybodys);
+        let in_flight = InFlight::new(setting.spec.limits.in_flight_max, shared);
         Self {
             setting: Arc::clone(setting),
             in_flight,

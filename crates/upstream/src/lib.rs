@@ -18,6 +18,7 @@ mod dispatch;
 mod duplex;
 mod end_pace;
 mod era_notes;
+mod eras;
 mod executable;
 mod failure;
 mod frame;

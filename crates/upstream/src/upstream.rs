@@ -18,6 +18,7 @@ use crate::{
     Performed, Question, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
     connection::Connection,
     dispatch::{Called, Connections, Draft},
+    eras::Eras,
     link::{Link, Terms},
     listening, message,
     own_watch::OwnWatch,
@@ -137,14 +138,27 @@ impl Upstream {
         self.setting().news.announcements()
     }
 
-    /// What the server says about itself, once it is connected; connects if needed.
+    /// What the server says about itself, once it is connected; connects if needed. A server of both eras says it in the
+    /// modern one.
     pub async fn offer(&self, deadline: Instant) -> Result<Offer, PerformFailure> {
         let link = match self.base_link(deadline).await {
             Ok(link) => link,
             // Which side of the protocol it speaks is the same for every user.
             Err(failure) => self.0.connections.pool.any_ready().ok_or(failure)?,
         };
-        Ok(Offer { era: link.peer.era(), capabilities: Arc::clone(&link.peer.capabilities) })
+        Ok(offer_on(&link))
+    }
+
+    /// What the server says about itself to this counterpart: a server of both eras says it in the counterpart's.
+    ///
+    /// Cancel safe: nothing but the offer is lost.
+    pub async fn offer_to(&self, counterpart: &Counterpart, deadline: Instant) -> Result<Offer, PerformFailure> {
+        let offer = self.offer(deadline).await?;
+        let keeps_era = offer.era == Era::Modern && counterpart.era == Era::Legacy;
+        if !keeps_era || self.0.connections.known_as(counterpart).is_none() {
+            return Ok(offer);
+        }
+        self.0.connections.link(counterpart, deadline).await.map(|link| offer_on(&link))
     }
 
     /// Wants to hear when a resource changes. The wish holds over reconnections until [`Upstream::unwatch`].
@@ -165,8 +179,8 @@ impl Upstream {
         }
     }
 
-    /// Wants to hear when a resource changes, on the counterpart's own connection; none if it has no such connection, and
-    /// [`Upstream::watch`] is what it needs.
+    /// Wants to hear when a resource changes, on the counterpart's own connection; none if it has no such connection or the
+    /// server is modern too, and [`Upstream::watch`] is what it needs.
     ///
     /// Cancel safe: a wish that is not waited for ends with the connection.
     pub async fn watch_alone(
@@ -213,7 +227,8 @@ impl Upstream {
 
     /// Tells a legacy server something on the connection of that counterpart, if there is one.
     pub fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {
-        if let Some(link) = self.link_of(counterpart).filter(|link| link.peer.era() == Era::Legacy) {
+        let link = self.0.connections.present(counterpart);
+        if let Some(link) = link.filter(|link| link.peer.era() == Era::Legacy) {
             link.say(message::told(method, params));
         }
     }
@@ -241,9 +256,20 @@ impl Upstream {
         self.0.connections.has_own(counterpart)
     }
 
-    /// Which side of the protocol the server speaks, if that is known.
+    /// As whom the server knows this counterpart, as far as is known: by its own connection, by the one that legacy clients
+    /// share at a server of both eras, or as nobody by the one that all share.
+    pub fn known_as(&self, counterpart: &Counterpart) -> Counterpart {
+        self.0.connections.known_as(counterpart).unwrap_or_else(Counterpart::nobody)
+    }
+
+    /// Whether legacy clients may be offered something by themselves: the server has their era, or was not asked for it yet.
+    pub fn may_have_legacy_era(&self) -> bool {
+        self.setting().known_eras.get() != Some(Eras::ModernOnly)
+    }
+
+    /// Which side of the protocol the server speaks on the shared connection, if that is known.
     pub fn known_era(&self) -> Option<Era> {
-        self.setting().known_era.get()
+        self.setting().known_eras.get().map(Eras::shared)
     }
 
     /// Says whether no tool is called on a connection before [`Upstream::vouch`] says that it may be. It is not so at first.
@@ -302,16 +328,6 @@ impl Upstream {
         Box::pin(self.0.connections.deliver(draft, delivery)).await
     }
 
-    /// The connection of that counterpart, if it is ready.
-    fn link_of(&self, counterpart: &Counterpart) -> Option<Arc<Link>> {
-        let connections = &self.0.connections;
-        if counterpart.capabilities.answers_anything() || connections.is_users_own(counterpart) {
-            connections.pool.get(counterpart).and_then(|connection| connection.ready())
-        } else {
-            connections.base.ready()
-        }
-    }
-
     async fn base_link(&self, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {
         self.0.connections.base.link(deadline, &CancellationToken::new()).await
     }
@@ -361,6 +377,10 @@ impl Upstream {
     fn setting(&self) -> &Arc<Setting> {
         &self.0.connections.setting
     }
+}
+
+fn offer_on(link: &Link) -> Offer {
+    Offer { era: link.peer.era(), capabilities: Arc::clone(&link.peer.capabilities) }
 }
 
 fn not_announced(what: &str) -> PerformFailure {

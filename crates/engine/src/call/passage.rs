@@ -290,13 +290,13 @@ impl Passage<'_> {
     fn find(&self, name: &str, guest: &Guest) -> Result<Arc<CompiledContract>, NotResolved> {
         let catalog = &self.scene.catalog;
         let unknown = || {
-            let shown = self.scene.shown(catalog.listing(&guest.capabilities), guest);
+            let shown = self.scene.shown(catalog.listing(guest.viewer()), guest);
             NotResolved::Unknown { did_you_mean: catalog.near(name, &shown) }
         };
         if self.scene.is_foreign_tool(name, &guest.caller) {
             return Err(unknown());
         }
-        match catalog.resolve(name, &guest.capabilities) {
+        match catalog.resolve(name, guest.viewer()) {
             Err(NotResolved::Unknown { .. }) => Err(unknown()),
             resolved => resolved,
         }
