@@ -95,6 +95,9 @@ pub struct Continuation {
     pub request_state: Option<String>,
 }
 
+/// Where the answer goes that comes after the deadline, or that none came any more.
+pub type LateSink = oneshot::Sender<Result<Answer, PerformFailure>>;
+
 /// On what terms a request is made.
 #[derive(Debug)]
 pub struct Delivery {
@@ -127,6 +130,8 @@ pub struct Delivery {
     pub entrusted: Option<Arc<Entrusted>>,
     /// Under which lease its bytes may leave; none where it is no effect.
     pub lease: Option<Lease>,
+    /// Where a late answer goes to a call that may have changed something. Dropped where none is waited for.
+    pub late: Option<LateSink>,
 }
 
 /// A request other than a tool call. It decides nothing and changes nothing that a contract speaks of.
@@ -253,6 +258,7 @@ impl Delivery {
             task: None,
             entrusted: None,
             lease: None,
+            late: None,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     eras::{Client, Place},
     link::{Ended, Link, Outgoing, Terms, WhenCancelled, Wire},
     message::{RequestBody, meta_of},
+    overtime::Overtime,
     patience::Patience,
     pool::{Lease, Pool, Purpose},
     setting::Setting,
@@ -140,7 +141,12 @@ impl<'a> Draft<'a> {
 
 impl Connections {
     /// Makes a request on these terms and says what became of it.
-    pub(crate) async fn deliver(&self, draft: &Draft<'_>, delivery: Delivery) -> Called {
+    pub(crate) async fn deliver(
+        &self,
+        draft: &Draft<'_>,
+        delivery: Delivery,
+        overtime: Option<&Arc<Overtime>>,
+    ) -> Called {
         let patience = Patience::until(delivery.deadline);
         let mut sent = false;
         let mut not_taken = None;
@@ -168,7 +174,8 @@ impl Connections {
                 .about(draft.name, params)
                 .keyed(delivery.key_header.as_ref());
             let request = Outgoing { arguments, errand: self.errand(draft, &delivery), ..request };
-            let ended = link.exchange(request, terms(draft, &delivery, patience.clone())).await;
+            let terms = Terms { overtime: overtime.cloned(), ..terms(draft, &delivery, patience.clone()) };
+            let ended = link.exchange(request, terms).await;
             let again = match &ended {
                 Ended::NeverLeft { .. } => true,
                 // A server can execute a call and then disown the session; nobody could tell.
@@ -300,6 +307,7 @@ fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
         // What asks about a task or ends it dispatches nothing.
         lease: delivery.lease.clone().filter(|_| draft.method == method::TOOLS_CALL),
         behalf: delivery.counterpart.on_behalf_of.clone(),
+        overtime: None,
     }
 }
 

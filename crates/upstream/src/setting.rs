@@ -8,6 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use servanda_gates::Notebook;
 use servanda_mcp::shape;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -41,6 +42,8 @@ pub(crate) struct Setting {
     last_edition: AtomicU64,
     /// Whether tools are called only on connections that were judged.
     guarded: AtomicBool,
+    /// The places of calls whose answers are waited for after their deadlines.
+    pub(crate) overtime: Arc<Semaphore>,
 }
 
 impl Setting {
@@ -72,6 +75,7 @@ impl Setting {
             last_id: AtomicI64::new(0),
             last_edition: AtomicU64::new(0),
             guarded: AtomicBool::new(false),
+            overtime: Arc::new(Semaphore::new(spec.limits.late_answers_max.min(Semaphore::MAX_PERMITS))),
             spec,
         }
     }

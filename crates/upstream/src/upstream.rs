@@ -3,8 +3,9 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
-use servanda_contract::{Digest, digest::Domain};
+use servanda_contract::{Digest, digest::Domain, tool::EffectClass};
 use servanda_gates::{Fenced, Notebook};
 use servanda_mcp::{Era, envelope::code, fields::method};
 use tokio::{
@@ -14,13 +15,14 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Announcement, Answer, Bystander, CallErrand, Counterpart, CredentialSource, Delivery, Offer, PerformFailure,
-    Performed, Question, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
+    Announcement, Answer, Bystander, CallErrand, Counterpart, CredentialSource, Delivery, LateSink, Offer,
+    PerformFailure, Performed, Question, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
     connection::Connection,
     dispatch::{Called, Connections, Draft},
     eras::Eras,
     link::{Link, Terms},
     listening, message,
+    overtime::Overtime,
     own_watch::OwnWatch,
     pool::{Pool, Purpose},
     setting::Setting,
@@ -36,6 +38,14 @@ struct Handle {
     connections: Connections,
     stop: CancellationToken,
     _stop_when_dropped: DropGuard,
+}
+
+/// A call that does not need its evidence any more to be made.
+struct OwnedCall {
+    tool: String,
+    arguments: Bytes,
+    effect: EffectClass,
+    call: Option<CallErrand>,
 }
 
 impl Upstream {
@@ -105,7 +115,7 @@ impl Upstream {
     ///
     /// Not cancel safe: a call that has been sent and is then dropped may still be executed, and nobody learns how it
     /// ended. Run it in a task of its own and cancel through [`Delivery::cancel`].
-    pub async fn perform(&self, fenced: Fenced, delivery: Delivery) -> Performed {
+    pub async fn perform(&self, fenced: Fenced, mut delivery: Delivery) -> Performed {
         let started = Instant::now();
         let called = if fenced.upstream() == self.id().as_str() {
             let (tool, arguments) = (fenced.upstream_tool(), fenced.arguments());
@@ -117,7 +127,14 @@ impl Upstream {
                 effect: fenced.effect_class(),
                 entrusted: delivery.entrusted.clone(),
             });
-            self.deliver(&draft.known(call), delivery).await
+            match delivery.late.take().filter(|_| fenced.effect_class().mutates()) {
+                Some(late) => {
+                    let (effect, arguments) = (fenced.effect_class(), arguments.clone());
+                    let owned = OwnedCall { tool: tool.to_owned(), arguments, effect, call };
+                    self.outlive(owned, delivery, late).await
+                }
+                None => self.deliver(&draft.known(call), delivery).await,
+            }
         } else {
             let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
             Called { sent: false, outcome: Err(PerformFailure::Unavailable { why }), edition: None }
@@ -317,15 +334,47 @@ impl Upstream {
     pub(crate) async fn call_tool(
         &self,
         tool: &str,
-        arguments: &bytes::Bytes,
-        effect: servanda_contract::tool::EffectClass,
-        delivery: Delivery,
+        arguments: &Bytes,
+        effect: EffectClass,
+        mut delivery: Delivery,
     ) -> Called {
+        if let Some(late) = delivery.late.take() {
+            let owned = OwnedCall { tool: tool.to_owned(), arguments: arguments.clone(), effect, call: None };
+            return self.outlive(owned, delivery, late).await;
+        }
         self.deliver(&Draft::call(tool, arguments, effect), delivery).await
     }
 
     async fn deliver(&self, draft: &Draft<'_>, delivery: Delivery) -> Called {
-        Box::pin(self.0.connections.deliver(draft, delivery)).await
+        Box::pin(self.0.connections.deliver(draft, delivery, None)).await
+    }
+
+    /// Makes a call in a task of its own, which goes on when the deadline has passed: what comes then goes to `late`.
+    async fn outlive(&self, owned: OwnedCall, delivery: Delivery, late: LateSink) -> Called {
+        let (setting, upstream) = (self.setting(), self.clone());
+        let overtime = Overtime::new(&setting.overtime, &setting.spec.limits);
+        let goes_on = Arc::clone(&overtime);
+        let (told, mut in_time) = tokio::sync::oneshot::channel();
+        setting.tasks.spawn(async move {
+            let draft = Draft::call(&owned.tool, &owned.arguments, owned.effect).known(owned.call);
+            let called = Box::pin(upstream.0.connections.deliver(&draft, delivery, Some(&goes_on))).await;
+            // Whoever waits is told once: of the end, or that the deadline passed.
+            if goes_on.has_begun() {
+                let _ = late.send(called.outcome);
+            } else {
+                let _ = told.send(called);
+            }
+        });
+        tokio::select! {
+            biased;
+            called = &mut in_time => called.unwrap_or_else(|_| {
+                let given_up = || PerformFailure::Died { why: "the call was given up".to_owned() };
+                // The late answer may be there before anybody looked that the deadline had passed.
+                let failure = overtime.failure().unwrap_or_else(given_up);
+                Called { sent: true, outcome: Err(failure), edition: None }
+            }),
+            failure = overtime.begun() => Called { sent: true, outcome: Err(failure), edition: None },
+        }
     }
 
     async fn base_link(&self, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {

@@ -6,6 +6,7 @@ mod counterparts;
 mod credentials;
 mod eras;
 mod http;
+mod late;
 mod old_http;
 mod questions;
 mod remarks;
