@@ -45,7 +45,7 @@ interop-full: .tools/ready
 	trials/setup
 	@touch .tools/ready
 
-# The official conformance suite, directly and through the gateway, in all four cells of client era and server era. What no
+# The official conformance suite, directly and through the gateway, in all cells of client era and server eras. What no
 # gateway can carry over is listed in expected.txt; anything else that fails, fails here.
 conformance: .tools/ready
 	cargo build -p servanda

@@ -12,7 +12,7 @@ use std::{
 use servanda_contract::legibility::skeleton;
 use servanda_gates::CompiledContract;
 use servanda_identity::layers::gateway::{Resolution, near_names};
-use servanda_mcp::ClientCapabilities;
+use servanda_mcp::Era;
 use tokio::sync::watch;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     listing::Renderings,
     names::{self, NamePolicy, NameTable, RESERVED_PREFIX, RETIRED_NAMES_MAX, upstream_tool},
     pins::{Definition, ListedKind, Lock, Pins, Showing},
-    profile::profile,
+    profile::{Profile, Viewer},
     standing::Standing,
 };
 
@@ -169,11 +169,11 @@ impl Catalog {
         Ok(Self { entries, names, knowledge, changes: watch::Sender::new(0) })
     }
 
-    /// The contract an exposed name means to a client of these capabilities. A name of an earlier list means the tool that it
+    /// The contract an exposed name means to a client. A name of an earlier list means the tool that it
     /// meant there, and no other. There is no fallback of any other kind.
-    pub fn resolve(&self, name: &str, capabilities: &ClientCapabilities) -> Result<Arc<CompiledContract>, NotResolved> {
+    pub fn resolve<'v>(&self, name: &str, viewer: impl Into<Viewer<'v>>) -> Result<Arc<CompiledContract>, NotResolved> {
         let Some((name, entry)) = self.named(name) else { return Err(self.unnamed(name)) };
-        match &*self.read().standing(name, entry, &profile(capabilities)) {
+        match &*self.read().standing(name, entry, &Profile::of(viewer)) {
             Standing::Unasked | Standing::Offered { .. } => Ok(entry.contract.clone()),
             Standing::Withdrawn => {
                 Err(NotResolved::Withdrawn { upstream: entry.contract.contract().binding.upstream.clone() })
@@ -202,17 +202,17 @@ impl Catalog {
         &self.names
     }
 
-    /// How a tool stands for a client of these capabilities; unknown names were never asked for.
-    pub fn standing(&self, name: &str, capabilities: &ClientCapabilities) -> Arc<Standing> {
+    /// How a tool stands for a client; unknown names were never asked for.
+    pub fn standing<'v>(&self, name: &str, viewer: impl Into<Viewer<'v>>) -> Arc<Standing> {
         match self.named(name) {
-            Some((name, entry)) => self.read().standing(name, entry, &profile(capabilities)),
+            Some((name, entry)) => self.read().standing(name, entry, &Profile::of(viewer)),
             None => Arc::new(Standing::Unasked),
         }
     }
 
-    /// The list a client of these capabilities sees now.
-    pub fn listing(&self, capabilities: &ClientCapabilities) -> Arc<Listing> {
-        self.read().listing(&profile(capabilities))
+    /// The list a client sees now.
+    pub fn listing<'v>(&self, viewer: impl Into<Viewer<'v>>) -> Arc<Listing> {
+        self.read().listing(&Profile::of(viewer))
     }
 
     /// Bumped whenever a list changes.
@@ -225,9 +225,9 @@ impl Catalog {
         self.read().changed_since(generation)
     }
 
-    /// Takes note of what an upstream offers to clients of these capabilities. Returns which tools stand otherwise now.
-    pub fn observe(&self, upstream: &str, capabilities: &ClientCapabilities, inventory: &Inventory) -> Vec<Change> {
-        self.learn(|knowledge| knowledge.observe(&self.entries, upstream, &profile(capabilities), inventory))
+    /// Takes note of what an upstream offers to a client and those like it. Returns which tools stand otherwise now.
+    pub fn observe<'v>(&self, upstream: &str, viewer: impl Into<Viewer<'v>>, inventory: &Inventory) -> Vec<Change> {
+        self.learn(|knowledge| knowledge.observe(&self.entries, upstream, &Profile::of(viewer), inventory))
     }
 
     /// Holds back these tools and no others, whatever their upstreams say. Returns which tools stand otherwise now.
@@ -246,9 +246,11 @@ impl Catalog {
         self.learn(|knowledge| knowledge.doubt(upstream));
     }
 
-    /// Forgets what an upstream offers to clients of capabilities: it offers the same to all.
-    pub fn forget_profiles(&self, upstream: &str) {
-        self.learn(|knowledge| knowledge.forget_profiles(&self.entries, upstream));
+    /// Forgets what an upstream offers to clients of an era by what they can do: it offers the same to all of them.
+    pub fn forget_profiles(&self, upstream: &str, era: Era) {
+        if self.read().has_profiles(upstream, era) {
+            self.learn(|knowledge| knowledge.forget_profiles(&self.entries, upstream, era));
+        }
     }
 
     /// Changes when another lock file is taken. Judgements by the lock file before have to be made again.

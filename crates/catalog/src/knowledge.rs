@@ -1,20 +1,20 @@
 //! What is known about upstreams: who answers, what each offers to whom, how every tool stands because of it, and the lists
 //! that follow. Everything is worked out when something is learned, so that a call only has to look it up.
 //!
-//! What a server offers may depend on what its client can do, so it is kept by profile. There are few, and all are kept: a
-//! list that was forgotten would let another one decide.
+//! What a server offers may depend on its client's era and on what the client can do, so it is kept by profile. There are
+//! few, and all are kept: a list that was forgotten would let another one decide.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use servanda_mcp::ClientCapabilities;
+use servanda_mcp::Era;
 
 use crate::{
     Availability, Entry, HeldTool, Inventory, ListedTool, Listing,
     pins::{Definition, Execution, Lock, OnMissing, Pins, TaskSupport},
-    profile::PROFILES_MAX,
+    profile::{PROFILES_MAX, Profile},
     standing::{Live, Standing},
 };
 
@@ -37,12 +37,12 @@ pub struct Change {
 #[derive(Debug)]
 pub(crate) struct Knowledge {
     /// The profile of clients that can do nothing.
-    base: ClientCapabilities,
+    base: Profile,
     pins: Pins,
     /// How often another lock file was taken.
     pins_edition: u64,
     upstreams: BTreeMap<String, Seen>,
-    profiles: BTreeMap<ClientCapabilities, Arc<Listing>>,
+    profiles: BTreeMap<Profile, Arc<Listing>>,
     /// Tools that are held back whatever their upstreams say, by exposed name.
     quarantine: BTreeMap<String, Arc<Standing>>,
     generation: u64,
@@ -58,7 +58,7 @@ struct Seen {
     /// The place of each tool, by own name. It is the one it had when it was first seen: a server that shuffles its list
     /// has not changed it.
     places: BTreeMap<String, usize>,
-    rolls: BTreeMap<ClientCapabilities, Roll>,
+    rolls: BTreeMap<Profile, Roll>,
 }
 
 /// What an upstream was last seen to offer to one profile, of the tools that have a contract.
@@ -74,7 +74,7 @@ type Entries = BTreeMap<String, Entry>;
 
 impl Knowledge {
     pub(crate) fn new(pins: Pins, entries: &Entries) -> Self {
-        let base = ClientCapabilities::none();
+        let base = Profile::base();
         let mut knowledge = Self {
             base: base.clone(),
             pins,
@@ -110,8 +110,8 @@ impl Knowledge {
         self.generation
     }
 
-    pub(crate) fn listing(&self, capabilities: &ClientCapabilities) -> Arc<Listing> {
-        let listing = self.profiles.get(capabilities).or_else(|| self.profiles.get(&self.base));
+    pub(crate) fn listing(&self, profile: &Profile) -> Arc<Listing> {
+        let listing = self.profiles.get(profile).or_else(|| self.profiles.get(&self.base));
         listing.cloned().unwrap_or_default()
     }
 
@@ -120,16 +120,16 @@ impl Knowledge {
     }
 
     /// What the tool did or a person said; else what the upstream showed to this very profile, else what it shows to anybody.
-    pub(crate) fn standing(&self, name: &str, entry: &Entry, capabilities: &ClientCapabilities) -> Arc<Standing> {
+    pub(crate) fn standing(&self, name: &str, entry: &Entry, profile: &Profile) -> Arc<Standing> {
         match self.quarantine.get(name) {
             Some(held) => Arc::clone(held),
-            None => self.shown(name, entry, capabilities),
+            None => self.shown(name, entry, profile),
         }
     }
 
-    fn shown(&self, name: &str, entry: &Entry, capabilities: &ClientCapabilities) -> Arc<Standing> {
+    fn shown(&self, name: &str, entry: &Entry, profile: &Profile) -> Arc<Standing> {
         let seen = self.upstreams.get(&entry.contract.contract().binding.upstream);
-        let roll = seen.and_then(|seen| seen.rolls.get(capabilities).or_else(|| seen.rolls.get(&self.base)));
+        let roll = seen.and_then(|seen| seen.rolls.get(profile).or_else(|| seen.rolls.get(&self.base)));
         let standing = roll.and_then(|roll| roll.standings.get(name));
         standing.cloned().unwrap_or_else(|| Arc::new(Standing::unasked(entry.contract.contract(), &self.pins)))
     }
@@ -138,7 +138,7 @@ impl Knowledge {
         &mut self,
         entries: &Entries,
         upstream: &str,
-        capabilities: &ClientCapabilities,
+        profile: &Profile,
         inventory: &Inventory,
     ) -> Vec<Change> {
         let bound = bound_to(entries, upstream);
@@ -157,7 +157,7 @@ impl Knowledge {
             seen.places.entry(definition.name.clone()).or_insert(place);
         }
         let spoke_again = seen.silence.take().is_some();
-        if seen.rolls.get(capabilities).is_some_and(|roll| roll.live == live) {
+        if seen.rolls.get(profile).is_some_and(|roll| roll.live == live) {
             if spoke_again {
                 self.relist(entries);
             }
@@ -166,8 +166,8 @@ impl Knowledge {
         for definition in live.values().filter_map(Live::definition) {
             self.pins.see(upstream, definition);
         }
-        let changes = self.judge(entries, upstream, capabilities, live);
-        self.acquaint(entries, capabilities);
+        let changes = self.judge(entries, upstream, profile, live);
+        self.acquaint(entries, profile);
         self.relist(entries);
         changes
     }
@@ -229,10 +229,16 @@ impl Knowledge {
         changes
     }
 
-    pub(crate) fn forget_profiles(&mut self, entries: &Entries, upstream: &str) {
+    /// Whether clients of that era are known to be offered something by themselves.
+    pub(crate) fn has_profiles(&self, upstream: &str, era: Era) -> bool {
+        let is_one = |profile: &Profile| profile.era == era && *profile != self.base;
+        self.upstreams.get(upstream).is_some_and(|seen| seen.rolls.keys().any(is_one))
+    }
+
+    pub(crate) fn forget_profiles(&mut self, entries: &Entries, upstream: &str, era: Era) {
         let Some(seen) = self.upstreams.get_mut(upstream) else { return };
         let (base, before) = (&self.base, seen.rolls.len());
-        seen.rolls.retain(|profile, _| profile == base);
+        seen.rolls.retain(|profile, _| profile.era != era || profile == base);
         if seen.rolls.len() != before {
             self.relist(entries);
         }
@@ -260,15 +266,15 @@ impl Knowledge {
         &mut self,
         entries: &Entries,
         upstream: &str,
-        capabilities: &ClientCapabilities,
+        profile: &Profile,
         live: BTreeMap<String, Live>,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut standings = BTreeMap::new();
-        let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.rolls.contains_key(capabilities));
+        let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.rolls.contains_key(profile));
         for (name, entry) in bound_to(entries, upstream) {
             let contract = entry.contract.contract();
-            let before = self.shown(name, entry, capabilities);
+            let before = self.shown(name, entry, profile);
             let now = Arc::new(Standing::judge(contract, live.get(&contract.binding.tool), &self.pins));
             if before != now {
                 let (tool, upstream) = (name.clone(), upstream.to_owned());
@@ -277,17 +283,17 @@ impl Knowledge {
             standings.insert(name.clone(), now);
         }
         let seen = self.upstreams.entry(upstream.to_owned()).or_default();
-        seen.rolls.insert(capabilities.clone(), Roll { live, standings });
+        seen.rolls.insert(profile.clone(), Roll { live, standings });
         changes
     }
 
     /// Makes every profile's list anew. One that is as it was keeps its generation.
     fn relist(&mut self, entries: &Entries) {
-        let profiles: Vec<ClientCapabilities> = self.profiles.keys().cloned().collect();
+        let profiles: Vec<Profile> = self.profiles.keys().cloned().collect();
         let generation = self.generation + 1;
-        for capabilities in profiles {
-            let tools = self.tools(entries, &capabilities);
-            let Some(listing) = self.profiles.get_mut(&capabilities) else { continue };
+        for profile in profiles {
+            let tools = self.tools(entries, &profile);
+            let Some(listing) = self.profiles.get_mut(&profile) else { continue };
             let texts = |tools: &[Arc<ListedTool>]| {
                 tools.iter().map(|tool| tool.definition.get().to_owned()).collect::<BTreeSet<String>>()
             };
@@ -308,22 +314,22 @@ impl Knowledge {
         }
     }
 
-    fn tools(&self, entries: &Entries, capabilities: &ClientCapabilities) -> Vec<Arc<ListedTool>> {
-        let open = entries.iter().filter(|(name, entry)| self.standing(name, entry, capabilities).is_open());
+    fn tools(&self, entries: &Entries, profile: &Profile) -> Vec<Arc<ListedTool>> {
+        let open = entries.iter().filter(|(name, entry)| self.standing(name, entry, profile).is_open());
         let mut open: Vec<&Entry> = open.map(|(_, entry)| entry).collect();
         // Stable: what has no place yet stays in order of its name.
         open.sort_by_key(|entry| self.place(entry));
         let listed = |entry: &Entry| {
             let tool = entry.renderings.listed(self.availability(entry)).clone();
-            Arc::new(tool.run_as(run_as(entry, self.execution(entry, capabilities))))
+            Arc::new(tool.run_as(run_as(entry, self.execution(entry, profile))))
         };
         open.into_iter().map(listed).collect()
     }
 
-    fn execution(&self, entry: &Entry, capabilities: &ClientCapabilities) -> Option<Execution> {
+    fn execution(&self, entry: &Entry, profile: &Profile) -> Option<Execution> {
         let binding = &entry.contract.contract().binding;
         let rolls = &self.upstreams.get(&binding.upstream)?.rolls;
-        let roll = rolls.get(capabilities).or_else(|| rolls.get(&self.base))?;
+        let roll = rolls.get(profile).or_else(|| rolls.get(&self.base))?;
         roll.live.get(&binding.tool)?.definition()?.execution
     }
 
@@ -342,13 +348,13 @@ impl Knowledge {
     }
 
     /// Makes sure that a profile is known. Its first list is no change of one: nobody has seen another.
-    fn acquaint(&mut self, entries: &Entries, capabilities: &ClientCapabilities) {
-        if self.profiles.contains_key(capabilities) {
+    fn acquaint(&mut self, entries: &Entries, profile: &Profile) {
+        if self.profiles.contains_key(profile) {
             return;
         }
         debug_assert!(self.profiles.len() < PROFILES_MAX, "whoever calls says the profile of a client");
-        let tools = self.tools(entries, capabilities);
-        self.profiles.insert(capabilities.clone(), Arc::new(Listing { generation: self.generation, tools }));
+        let tools = self.tools(entries, profile);
+        self.profiles.insert(profile.clone(), Arc::new(Listing { generation: self.generation, tools }));
     }
 }
 

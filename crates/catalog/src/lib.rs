@@ -24,5 +24,6 @@ pub use catalog::{Catalog, CatalogError, Entry, NotResolved};
 pub use inventory::{Inventory, Rejected};
 pub use knowledge::Change;
 pub use listing::{ListedTool, Listing};
+pub use profile::Viewer;
 pub use review::review;
 pub use standing::{Availability, HeldTool, Hold, Standing};

@@ -1,17 +1,54 @@
-//! What of a client's capabilities a list is kept by: all that a legacy server may ask of its client, and nothing else.
+//! What of a client a list is kept by: its era, because a server of both may offer something else in each, and all that a
+//! legacy server may ask of it. Nothing else.
 //!
 //! There are [`PROFILES_MAX`] such profiles whatever clients write, so that none ever has to make room for another, and
 //! nobody has a tool judged by another list by filling up the room. What a server offers because of anything else is judged
 //! when it is asked on that client's connection; the profile stands as the last one of its kind was judged.
 
 use serde_json::{Map, Value, json, value::RawValue};
-use servanda_mcp::ClientCapabilities;
+use servanda_mcp::{ClientCapabilities, Era};
 
-/// How many profiles there are: roots 3, sampling 5, elicitation 5.
-pub(crate) const PROFILES_MAX: usize = 75;
+/// How many profiles there are: eras 2, roots 3, sampling 5, elicitation 5.
+pub(crate) const PROFILES_MAX: usize = 150;
 
-/// The profile of a client.
-pub(crate) fn profile(capabilities: &ClientCapabilities) -> ClientCapabilities {
+/// A client, as far as what it is offered depends on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Viewer<'a> {
+    /// Its era.
+    pub era: Era,
+    /// What it can do for servers.
+    pub capabilities: &'a ClientCapabilities,
+}
+
+/// What lists are kept by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Profile {
+    pub(crate) era: Era,
+    capabilities: ClientCapabilities,
+}
+
+impl Profile {
+    /// Of nobody in particular: what everybody is offered who is offered nothing else.
+    pub(crate) fn base() -> Self {
+        Self { era: Era::Modern, capabilities: ClientCapabilities::none() }
+    }
+
+    /// Of a client.
+    pub(crate) fn of<'a>(viewer: impl Into<Viewer<'a>>) -> Self {
+        let Viewer { era, capabilities } = viewer.into();
+        Self { era, capabilities: asked_of(capabilities) }
+    }
+}
+
+/// A client that is known only by what it can do is a modern one.
+impl<'a> From<&'a ClientCapabilities> for Viewer<'a> {
+    fn from(capabilities: &'a ClientCapabilities) -> Self {
+        Self { era: Era::Modern, capabilities }
+    }
+}
+
+/// What a legacy server may ask of a client.
+fn asked_of(capabilities: &ClientCapabilities) -> ClientCapabilities {
     if !capabilities.answers_anything() {
         return ClientCapabilities::none();
     }
@@ -40,7 +77,7 @@ mod tests {
 
     fn of(text: &str) -> String {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        profile(&ClientCapabilities::parse(Some(&raw))).as_json().to_owned()
+        asked_of(&ClientCapabilities::parse(Some(&raw))).as_json().to_owned()
     }
 
     #[test]
@@ -79,6 +116,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(profiles.len(), PROFILES_MAX);
+        assert_eq!(2 * profiles.len(), PROFILES_MAX, "of each era");
     }
 }

@@ -6,10 +6,10 @@ mod lists;
 use serde_json::{Value, json};
 use servanda_contract::{Timestamp, ToolContract};
 use servanda_gates::{CompiledContract, Registered, admit};
-use servanda_mcp::ClientCapabilities;
+use servanda_mcp::{ClientCapabilities, Era};
 
 use super::{
-    Catalog, CatalogError, HeldTool, Hold, Inventory, NotResolved, Standing,
+    Catalog, CatalogError, HeldTool, Hold, Inventory, NotResolved, Standing, Viewer,
     inference::infer,
     names::Naming,
     pins::{Definition, Lock, OnAdditive, OnMissing, Pins, Policy, Severity},
@@ -370,6 +370,22 @@ fn clients_of_other_capabilities_may_see_other_tools() {
     catalog.observe("files", &roots, &inventory(&[definition("read_file")]));
     assert!(changes.has_changed().unwrap());
     assert_eq!(names(&catalog, &roots), ["files__read_file"]);
+}
+
+#[test]
+fn a_server_of_both_eras_may_offer_something_else_in_each() {
+    let catalog = catalog(&["read_file", "write_file"]);
+    let capabilities = profile(r#"{"sampling":{}}"#);
+    let viewer = |era| Viewer { era, capabilities: &capabilities };
+    let [legacy, modern] = [Era::Legacy, Era::Modern].map(viewer);
+    catalog.observe("files", &nobody(), &inventory(&[definition("read_file")]));
+    catalog.observe("files", legacy, &inventory(&[definition("read_file"), definition("write_file")]));
+    let offered = |viewer: Viewer<'_>| catalog.resolve("files__write_file", viewer).is_ok();
+    assert_eq!((offered(legacy), offered(modern)), (true, false), "one era's list decides nothing in the other");
+    catalog.forget_profiles("files", Era::Modern);
+    assert!(offered(legacy));
+    catalog.forget_profiles("files", Era::Legacy);
+    assert!(!offered(legacy), "it has no legacy era any more");
 }
 
 #[test]

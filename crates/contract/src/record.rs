@@ -56,7 +56,8 @@ pub struct CallRecord {
     pub refusal: Option<Refusal>,
     /// Digest of the upstream's answer, if there was one.
     pub answer_digest: Option<Digest>,
-    /// The first call of a conversation that this call goes on with: the upstream had asked for input there.
+    /// The first call of a conversation that this call goes on with: the upstream had asked for input there, the call was left behind,
+    /// or its answer came late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<CallId>,
     /// The task the call became, by the id the caller knows.
@@ -78,6 +79,9 @@ pub struct CallRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionRecord>,
 }
+
+/// The client of a record that an upstream's answer has which came after the deadline of its call.
+pub const LATE_ANSWER_CLIENT: &str = "servanda late answer";
 
 /// One question of an upstream to a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

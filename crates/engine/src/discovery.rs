@@ -53,7 +53,7 @@ pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
 /// A client that can be asked everything: whatever a server shows to anybody, it shows to this one.
 fn anybody() -> Counterpart {
     let affinity = Arc::from("servanda/discovery");
-    Counterpart { capabilities: ClientCapabilities::all(), affinity, on_behalf_of: None }
+    Counterpart { capabilities: ClientCapabilities::all(), affinity, ..Counterpart::nobody() }
 }
 
 impl Discovery {
@@ -100,7 +100,7 @@ impl Discovery {
             }
             asking.join_all().await;
         }
-        self.catalog.listing(&guest.capabilities)
+        self.catalog.listing(guest.viewer())
     }
 
     /// Makes sure that a call is decided by what its upstream said on the connection that the call is made on: a server that
@@ -126,9 +126,7 @@ impl Discovery {
             // Only the shared connection tells whether this guest gets one of its own.
             acquaintance.refresh(&self.nobody, wait()).await;
         }
-        if !acquaintance.knows_alone(&counterpart) {
-            counterpart = self.nobody.clone();
-        }
+        counterpart = acquaintance.known_as(&counterpart);
         if !acquaintance.is_current(&counterpart) {
             acquaintance.refresh(&counterpart, wait()).await;
         }

@@ -128,7 +128,7 @@ impl Gateway for Engine {
 
     fn known_listing(&self, guest: &Guest) -> Arc<Listing> {
         let scene = self.core.scene();
-        scene.shown(scene.catalog.listing(&guest.capabilities), guest)
+        scene.shown(scene.catalog.listing(guest.viewer()), guest)
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

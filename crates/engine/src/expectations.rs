@@ -79,7 +79,7 @@ pub(crate) fn name_fitting(
     };
     let wanted = taken(refused);
     // Nobody is pointed to a tool that they are not shown.
-    let shown = scene.shown(scene.catalog.listing(&guest.capabilities), guest);
+    let shown = scene.shown(scene.catalog.listing(guest.viewer()), guest);
     let mut names: Vec<(bool, bool, String)> = shown
         .tools
         .iter()

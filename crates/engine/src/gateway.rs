@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_authority::Authenticated;
-use servanda_catalog::Listing;
+use servanda_catalog::{Listing, Viewer};
 use servanda_contract::{Caller, OperationKeys, Refusal, expectation::Aims};
 use servanda_gates::Notebook;
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
@@ -253,6 +253,11 @@ impl News {
 }
 
 impl Guest {
+    /// As far as what they are offered depends on them.
+    pub(crate) fn viewer(&self) -> Viewer<'_> {
+        Viewer { era: self.era, capabilities: &self.capabilities }
+    }
+
     /// The local principal, who cannot be asked anything: for one-off commands.
     pub fn local() -> Self {
         Self {

@@ -20,6 +20,7 @@ mod engine;
 mod expectations;
 mod gateway;
 mod keys;
+mod late;
 mod listed;
 mod log_level;
 pub mod names;

@@ -12,7 +12,7 @@ use servanda_catalog::{
 };
 use servanda_contract::{Caller, ToolContract, expectation::Expectations};
 use servanda_gates::{CompiledContract, budget::Allowance};
-use servanda_upstream::{Offer, PerformFailure, Upstream};
+use servanda_upstream::{Counterpart, Offer, PerformFailure, Upstream};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -75,7 +75,7 @@ pub(crate) struct Member {
     pub(crate) prompts: PromptTable,
     /// How it has been doing.
     pub(crate) guard: Guard,
-    /// Which tools the server takes as tasks; none until it was asked.
+    /// Which tools the server takes as tasks in its legacy era; none until it was asked.
     task_support: Mutex<Option<Arc<TaskSupport>>>,
 }
 
@@ -257,6 +257,18 @@ impl Member {
     /// What the server says about itself, and whether it has a capability.
     pub(crate) async fn offers(&self, capability: &str, deadline: Instant) -> Result<Option<Offer>, PerformFailure> {
         let offer = self.server.offer(deadline).await?;
+        let known = has(&offer.capabilities, &[capability]);
+        Ok(known.then_some(offer))
+    }
+
+    /// The same on the connection of that counterpart: a server of both eras may offer something else in each.
+    pub(crate) async fn offers_to(
+        &self,
+        counterpart: &Counterpart,
+        capability: &str,
+        deadline: Instant,
+    ) -> Result<Option<Offer>, PerformFailure> {
+        let offer = self.server.offer_to(counterpart, deadline).await?;
         let known = has(&offer.capabilities, &[capability]);
         Ok(known.then_some(offer))
     }

@@ -16,6 +16,11 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
     fn perform(&self, fenced: Fenced, delivery: Delivery) -> PortFuture<'_, Performed>;
     fn ask(&self, question: Question, delivery: Delivery) -> PortFuture<'_, Result<Answer, PerformFailure>>;
     fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<Offer, PerformFailure>>;
+    fn offer_to<'a>(
+        &'a self,
+        counterpart: &'a Counterpart,
+        deadline: Instant,
+    ) -> PortFuture<'a, Result<Offer, PerformFailure>>;
     fn tools<'a>(&'a self, counterpart: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
     fn announcements(&self) -> broadcast::Receiver<Announcement>;
     fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
@@ -47,6 +52,14 @@ impl Server for Upstream {
 
     fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<Offer, PerformFailure>> {
         Box::pin(self.offer(deadline))
+    }
+
+    fn offer_to<'a>(
+        &'a self,
+        counterpart: &'a Counterpart,
+        deadline: Instant,
+    ) -> PortFuture<'a, Result<Offer, PerformFailure>> {
+        Box::pin(self.offer_to(counterpart, deadline))
     }
 
     fn tools<'a>(&'a self, counterpart: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>> {

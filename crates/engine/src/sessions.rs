@@ -102,7 +102,7 @@ impl Sessions {
         if told.is_some_and(|told| told == level || (shared && told < level)) {
             return;
         }
-        let legacy = match member.offers("logging", deadline).await {
+        let legacy = match member.offers_to(counterpart, "logging", deadline).await {
             Ok(offer) => offer.is_some_and(|offer| offer.era == Era::Legacy),
             Err(_) => return,
         };
@@ -157,6 +157,7 @@ pub(crate) fn counterpart(guest: &Guest) -> Counterpart {
         Era::Modern => guest.capabilities.clone(),
     };
     Counterpart {
+        era: guest.era,
         capabilities,
         affinity: Arc::clone(&guest.affinity),
         on_behalf_of: Some(Behalf::Holder(Arc::clone(&guest.authority))),

@@ -160,6 +160,10 @@ impl Server for Scripted {
         Box::pin(std::future::ready(if down { Err(failure) } else { Ok(offer) }))
     }
 
+    fn offer_to<'a>(&'a self, _: &'a Counterpart, by: Instant) -> PortFuture<'a, Result<Offer, PerformFailure>> {
+        self.offer(by)
+    }
+
     fn tools<'a>(&'a self, _: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
         let listed = |tool: &Value| ListedTool {
             name: tool["name"].as_str().unwrap().to_owned(),

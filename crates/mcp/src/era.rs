@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A side of the protocol's great change: sessions and a handshake before it, neither after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Era {
     /// Up to 2025-11-25: `initialize`, sessions, `ping`.
     Legacy,

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Counterpart, NotPresented, PerformFailure, Transport,
+    eras::Handshake,
     handshake::{self, Peer, Verdict},
     http::{Endpoint, EventWire, HttpWire},
     link::{Ended, Link, Outgoing, Terms, Wire},
@@ -35,8 +36,8 @@ pub(crate) struct Destination<'a> {
 #[derive(Debug)]
 pub(crate) struct NotConnected {
     pub(crate) why: String,
-    /// The server was there and refused the handshake: it may speak another era than is thought.
-    pub(crate) refused: bool,
+    /// How far the legacy handshake came: the server may speak another era than is thought.
+    pub(crate) handshake: Handshake,
     /// What it would have to be shown, where that is why.
     pub(crate) lack: Option<NotPresented>,
 }
@@ -60,8 +61,8 @@ enum Failed {
     /// The legacy handshake failed.
     WhileInitializing {
         why: String,
-        /// Whether the server said no.
-        refused: bool,
+        /// How far it came.
+        handshake: Handshake,
     },
     /// There is nobody to shake hands with.
     Unreachable(String),
@@ -70,7 +71,7 @@ enum Failed {
 }
 
 /// Connects. `known` is the era of the last connection: it is tried first, and probing is the way back if it fails. A
-/// connection for one counterpart is a legacy one, because a modern server needs none.
+/// connection for one counterpart is a legacy one, because the modern era needs none.
 pub(crate) async fn connect(
     destination: Destination<'_>,
     known: Option<Era>,
@@ -83,13 +84,13 @@ pub(crate) async fn connect(
         connect_shared(destination, known, deadline).await
     };
     outcome.map_err(|failed| {
-        let (why, refused, lack) = match failed {
-            Failed::WhileProbing(why) | Failed::Unreachable(why) => (why, false, None),
-            Failed::WhileInitializing { why, refused } => (why, refused, None),
-            Failed::NotShown(lack) => (lack.to_string(), false, Some(lack)),
+        let (why, handshake, lack) = match failed {
+            Failed::WhileProbing(why) | Failed::Unreachable(why) => (why, Handshake::NotBegun, None),
+            Failed::WhileInitializing { why, handshake } => (why, handshake, None),
+            Failed::NotShown(lack) => (lack.to_string(), Handshake::NotBegun, Some(lack)),
         };
         // Whoever wrote a reason may have quoted the server.
-        NotConnected { why: destination.setting.redaction.remove(&why), refused, lack }
+        NotConnected { why: destination.setting.redaction.remove(&why), handshake, lack }
     })
 }
 
@@ -129,16 +130,16 @@ async fn attempt(destination: Destination<'_>, approach: Approach, deadline: Ins
         (Transport::Http { .. }, None) => return Err(Failed::Unreachable("its address is not valid".to_owned())),
     };
     let failed = match shake_hands(destination, wire, approach, deadline).await {
-        Err(Failed::WhileInitializing { why, refused: true }) => why,
+        Err(Failed::WhileInitializing { why, handshake: Handshake::SaidNo }) => why,
         other => return other,
     };
-    let Some(endpoint) = endpoint else { return Err(Failed::WhileInitializing { why: failed, refused: true }) };
+    let said_no = |why: String| Failed::WhileInitializing { why, handshake: Handshake::SaidNo };
+    let Some(endpoint) = endpoint else { return Err(said_no(failed)) };
     // What refuses Streamable HTTP altogether may be a server of the transport before it.
     match EventWire::open(setting, counterpart.cloned(), endpoint, deadline).await {
         Ok(wire) => shake_hands(destination, Wire::Events(wire), Approach::Legacy, deadline).await,
         Err(no_stream) => {
-            let why = format!("{failed}; as a server of 2024-11-05 it was not met either: {no_stream}");
-            Err(Failed::WhileInitializing { why, refused: true })
+            Err(said_no(format!("{failed}; as a server of 2024-11-05 it was not met either: {no_stream}")))
         }
     }
 }
@@ -179,10 +180,10 @@ async fn agree(
         }
     }
     match initialize(setting, wire, capabilities, deadline).await {
-        Err(Failed::WhileInitializing { why, refused: true }) => {
+        Err(Failed::WhileInitializing { why, handshake: Handshake::SaidNo }) => {
             // It started so slowly that it was taken for a legacy server, and has said by now that it is none.
             let late = if let Wire::Stdio(wire) = wire { wire.signs().late().cloned() } else { None };
-            let peer = late.ok_or(Failed::WhileInitializing { why, refused: true })?;
+            let peer = late.ok_or(Failed::WhileInitializing { why, handshake: Handshake::SaidNo })?;
             wire.agree(peer.version);
             Ok(peer)
         }
@@ -198,16 +199,19 @@ async fn initialize(
 ) -> Result<Peer, Failed> {
     let id = setting.next_id();
     let request = Outgoing::new(id, method::INITIALIZE, None, message::initialize(id, capabilities));
-    let failed = |why: String| Failed::WhileInitializing { why, refused: false };
+    let failed = |why: String| Failed::WhileInitializing { why, handshake: Handshake::Failed };
     let result = match outcome(wire.exchange(request, Terms::until(deadline)).await) {
         Ok(result) => result,
-        Err(PerformFailure::Unavailable { why } | PerformFailure::Died { why }) => return Err(failed(why)),
+        Err(PerformFailure::Unavailable { why }) => {
+            return Err(Failed::WhileInitializing { why, handshake: Handshake::NotBegun });
+        }
+        Err(PerformFailure::Died { why }) => return Err(failed(why)),
         Err(PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. }) => {
             return Err(Failed::NotShown(why));
         }
         Err(failure) => {
-            let refused = says_no(&failure);
-            return Err(Failed::WhileInitializing { why: format!("the handshake failed: {failure}"), refused });
+            let handshake = handshake_after(&failure);
+            return Err(Failed::WhileInitializing { why: format!("the handshake failed: {failure}"), handshake });
         }
     };
     let peer = handshake::initialized(&result).map_err(failed)?;
@@ -216,12 +220,14 @@ async fn initialize(
     Ok(peer)
 }
 
-/// Whether a failed `initialize` is the word of a server that knows no such thing.
-fn says_no(failure: &PerformFailure) -> bool {
+/// How far the handshake came when `initialize` failed: what a server says that knows no such thing, or one that has no time.
+fn handshake_after(failure: &PerformFailure) -> Handshake {
     match failure {
-        PerformFailure::Rejected { .. } => true,
-        PerformFailure::HttpStatus { status, .. } => matches!(status, 400 | 404 | 405),
-        _ => false,
+        PerformFailure::Rejected { .. } | PerformFailure::HttpStatus { status: 400 | 404 | 405, .. } => {
+            Handshake::SaidNo
+        }
+        PerformFailure::HttpStatus { .. } | PerformFailure::Busy { .. } => Handshake::NotBegun,
+        _ => Handshake::Failed,
     }
 }
 
@@ -291,17 +297,18 @@ mod tests {
         let rejected = |code| PerformFailure::Rejected { code, message: String::new(), data: None, era: Era::Legacy };
         let status = |status| PerformFailure::HttpStatus { status, excerpt: String::new(), retry_after_ms: None };
         let table = [
-            (rejected(-32601), true),
-            (status(400), true),
-            (status(404), true),
-            (status(405), true),
-            (status(401), false),
-            (status(503), false),
-            (PerformFailure::TimedOut { note: None }, false),
-            (PerformFailure::malformed("x"), false),
+            (rejected(-32601), Handshake::SaidNo),
+            (status(400), Handshake::SaidNo),
+            (status(404), Handshake::SaidNo),
+            (status(405), Handshake::SaidNo),
+            (status(401), Handshake::NotBegun),
+            (status(503), Handshake::NotBegun),
+            (PerformFailure::Busy { in_flight_max: 1 }, Handshake::NotBegun),
+            (PerformFailure::TimedOut { note: None }, Handshake::Failed),
+            (PerformFailure::malformed("x"), Handshake::Failed),
         ];
         for (failure, expected) in table {
-            assert_eq!(says_no(&failure), expected, "{failure}");
+            assert_eq!(handshake_after(&failure), expected, "{failure}");
         }
     }
 }

@@ -43,6 +43,8 @@ impl Bystander for RemarkSink {
 /// For whom a request is made. Two are the same if they are of one user, whatever software and session they use.
 #[derive(Debug, Clone)]
 pub struct Counterpart {
+    /// The client's era: it is used where the server has it. The gateway's own requests are modern where they can be.
+    pub era: Era,
     /// What the client behind it can do for the server.
     pub capabilities: ClientCapabilities,
     /// Requests of one affinity share a connection to a legacy server, requests of two never do where the client can be
@@ -93,6 +95,9 @@ pub struct Continuation {
     pub request_state: Option<String>,
 }
 
+/// Where the answer goes that comes after the deadline, or that none came any more.
+pub type LateSink = oneshot::Sender<Result<Answer, PerformFailure>>;
+
 /// On what terms a request is made.
 #[derive(Debug)]
 pub struct Delivery {
@@ -125,6 +130,8 @@ pub struct Delivery {
     pub entrusted: Option<Arc<Entrusted>>,
     /// Under which lease its bytes may leave; none where it is no effect.
     pub lease: Option<Lease>,
+    /// Where a late answer goes to a call that may have changed something. Dropped where none is waited for.
+    pub late: Option<LateSink>,
 }
 
 /// A request other than a tool call. It decides nothing and changes nothing that a contract speaks of.
@@ -198,7 +205,13 @@ pub struct Answer {
 impl Counterpart {
     /// The gateway itself: nobody is behind it who could be asked.
     pub fn nobody() -> Self {
-        Self { capabilities: ClientCapabilities::none(), affinity: Arc::from(""), on_behalf_of: None }
+        let capabilities = ClientCapabilities::none();
+        Self { era: Era::Modern, capabilities, affinity: Arc::from(""), on_behalf_of: None }
+    }
+
+    /// Whether clients share it: it is nobody in particular.
+    pub(crate) fn is_anybodys(&self) -> bool {
+        *self == Self { era: self.era, ..Self::nobody() }
     }
 
     /// Tenant and principal.
@@ -209,7 +222,10 @@ impl Counterpart {
 
 impl PartialEq for Counterpart {
     fn eq(&self, other: &Self) -> bool {
-        self.capabilities == other.capabilities && self.affinity == other.affinity && self.user() == other.user()
+        self.era == other.era
+            && self.capabilities == other.capabilities
+            && self.affinity == other.affinity
+            && self.user() == other.user()
     }
 }
 
@@ -217,6 +233,7 @@ impl Eq for Counterpart {}
 
 impl Hash for Counterpart {
     fn hash<H: Hasher>(&self, state: &mut H) {
+        self.era.hash(state);
         self.capabilities.hash(state);
         self.affinity.hash(state);
         self.user().hash(state);
@@ -241,6 +258,7 @@ impl Delivery {
             task: None,
             entrusted: None,
             lease: None,
+            late: None,
         }
     }
 }

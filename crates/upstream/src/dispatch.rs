@@ -15,8 +15,10 @@ use crate::{
     connect::outcome,
     connection::Connection,
     conversation::{Audience, Caller},
+    eras::{Client, Place},
     link::{Ended, Link, Outgoing, Terms, WhenCancelled, Wire},
     message::{RequestBody, meta_of},
+    overtime::Overtime,
     patience::Patience,
     pool::{Lease, Pool, Purpose},
     setting::Setting,
@@ -24,6 +26,10 @@ use crate::{
 
 /// How many connections a request may try. A request that may change something is taken by one of them at most.
 const CONNECTIONS_MAX: usize = 2;
+
+/// How often it may turn out that a request belongs on another connection: once when the server is met, and once when it does not
+/// take the legacy handshake.
+const PLACES_MAX: usize = 3;
 
 /// What became of a request, without the evidence that it was allowed.
 #[derive(Debug)]
@@ -135,7 +141,12 @@ impl<'a> Draft<'a> {
 
 impl Connections {
     /// Makes a request on these terms and says what became of it.
-    pub(crate) async fn deliver(&self, draft: &Draft<'_>, delivery: Delivery) -> Called {
+    pub(crate) async fn deliver(
+        &self,
+        draft: &Draft<'_>,
+        delivery: Delivery,
+        overtime: Option<&Arc<Overtime>>,
+    ) -> Called {
         let patience = Patience::until(delivery.deadline);
         let mut sent = false;
         let mut not_taken = None;
@@ -163,7 +174,8 @@ impl Connections {
                 .about(draft.name, params)
                 .keyed(delivery.key_header.as_ref());
             let request = Outgoing { arguments, errand: self.errand(draft, &delivery), ..request };
-            let ended = link.exchange(request, terms(draft, &delivery, patience.clone())).await;
+            let terms = Terms { overtime: overtime.cloned(), ..terms(draft, &delivery, patience.clone()) };
+            let ended = link.exchange(request, terms).await;
             let again = match &ended {
                 Ended::NeverLeft { .. } => true,
                 // A server can execute a call and then disown the session; nobody could tell.
@@ -195,25 +207,35 @@ impl Connections {
 
     /// The connection that the next request of this counterpart is made on, if it is there already.
     pub(crate) fn present(&self, counterpart: &Counterpart) -> Option<Arc<Link>> {
-        if self.has_own(counterpart) {
-            return self.pool.get(counterpart)?.ready();
+        match self.known_as(counterpart) {
+            Some(own) => self.pool.get(&own)?.ready(),
+            None => self.base.ready(),
         }
-        let link = self.base.ready()?;
-        let shares = !counterpart.capabilities.answers_anything() || link.peer.era() == Era::Modern;
-        if shares { Some(link) } else { self.pool.get(counterpart)?.ready() }
     }
 
     /// Whether requests of this counterpart are known to be made on a connection of its own.
     pub(crate) fn has_own(&self, counterpart: &Counterpart) -> bool {
+        self.known_as(counterpart).is_some_and(|own| !own.is_anybodys())
+    }
+
+    /// As whom the server knows this counterpart, by a connection that is not the shared one; none where it knows it by the
+    /// shared one, or where nobody knows yet.
+    pub(crate) fn known_as(&self, counterpart: &Counterpart) -> Option<Counterpart> {
         if self.is_users_own(counterpart) {
-            return true;
+            return Some(counterpart.clone());
         }
-        let legacy = match self.setting.known_era.get() {
-            Some(era) => era == Era::Legacy,
+        let client = Client { era: counterpart.era, answers: counterpart.capabilities.answers_anything() };
+        let place = match self.setting.known_eras.get() {
+            Some(eras) => eras.place(client, self.setting.has_sessions()),
             // Nobody knows at the moment, but what is there works.
-            None => self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()),
+            None if client.answers && self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()) => Place::Own,
+            None => Place::Shared,
         };
-        legacy && counterpart.capabilities.answers_anything()
+        match place {
+            Place::Shared => None,
+            Place::SharedByLegacy => Some(Counterpart { era: Era::Legacy, ..Counterpart::nobody() }),
+            Place::Own => Some(counterpart.clone()),
+        }
     }
 
     /// Whether what the server is shown is this counterpart's alone, so that nobody else may use the connection.
@@ -221,20 +243,45 @@ impl Connections {
         counterpart.on_behalf_of.is_some() && self.setting.is_personal()
     }
 
+    /// A connection that requests of this counterpart are made on, for the gateway's use of it. Cancel safe.
+    pub(crate) async fn link(&self, counterpart: &Counterpart, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {
+        let lasting = CancellationToken::new();
+        self.lease_of(counterpart, Purpose::Gateway, deadline, &lasting).await.map(|leased| leased.link)
+    }
+
     /// The connection that requests of this counterpart are made on. Cancel safe.
     async fn lease(&self, draft: &Draft<'_>, delivery: &Delivery) -> Result<Leased, PerformFailure> {
         let Delivery { counterpart, deadline, cancel, .. } = delivery;
-        let can_be_asked = counterpart.capabilities.answers_anything();
-        if !self.has_own(counterpart) {
-            let link = self.base.link(*deadline, cancel).await?;
-            if !can_be_asked || link.peer.era() == Era::Modern {
-                return Ok(Leased { link, _lease: None });
+        let purpose = if draft.is_the_gateways() { Purpose::Gateway } else { Purpose::Client };
+        self.lease_of(counterpart, purpose, *deadline, cancel).await
+    }
+
+    async fn lease_of(
+        &self,
+        counterpart: &Counterpart,
+        purpose: Purpose,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Leased, PerformFailure> {
+        let mut turned_away = None;
+        for _ in 0..PLACES_MAX {
+            let Some(own) = self.known_as(counterpart) else {
+                let link = self.base.link(deadline, cancel).await?;
+                // Only the shared connection tells whether this counterpart is known by another one.
+                if self.known_as(counterpart).is_none() {
+                    return Ok(Leased { link, _lease: None });
+                }
+                continue;
+            };
+            let lease = self.pool.lease(&own, purpose)?;
+            match lease.connection.link(deadline, cancel).await {
+                Ok(link) => return Ok(Leased { link, _lease: Some(lease) }),
+                // A server that turns out to have only the modern era is asked on the shared connection.
+                Err(failure) if self.known_as(counterpart).as_ref() == Some(&own) => return Err(failure),
+                Err(failure) => turned_away = Some(failure),
             }
         }
-        let purpose = if draft.is_the_gateways() { Purpose::Gateway } else { Purpose::Client };
-        let lease = self.pool.lease(counterpart, purpose)?;
-        let link = lease.connection.link(*deadline, cancel).await?;
-        Ok(Leased { link, _lease: Some(lease) })
+        Err(turned_away.unwrap_or_else(|| PerformFailure::unavailable("which eras it has changes all the time")))
     }
 }
 
@@ -260,6 +307,7 @@ fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
         // What asks about a task or ends it dispatches nothing.
         lease: delivery.lease.clone().filter(|_| draft.method == method::TOOLS_CALL),
         behalf: delivery.counterpart.on_behalf_of.clone(),
+        overtime: None,
     }
 }
 

@@ -44,7 +44,7 @@ impl Duplex {
         let departure = Departure::default();
         let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
         let duplex = Self {
-            in_flight: InFlight::new(in_flight_max, counterpart.is_none()),
+            in_flight: InFlight::new(in_flight_max, counterpart.as_ref().is_none_or(Counterpart::is_anybodys)),
             pending: Arc::default(),
             conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
             outbox,
@@ -76,7 +76,7 @@ impl Duplex {
             Ok(place) => place,
             Err(Closed { why }) => return Ended::NeverLeft { why },
         };
-        let _in_flight = match self.in_flight.of(&terms) {
+        let mut in_flight = match self.in_flight.of(&terms) {
             Ok(in_flight) => in_flight,
             Err(busy) => return Ended::Failed(busy),
         };
@@ -88,7 +88,8 @@ impl Duplex {
         if let Err(ended) = self.post(parcel.clone(), &terms).await {
             return ended;
         }
-        let mut cancelled = false;
+        let (mut cancelled, mut patience) = (false, terms.patience.clone());
+        let mut overtime = terms.overtime.as_ref();
         loop {
             tokio::select! {
                 biased;
@@ -107,12 +108,23 @@ impl Duplex {
                     under_way.silence();
                     cancelled = true;
                 }
-                () = terms.patience.over() => {
+                () = patience.over() => {
                     if under_way.withdraw() {
                         return Ended::Failed(not_taken());
                     }
-                    self.say_cancelled(id, "the deadline passed", &terms);
-                    return Ended::Failed(PerformFailure::TimedOut { note: self.oddities.note() });
+                    let is_late = std::mem::replace(&mut cancelled, true);
+                    if !is_late {
+                        self.say_cancelled(id, "the deadline passed", &terms);
+                    }
+                    let failure = PerformFailure::TimedOut { note: self.oddities.note() };
+                    // A server that was told may answer all the same.
+                    let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
+                        return Ended::Failed(failure);
+                    };
+                    under_way.silence();
+                    // Nobody else waits for a place because of it.
+                    drop(in_flight.take());
+                    patience = longer;
                 }
             }
         }

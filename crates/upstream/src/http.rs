@@ -107,7 +107,8 @@ impl HttpWire {
         let departure = Departure::default();
         let outbox = asides::speak(setting, &address, &departure);
         let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
-        let in_flight = InFlight::new(setting.spec.limits.in_flight_max, counterpart.is_none());
+        let shared = counterpart.as_ref().is_none_or(Counterpart::is_anybodys);
+        let in_flight = InFlight::new(setting.spec.limits.in_flight_max, shared);
         Self {
             setting: Arc::clone(setting),
             in_flight,
@@ -121,7 +122,7 @@ impl HttpWire {
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
     pub(crate) async fn exchange(&self, mut request: Outgoing<'_>, terms: Terms) -> Ended {
-        let _in_flight = match self.in_flight.of(&terms) {
+        let mut in_flight = match self.in_flight.of(&terms) {
             Ok(in_flight) => in_flight,
             Err(busy) => return Ended::Failed(busy),
         };
@@ -141,7 +142,8 @@ impl HttpWire {
         let mut under_way = self.conversations.join(id, &terms, &parcel);
         let asking = self.ask(&request, body_bytes, parcel.clone());
         tokio::pin!(asking);
-        let mut cancelled = false;
+        let (mut cancelled, mut patience) = (false, terms.patience.clone());
+        let mut overtime = terms.overtime.as_ref();
         loop {
             tokio::select! {
                 biased;
@@ -164,12 +166,22 @@ impl HttpWire {
                     under_way.silence();
                     cancelled = true;
                 }
-                () = terms.patience.over() => {
+                () = patience.over() => {
                     if under_way.withdraw() {
                         return Ended::Failed(not_connected());
                     }
-                    self.say_cancelled(id, version, "the deadline passed", &terms);
-                    return Ended::Failed(PerformFailure::TimedOut { note: None });
+                    if !std::mem::replace(&mut cancelled, true) {
+                        self.say_cancelled(id, version, "the deadline passed", &terms);
+                    }
+                    let failure = PerformFailure::TimedOut { note: None };
+                    // In the modern era the open stream is how an answer comes; the server is told when it closes.
+                    let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
+                        return Ended::Failed(failure);
+                    };
+                    under_way.silence();
+                    // Nobody else waits for a place because of it.
+                    drop(in_flight.take());
+                    patience = longer;
                 }
             }
         }

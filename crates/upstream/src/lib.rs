@@ -18,6 +18,7 @@ mod dispatch;
 mod duplex;
 mod end_pace;
 mod era_notes;
+mod eras;
 mod executable;
 mod failure;
 mod frame;
@@ -34,6 +35,7 @@ mod link;
 mod listening;
 mod message;
 mod oversized;
+mod overtime;
 mod own_watch;
 mod parcel;
 mod patience;
@@ -64,8 +66,8 @@ pub use credential::{
     Rejection, Remedy,
 };
 pub use delivery::{
-    Announcement, Answer, Ask, Bystander, Continuation, Counterpart, Delivery, Offer, Performed, Question, Remark,
-    RemarkSink, Reply,
+    Announcement, Answer, Ask, Bystander, Continuation, Counterpart, Delivery, LateSink, Offer, Performed, Question,
+    Remark, RemarkSink, Reply,
 };
 pub use failure::{PerformFailure, UpstreamError};
 pub use injection::is_argument_pointer;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Counterpart, Limits, NotPresented,
     connect::{Destination, NotConnected, connect},
+    eras::Handshake,
     link::{Gone, Link},
     listening,
     setting::Setting,
@@ -172,7 +173,7 @@ impl Stage {
 impl Lifecycle {
     /// Runs until stopped: connects when somebody needs it, and waits for the end of what it connected.
     pub(crate) async fn run(self) {
-        let mut known = None;
+        let mut known = self.presumed();
         let mut first = true;
         let mut failures = 0;
         let mut told = None;
@@ -206,10 +207,10 @@ impl Lifecycle {
                     failures = after.failures;
                     first = false;
                 }
-                Err(NotConnected { why, refused, lack }) => {
+                Err(NotConnected { why, handshake, lack }) => {
                     // Whatever it spoke before, it may be another server when it comes back.
-                    known = None;
-                    self.learn(None, refused);
+                    known = self.presumed();
+                    self.learn(None, handshake);
                     // What is not there to be shown is no fault of the server's, and somebody may bring it any moment.
                     failures = if lack.is_some() { 1 } else { failures.saturating_add(1) };
                     self.tell(&mut told, "the upstream is not available", &why, failures);
@@ -233,19 +234,27 @@ impl Lifecycle {
     }
 
     async fn connect(&self, known: Option<Era>) -> Result<Link, NotConnected> {
-        let endpoint = self.setting.endpoint().map_err(|why| NotConnected { why, refused: false, lack: None })?;
+        let endpoint =
+            self.setting.endpoint().map_err(|why| NotConnected { why, handshake: Handshake::NotBegun, lack: None })?;
         let connect_ms_max = self.setting.spec.limits.connect_ms_max;
         let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
         let destination = Destination { setting: &self.setting, endpoint, counterpart: self.counterpart.as_ref() };
         Box::pin(connect(destination, known, deadline)).await
     }
 
-    /// Which era the server speaks is learnt from the shared connection; the others can only raise a doubt.
-    fn learn(&self, era: Option<Era>, refused: bool) {
+    /// The era that is tried first when nothing is known: a legacy user's own connection keeps the user's era if the server
+    /// has it.
+    fn presumed(&self) -> Option<Era> {
+        self.counterpart.as_ref().map(|counterpart| counterpart.era).filter(|era| *era == Era::Legacy)
+    }
+
+    /// Whether a server is modern is learnt from the shared connection; the others tell whether it has the legacy era. What
+    /// single users are shown tells nothing about the others.
+    fn learn(&self, era: Option<Era>, handshake: Handshake) {
         if self.is_shared() {
-            self.setting.known_era.set(era);
-        } else if refused && !self.setting.is_personal() {
-            self.setting.known_era.doubt();
+            self.setting.known_eras.set(era);
+        } else if !self.setting.is_personal() {
+            self.setting.known_eras.learn(handshake);
         }
     }
 
@@ -256,7 +265,7 @@ impl Lifecycle {
             upstream = %self.setting.spec.id, version = %link.peer.version, server = link.peer.server_name, "connected"
         );
         let mut era = link.peer.era();
-        self.learn(Some(era), false);
+        self.learn(Some(era), Handshake::Agreed);
         listening::follow(&self.setting, &link, self.is_shared().then_some(listening::Shared { first }));
         self.enter(Phase::Ready(Arc::clone(&link)), false);
         if self.is_shared() {
@@ -274,7 +283,7 @@ impl Lifecycle {
                     link.wire.close().await;
                     return None;
                 }
-                () = self.setting.known_era.doubted(), if self.is_shared() => link.departure().tell(Gone::Disowned),
+                () = self.setting.known_eras.doubted(), if self.is_shared() => link.departure().tell(Gone::Disowned),
                 // The connection stays what it is, and the next one knows better.
                 () = link.known_better(), if self.is_shared() && era == Era::Legacy => {
                     era = Era::Modern;

@@ -3,7 +3,7 @@
 use std::{
     ops::Range,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -19,6 +19,7 @@ use crate::{
     conversation::{Audience, Conversations},
     handshake::Peer,
     http::{EventWire, HttpWire},
+    overtime::Overtime,
     patience::Patience,
     redaction::Redaction,
     stdio::StdioWire,
@@ -84,6 +85,8 @@ pub(crate) struct Terms {
     pub(crate) lease: Option<Lease>,
     /// For which user; none is the gateway itself.
     pub(crate) behalf: Option<Behalf>,
+    /// The time after the deadline, where the answer still matters.
+    pub(crate) overtime: Option<Arc<Overtime>>,
 }
 
 /// What a cancellation does to a request that has been sent.
@@ -123,7 +126,7 @@ pub(crate) enum Ended {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Departure {
     token: CancellationToken,
-    why: std::sync::Arc<OnceLock<Gone>>,
+    why: Arc<OnceLock<Gone>>,
 }
 
 /// Why a connection went.
@@ -180,6 +183,7 @@ impl Terms {
             tell_server: false,
             lease: None,
             behalf: None,
+            overtime: None,
         }
     }
 }

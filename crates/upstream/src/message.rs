@@ -223,7 +223,7 @@ mod tests {
                 ("progressToken".to_owned(), raw("\"theirs\"")),
                 ("io.modelcontextprotocol/clientCapabilities".to_owned(), raw("{\"sampling\":{}}")),
             ],
-            counterpart: Counterpart { capabilities, affinity: "a".into(), on_behalf_of: None },
+            counterpart: Counterpart { capabilities, affinity: "a".into(), ..Counterpart::nobody() },
             ..quiet
         };
         let common = r#""progressToken":7,"traceparent":"00-a-b-01","acme/x":{ "y":1.0}"#;

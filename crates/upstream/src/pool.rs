@@ -6,6 +6,8 @@
 //! connection that no other of them is using, as long as there may be another, and shares one after that: a question that
 //! may be anybody's is declined, never guessed.
 //!
+//! At a server of both eras the legacy clients have them, and those that cannot be asked anything share one.
+//!
 //! Bounded, for each principal, for each tenant and in all: when there are too many, the one of them that has been idle longest makes
 //! room. Idle ones end by themselves. In local mode all callers are one principal, so that each affinity is bounded there instead.
 
@@ -16,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use servanda_mcp::Era;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -88,6 +91,7 @@ impl Pool {
         counterpart: &Counterpart,
         purpose: Purpose,
     ) -> Result<Lease, PerformFailure> {
+        let counterpart = &self.keyed(counterpart);
         let mut state = self.lock();
         let lanes = state.lanes(counterpart);
         let asks = self.setting.asks_beside_requests.load(Ordering::Relaxed);
@@ -125,7 +129,13 @@ impl Pool {
 
     /// That counterpart's first connection, if there is one.
     pub(crate) fn get(&self, counterpart: &Counterpart) -> Option<Arc<Connection>> {
-        self.lock().lanes(counterpart).first().map(|(_, own)| Arc::clone(&own.connection))
+        self.lock().lanes(&self.keyed(counterpart)).first().map(|(_, own)| Arc::clone(&own.connection))
+    }
+
+    /// As whom a counterpart has connections: they are legacy ones whatever era the client has, unless users do not share any.
+    fn keyed(&self, counterpart: &Counterpart) -> Counterpart {
+        let era = if self.setting.is_personal() { counterpart.era } else { Era::Legacy };
+        Counterpart { era, ..counterpart.clone() }
     }
 
     /// Ends the connections of an affinity.

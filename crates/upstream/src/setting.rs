@@ -1,20 +1,20 @@
 //! What all connections of one upstream share.
 
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
 use servanda_gates::Notebook;
-use servanda_mcp::{Era, shape};
-use tokio::sync::Notify;
+use servanda_mcp::shape;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::{
     Announcement, CredentialSource, Transport, UpstreamSpec, announcement::News, attached::Attached,
-    complaints::Complaints, credentials::Credentials, end_pace::EndPace, era_notes::EraNotes, http::Endpoint,
-    redaction::Redaction, watches::Watches,
+    complaints::Complaints, credentials::Credentials, end_pace::EndPace, era_notes::EraNotes, eras::KnownEras,
+    http::Endpoint, redaction::Redaction, watches::Watches,
 };
 
 /// What all connections of one upstream share.
@@ -33,7 +33,7 @@ pub(crate) struct Setting {
     pub(crate) attached: Attached,
     pub(crate) watches: Watches,
     pub(crate) era_notes: EraNotes,
-    pub(crate) known_era: KnownEra,
+    pub(crate) known_eras: KnownEras,
     /// The server has asked something and did not say on behalf of which request.
     pub(crate) asks_beside_requests: AtomicBool,
     /// Where an HTTP server is, with one pool for all sessions; made when first needed.
@@ -42,13 +42,8 @@ pub(crate) struct Setting {
     last_edition: AtomicU64,
     /// Whether tools are called only on connections that were judged.
     guarded: AtomicBool,
-}
-
-/// Which era the server spoke on the shared connection, as far as that is known.
-#[derive(Debug, Default)]
-pub(crate) struct KnownEra {
-    era: Mutex<Option<Era>>,
-    doubts: Notify,
+    /// The places of calls whose answers are waited for after their deadlines.
+    pub(crate) overtime: Arc<Semaphore>,
 }
 
 impl Setting {
@@ -74,12 +69,13 @@ impl Setting {
             attached: Attached::default(),
             watches: Watches::new(spec.limits.watches_max),
             era_notes: EraNotes::new(&spec.transport, notebook),
-            known_era: KnownEra::default(),
+            known_eras: KnownEras::default(),
             asks_beside_requests: AtomicBool::new(false),
             endpoint: OnceLock::new(),
             last_id: AtomicI64::new(0),
             last_edition: AtomicU64::new(0),
             guarded: AtomicBool::new(false),
+            overtime: Arc::new(Semaphore::new(spec.limits.late_answers_max.min(Semaphore::MAX_PERMITS))),
             spec,
         }
     }
@@ -115,6 +111,11 @@ impl Setting {
         endpoint.as_ref().map(Some).map_err(Clone::clone)
     }
 
+    /// Whether one server holds several sessions, so that another connection costs no process.
+    pub(crate) fn has_sessions(&self) -> bool {
+        matches!(self.spec.transport, Transport::Http { .. })
+    }
+
     /// Whether it may be unclear for which of two requests on one connection the server asks: on standard streams always,
     /// over HTTP once it was seen to ask beside the streams of its requests.
     pub(crate) fn may_ask_unclearly(&self) -> bool {
@@ -123,26 +124,5 @@ impl Setting {
 
     pub(crate) fn announce(&self, announcement: Announcement) {
         self.news.announce(announcement);
-    }
-}
-
-impl KnownEra {
-    pub(crate) fn get(&self) -> Option<Era> {
-        *self.era.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn set(&self, era: Option<Era>) {
-        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
-    }
-
-    /// A connection of its own met a server that does not speak as the shared one says: the shared one asks again.
-    pub(crate) fn doubt(&self) {
-        self.set(None);
-        self.doubts.notify_waiters();
-    }
-
-    /// Waits for a doubt. Cancel safe, except that a doubt between two waits is lost; it comes again with the next failure.
-    pub(crate) async fn doubted(&self) {
-        self.doubts.notified().await;
     }
 }

@@ -76,6 +76,10 @@ pub struct Limits {
     pub input_ms_max: u64,
     /// How many of its resources, and how many of its tasks, may be watched.
     pub watches_max: usize,
+    /// How many answers are waited for after the deadlines of their calls.
+    pub late_answers_max: usize,
+    /// How long a late answer is waited for.
+    pub late_answer_ms_max: u64,
 }
 
 impl Default for Limits {
@@ -93,6 +97,8 @@ impl Default for Limits {
             connection_idle_ms_max: 5 * 60 * 1_000,
             input_ms_max: 10 * 60 * 1_000,
             watches_max: 1_024,
+            late_answers_max: 64,
+            late_answer_ms_max: 5 * 60 * 1_000,
         }
     }
 }

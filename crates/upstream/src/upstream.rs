@@ -3,8 +3,9 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
-use servanda_contract::{Digest, digest::Domain};
+use servanda_contract::{Digest, digest::Domain, tool::EffectClass};
 use servanda_gates::{Fenced, Notebook};
 use servanda_mcp::{Era, envelope::code, fields::method};
 use tokio::{
@@ -14,12 +15,14 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Announcement, Answer, Bystander, CallErrand, Counterpart, CredentialSource, Delivery, Offer, PerformFailure,
-    Performed, Question, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
+    Announcement, Answer, Bystander, CallErrand, Counterpart, CredentialSource, Delivery, LateSink, Offer,
+    PerformFailure, Performed, Question, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
     connection::Connection,
     dispatch::{Called, Connections, Draft},
+    eras::Eras,
     link::{Link, Terms},
     listening, message,
+    overtime::Overtime,
     own_watch::OwnWatch,
     pool::{Pool, Purpose},
     setting::Setting,
@@ -35,6 +38,14 @@ struct Handle {
     connections: Connections,
     stop: CancellationToken,
     _stop_when_dropped: DropGuard,
+}
+
+/// A call that does not need its evidence any more to be made.
+struct OwnedCall {
+    tool: String,
+    arguments: Bytes,
+    effect: EffectClass,
+    call: Option<CallErrand>,
 }
 
 impl Upstream {
@@ -104,7 +115,7 @@ impl Upstream {
     ///
     /// Not cancel safe: a call that has been sent and is then dropped may still be executed, and nobody learns how it
     /// ended. Run it in a task of its own and cancel through [`Delivery::cancel`].
-    pub async fn perform(&self, fenced: Fenced, delivery: Delivery) -> Performed {
+    pub async fn perform(&self, fenced: Fenced, mut delivery: Delivery) -> Performed {
         let started = Instant::now();
         let called = if fenced.upstream() == self.id().as_str() {
             let (tool, arguments) = (fenced.upstream_tool(), fenced.arguments());
@@ -116,7 +127,14 @@ impl Upstream {
                 effect: fenced.effect_class(),
                 entrusted: delivery.entrusted.clone(),
             });
-            self.deliver(&draft.known(call), delivery).await
+            match delivery.late.take().filter(|_| fenced.effect_class().mutates()) {
+                Some(late) => {
+                    let (effect, arguments) = (fenced.effect_class(), arguments.clone());
+                    let owned = OwnedCall { tool: tool.to_owned(), arguments, effect, call };
+                    self.outlive(owned, delivery, late).await
+                }
+                None => self.deliver(&draft.known(call), delivery).await,
+            }
         } else {
             let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
             Called { sent: false, outcome: Err(PerformFailure::Unavailable { why }), edition: None }
@@ -137,14 +155,27 @@ impl Upstream {
         self.setting().news.announcements()
     }
 
-    /// What the server says about itself, once it is connected; connects if needed.
+    /// What the server says about itself, once it is connected; connects if needed. A server of both eras says it in the
+    /// modern one.
     pub async fn offer(&self, deadline: Instant) -> Result<Offer, PerformFailure> {
         let link = match self.base_link(deadline).await {
             Ok(link) => link,
             // Which side of the protocol it speaks is the same for every user.
             Err(failure) => self.0.connections.pool.any_ready().ok_or(failure)?,
         };
-        Ok(Offer { era: link.peer.era(), capabilities: Arc::clone(&link.peer.capabilities) })
+        Ok(offer_on(&link))
+    }
+
+    /// What the server says about itself to this counterpart: a server of both eras says it in the counterpart's.
+    ///
+    /// Cancel safe: nothing but the offer is lost.
+    pub async fn offer_to(&self, counterpart: &Counterpart, deadline: Instant) -> Result<Offer, PerformFailure> {
+        let offer = self.offer(deadline).await?;
+        let keeps_era = offer.era == Era::Modern && counterpart.era == Era::Legacy;
+        if !keeps_era || self.0.connections.known_as(counterpart).is_none() {
+            return Ok(offer);
+        }
+        self.0.connections.link(counterpart, deadline).await.map(|link| offer_on(&link))
     }
 
     /// Wants to hear when a resource changes. The wish holds over reconnections until [`Upstream::unwatch`].
@@ -165,8 +196,8 @@ impl Upstream {
         }
     }
 
-    /// Wants to hear when a resource changes, on the counterpart's own connection; none if it has no such connection, and
-    /// [`Upstream::watch`] is what it needs.
+    /// Wants to hear when a resource changes, on the counterpart's own connection; none if it has no such connection or the
+    /// server is modern too, and [`Upstream::watch`] is what it needs.
     ///
     /// Cancel safe: a wish that is not waited for ends with the connection.
     pub async fn watch_alone(
@@ -213,7 +244,8 @@ impl Upstream {
 
     /// Tells a legacy server something on the connection of that counterpart, if there is one.
     pub fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {
-        if let Some(link) = self.link_of(counterpart).filter(|link| link.peer.era() == Era::Legacy) {
+        let link = self.0.connections.present(counterpart);
+        if let Some(link) = link.filter(|link| link.peer.era() == Era::Legacy) {
             link.say(message::told(method, params));
         }
     }
@@ -241,9 +273,20 @@ impl Upstream {
         self.0.connections.has_own(counterpart)
     }
 
-    /// Which side of the protocol the server speaks, if that is known.
+    /// As whom the server knows this counterpart, as far as is known: by its own connection, by the one that legacy clients
+    /// share at a server of both eras, or as nobody by the one that all share.
+    pub fn known_as(&self, counterpart: &Counterpart) -> Counterpart {
+        self.0.connections.known_as(counterpart).unwrap_or_else(Counterpart::nobody)
+    }
+
+    /// Whether legacy clients may be offered something by themselves: the server has their era, or was not asked for it yet.
+    pub fn may_have_legacy_era(&self) -> bool {
+        self.setting().known_eras.get() != Some(Eras::ModernOnly)
+    }
+
+    /// Which side of the protocol the server speaks on the shared connection, if that is known.
     pub fn known_era(&self) -> Option<Era> {
-        self.setting().known_era.get()
+        self.setting().known_eras.get().map(Eras::shared)
     }
 
     /// Says whether no tool is called on a connection before [`Upstream::vouch`] says that it may be. It is not so at first.
@@ -291,24 +334,46 @@ impl Upstream {
     pub(crate) async fn call_tool(
         &self,
         tool: &str,
-        arguments: &bytes::Bytes,
-        effect: servanda_contract::tool::EffectClass,
-        delivery: Delivery,
+        arguments: &Bytes,
+        effect: EffectClass,
+        mut delivery: Delivery,
     ) -> Called {
+        if let Some(late) = delivery.late.take() {
+            let owned = OwnedCall { tool: tool.to_owned(), arguments: arguments.clone(), effect, call: None };
+            return self.outlive(owned, delivery, late).await;
+        }
         self.deliver(&Draft::call(tool, arguments, effect), delivery).await
     }
 
     async fn deliver(&self, draft: &Draft<'_>, delivery: Delivery) -> Called {
-        Box::pin(self.0.connections.deliver(draft, delivery)).await
+        Box::pin(self.0.connections.deliver(draft, delivery, None)).await
     }
 
-    /// The connection of that counterpart, if it is ready.
-    fn link_of(&self, counterpart: &Counterpart) -> Option<Arc<Link>> {
-        let connections = &self.0.connections;
-        if counterpart.capabilities.answers_anything() || connections.is_users_own(counterpart) {
-            connections.pool.get(counterpart).and_then(|connection| connection.ready())
-        } else {
-            connections.base.ready()
+    /// Makes a call in a task of its own, which goes on when the deadline has passed: what comes then goes to `late`.
+    async fn outlive(&self, owned: OwnedCall, delivery: Delivery, late: LateSink) -> Called {
+        let (setting, upstream) = (self.setting(), self.clone());
+        let overtime = Overtime::new(&setting.overtime, &setting.spec.limits);
+        let goes_on = Arc::clone(&overtime);
+        let (told, mut in_time) = tokio::sync::oneshot::channel();
+        setting.tasks.spawn(async move {
+            let draft = Draft::call(&owned.tool, &owned.arguments, owned.effect).known(owned.call);
+            let called = Box::pin(upstream.0.connections.deliver(&draft, delivery, Some(&goes_on))).await;
+            // Whoever waits is told once: of the end, or that the deadline passed.
+            if goes_on.has_begun() {
+                let _ = late.send(called.outcome);
+            } else {
+                let _ = told.send(called);
+            }
+        });
+        tokio::select! {
+            biased;
+            called = &mut in_time => called.unwrap_or_else(|_| {
+                let given_up = || PerformFailure::Died { why: "the call was given up".to_owned() };
+                // The late answer may be there before anybody looked that the deadline had passed.
+                let failure = overtime.failure().unwrap_or_else(given_up);
+                Called { sent: true, outcome: Err(failure), edition: None }
+            }),
+            failure = overtime.begun() => Called { sent: true, outcome: Err(failure), edition: None },
         }
     }
 
@@ -361,6 +426,10 @@ impl Upstream {
     fn setting(&self) -> &Arc<Setting> {
         &self.0.connections.setting
     }
+}
+
+fn offer_on(link: &Link) -> Offer {
+    Offer { era: link.peer.era(), capabilities: Arc::clone(&link.peer.capabilities) }
 }
 
 fn not_announced(what: &str) -> PerformFailure {

@@ -1,7 +1,7 @@
 //! How a performed call ends: its answer is checked, its effect settled and its record written in one, and then it is
 //! answered. Every function here is one way to end.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use servanda_contract::{
@@ -30,6 +30,7 @@ use crate::{
     budgets::Made,
     cache::UnderWay,
     gateway::{CallAnswer, ToolResult},
+    late::{self, LateAnswer, Overdue},
     observe,
     records::{self, Settled, Settling},
     refusals,
@@ -121,8 +122,27 @@ impl Passage<'_> {
         let call_id = exchange.fenced.call_id();
         let (mut refusal, outcome) = upstream_failure::interpret(call_id, contract, &failure, was_sent_before);
         refusal.retry_after_ms = exchange.retry_after_ms.filter(|_| refusal.retryable);
+        let overdue = self.overdue(exchange);
+        let core = Arc::clone(self.core);
         let answered = self.refuse(contract, refusal, outcome, None).await;
+        if let Some((overdue, late)) = overdue {
+            late::settle_when_it_comes(&core, overdue, late);
+        }
         CallAnswer::Result(answer::with_upstream_error(answered, &failure))
+    }
+
+    /// A call whose deadline passed, and the answer that may still come.
+    fn overdue(&mut self, exchange: &Exchange) -> Option<(Overdue, LateAnswer)> {
+        let (late, fenced) = (self.late.take()?, &exchange.fenced);
+        let overdue = Overdue {
+            claim: fenced.claim()?.clone(),
+            contract: Arc::clone(&exchange.contract),
+            upstream: Arc::clone(&exchange.member.id),
+            resources: exchange.contract.touched(fenced.arguments()),
+            was_sent_before: fenced.was_sent_before(),
+            record: self.record.clone(),
+        };
+        Some((overdue, late))
     }
 
     /// The upstream wants input, and its guest can give it: this call is over, and another goes on from it.

@@ -9,11 +9,12 @@ use servanda_contract::tool::RetryPolicy;
 use servanda_gates::Fenced;
 use servanda_mcp::{Era, envelope::code};
 use servanda_upstream::{Answer, Continuation, Delivery, PerformFailure};
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     bridge::{Errand, Leg},
     core::{Core, Tallies, random},
+    late::LateAnswer,
     outline::Outline,
     resilience::{Attempt, Shut, Verdict, decide},
     revocation,
@@ -40,6 +41,8 @@ pub(super) struct CallErrand {
     pub(super) mandate: StandingMandate,
     /// Whether the server made a task of it.
     pub(super) was_task: bool,
+    /// The answer that may still come, where the deadline passed before it.
+    pub(super) late: Option<LateAnswer>,
 }
 
 /// How often a call may be made again, and how often it was made.
@@ -152,8 +155,12 @@ impl CallErrand {
             return Err(PerformFailure::Unavailable { why: "the call is being sent already".to_owned() });
         };
         let param_headers = self.param_headers.clone();
-        let delivery = Delivery { task, param_headers, ..self.outline.delivery(leg) };
+        // Only an effect can be settled by what comes late.
+        let (sink, late) = oneshot::channel();
+        let sink = fenced.claim().is_some().then_some(sink);
+        let delivery = Delivery { task, param_headers, late: sink, ..self.outline.delivery(leg) };
         let performed = self.member.server.perform(fenced, delivery).await;
+        self.late = matches!(performed.outcome, Err(PerformFailure::TimedOut { .. })).then_some(late);
         self.fenced = Some(performed.fenced);
         performed.outcome
     }

@@ -40,6 +40,7 @@ use crate::{
     core::{Core, Held},
     destinations, expectations,
     gateway::{CallAnswer, Guest},
+    late::LateAnswer,
     outline::Outline,
     probes::{self, Around, GivenUp, Mutation},
     refusals,
@@ -83,6 +84,8 @@ pub(super) struct Passage<'a> {
     pub(super) mutation: Option<Mutation>,
     /// What it draws, until it is known how it ended.
     pub(super) bill: Bill,
+    /// The answer that may still come after its deadline.
+    pub(super) late: Option<LateAnswer>,
     chain: String,
 }
 
@@ -137,7 +140,7 @@ impl Passage<'_> {
         #[rustfmt::skip]
         let passage = Passage {
             core, scene, started, begun, stopwatch, trail, record, mark, unread_key, asked_at, nonce, turn, work, entered,
-            around, mutation, bill, chain,
+            around, mutation, bill, late: None, chain,
         };
         Box::pin(passage.run(proposal, way)).await
     }
@@ -290,13 +293,13 @@ impl Passage<'_> {
     fn find(&self, name: &str, guest: &Guest) -> Result<Arc<CompiledContract>, NotResolved> {
         let catalog = &self.scene.catalog;
         let unknown = || {
-            let shown = self.scene.shown(catalog.listing(&guest.capabilities), guest);
+            let shown = self.scene.shown(catalog.listing(guest.viewer()), guest);
             NotResolved::Unknown { did_you_mean: catalog.near(name, &shown) }
         };
         if self.scene.is_foreign_tool(name, &guest.caller) {
             return Err(unknown());
         }
-        match catalog.resolve(name, &guest.capabilities) {
+        match catalog.resolve(name, guest.viewer()) {
             Err(NotResolved::Unknown { .. }) => Err(unknown()),
             resolved => resolved,
         }
@@ -363,6 +366,7 @@ impl Passage<'_> {
         self.changed(&member, changes.as_deref());
         self.trail.note(GateName::Perform, !matches!(ending, Ending::Failed(_)), started_us);
         self.record.attempts = Some(errand.persistence.made).filter(|made| *made > 1);
+        self.late = errand.late.take();
         // The upstream always gives the call back; without it there is no evidence to go on with.
         let fenced = errand.fenced.ok_or_else(|| NotSent::Refused(refusals::lost_evidence(call_id)))?;
         let (retry_after_ms, was_task) = (errand.persistence.retry_after_ms, errand.was_task);
@@ -431,6 +435,7 @@ impl Passage<'_> {
             persistence,
             mandate,
             was_task: false,
+            late: None,
         };
         let bridge = &self.core.bridge;
         let rules = self.scene.question_rules(member).asking(&affinity, &bridge.elicitations);

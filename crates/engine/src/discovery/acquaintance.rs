@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::{Catalog, Inventory, Rejected, Standing};
+use servanda_catalog::{Catalog, Inventory, Rejected, Standing, Viewer};
 use servanda_contract::{Digest, digest::Domain};
 use servanda_mcp::Era;
 use servanda_upstream::{Counterpart, ToolList, Upstream, UpstreamStatus};
@@ -73,6 +73,16 @@ impl Acquaintance {
     /// connection of its own. A modern one is told with every request what the client can do, and lists are the same for all.
     pub(super) fn knows_alone(&self, counterpart: &Counterpart) -> bool {
         self.upstream.has_own_connection(counterpart)
+    }
+
+    /// As whom the server knows a client: what it offers to that one is what it offers to the client. What a server of both
+    /// eras offered to legacy clients is forgotten when it does not know them as such any more.
+    pub(super) fn known_as(&self, counterpart: &Counterpart) -> Counterpart {
+        let known = self.upstream.known_as(counterpart);
+        if counterpart.era == Era::Legacy && known.era == Era::Modern && self.is_modern() {
+            self.catalog.forget_profiles(&self.id, Era::Legacy);
+        }
+        known
     }
 
     /// Whether every user has a connection of their own, whatever it speaks.
@@ -170,6 +180,10 @@ impl Acquaintance {
         gone.map(|(name, binding)| (name.to_owned(), binding.tool.clone())).collect()
     }
 
+    fn is_modern(&self) -> bool {
+        self.upstream.known_era() == Some(Era::Modern)
+    }
+
     async fn turn(&self, counterpart: &Counterpart) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let others = ASKING_MAX as u64 - 1;
         let own = self.is_somebodys(counterpart);
@@ -180,7 +194,9 @@ impl Acquaintance {
 
     /// Whether it is asked on behalf of one client or user, and not of everybody.
     fn is_somebodys(&self, counterpart: &Counterpart) -> bool {
-        counterpart.capabilities.answers_anything() || (self.is_personal() && counterpart.on_behalf_of.is_some())
+        counterpart.capabilities.answers_anything()
+            || counterpart.era == Era::Legacy
+            || (self.is_personal() && counterpart.on_behalf_of.is_some())
     }
 
     fn failed_just_now(&self, counterpart: &Counterpart) -> bool {
@@ -221,11 +237,14 @@ impl Acquaintance {
                 inventory
             }
         };
-        if self.upstream.known_era() == Some(Era::Modern) {
-            // What it offered to single clients while it was a legacy server is nobody's list any more.
-            self.catalog.forget_profiles(&self.id);
+        if self.is_modern() {
+            // What it offered to single modern clients while it was a legacy server is nobody's list any more.
+            self.catalog.forget_profiles(&self.id, Era::Modern);
         }
-        let turned = self.catalog.observe(&self.id, &counterpart.capabilities, &inventory);
+        // A server that did not take the legacy handshake after all was asked in the modern era.
+        let known = if self.is_modern() { self.known_as(counterpart) } else { counterpart.clone() };
+        let viewer = Viewer { era: known.era, capabilities: &known.capabilities };
+        let turned = self.catalog.observe(&self.id, viewer, &inventory);
         for change in &turned {
             telling::changed(change);
             self.doubts.tell(change, &self.catalog);

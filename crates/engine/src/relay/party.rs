@@ -70,6 +70,12 @@ impl Party {
         self
     }
 
+    /// The same about a task that was made in that era of its server, which knows it in no other.
+    pub(crate) fn about_task_of(mut self, era: Era) -> Self {
+        self.outline.counterpart.era = era;
+        self
+    }
+
     /// Who hears remarks first.
     pub(crate) fn hearer(&self) -> Hearer {
         self.hearer.clone()

@@ -11,7 +11,7 @@ use servanda_mcp::{
     envelope::to_json,
     fields::{member as field, method},
 };
-use servanda_upstream::{Answer, Continuation, Counterpart, Delivery, PerformFailure, Question};
+use servanda_upstream::{Answer, Continuation, Counterpart, Delivery, Offer, PerformFailure, Question};
 use tokio::time::Instant;
 
 use super::shape::{Created, Status, with_related_task};
@@ -42,7 +42,7 @@ pub(crate) async fn is_required(member: &Member, counterpart: &Counterpart, tool
 /// The era in which a server offers to work on a tool as a task, if it does: a legacy one by the tool's definition, a modern
 /// one by its own.
 pub(crate) async fn offered(member: &Member, counterpart: &Counterpart, tool: &str, deadline: Instant) -> Option<Era> {
-    let offer = member.server.offer(deadline).await.ok()?;
+    let offer = member.server.offer_to(counterpart, deadline).await.ok()?;
     if offer.era == Era::Modern {
         return has(&offer.capabilities, &["extensions", TASKS_EXTENSION]).then_some(Era::Modern);
     }
@@ -51,15 +51,25 @@ pub(crate) async fn offered(member: &Member, counterpart: &Counterpart, tool: &s
 }
 
 async fn support(member: &Member, counterpart: &Counterpart, deadline: Instant) -> Option<Arc<TaskSupport>> {
+    // A modern server says itself that it makes a task, and a server of both eras is one to some clients.
+    let offer = member.server.offer_to(counterpart, deadline).await.ok()?;
+    if offer.era == Era::Modern {
+        return Some(Arc::default());
+    }
     if let Some(known) = member.task_support() {
         return Some(known);
     }
-    let known = Arc::new(ask_support(member, counterpart, deadline).await?);
+    let known = Arc::new(ask_support(member, counterpart, &offer, deadline).await?);
     member.learn_task_support(Arc::clone(&known));
     Some(known)
 }
 
-async fn ask_support(member: &Member, counterpart: &Counterpart, deadline: Instant) -> Option<TaskSupport> {
+async fn ask_support(
+    member: &Member,
+    counterpart: &Counterpart,
+    offer: &Offer,
+    deadline: Instant,
+) -> Option<TaskSupport> {
     #[derive(Deserialize)]
     struct Definition {
         #[serde(default)]
@@ -70,9 +80,8 @@ async fn ask_support(member: &Member, counterpart: &Counterpart, deadline: Insta
         #[serde(default, rename = "taskSupport")]
         task_support: Option<String>,
     }
-    let offer = member.server.offer(deadline).await.ok()?;
     let mut support = TaskSupport::default();
-    if offer.era != Era::Legacy || !has(&offer.capabilities, &["tasks", "requests", "tools", "call"]) {
+    if !has(&offer.capabilities, &["tasks", "requests", "tools", "call"]) {
         return Some(support);
     }
     let list = tokio::time::timeout_at(deadline, member.server.tools(counterpart)).await.ok()?.ok()?;

@@ -78,7 +78,10 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String
         invalid_params("the server that works on this task is not there any more")
             .with_hint("operators: `servanda doctor` looks at every upstream")
     })?;
-    let party = party.about_call_refusing(&note.refused_questions);
+    let mut party = party.about_call_refusing(&note.refused_questions);
+    if party.guest.era != note.guest_era {
+        party = party.about_task_of(note.upstream_era);
+    }
     let asked = Asked { core: Arc::clone(core), scene, member, party, ours, note };
     match subject {
         Subject::TaskResult => asked.result().await,

@@ -125,15 +125,15 @@ pub(crate) async fn capabilities(
     wants_task: bool,
     deadline: Instant,
 ) -> ClientCapabilities {
-    let plain = sessions::counterpart(guest).capabilities;
-    if wants_task && !plain.extends(TASKS_EXTENSION) {
+    let counterpart = sessions::counterpart(guest);
+    if wants_task && !counterpart.capabilities.extends(TASKS_EXTENSION) {
         // The extension only where it means something: a legacy server would take it for another client.
-        let modern = member.server.offer(deadline).await.is_ok_and(|offer| offer.era == Era::Modern);
-        if modern {
-            return plain.with_extension(TASKS_EXTENSION);
+        let offer = member.server.offer_to(&counterpart, deadline).await;
+        if offer.is_ok_and(|offer| offer.era == Era::Modern) {
+            return counterpart.capabilities.with_extension(TASKS_EXTENSION);
         }
     }
-    plain
+    counterpart.capabilities
 }
 
 /// Those of some tasks that a guest may ask about.

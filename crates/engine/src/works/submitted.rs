@@ -153,9 +153,15 @@ pub(super) async fn cancel_there(core: &Arc<Core>, effect: &Effect) {
 /// On behalf of whoever it is for; nobody but us, who know tasks, can be told anything.
 fn asker(place: &Place, whose: Counterpart) -> Counterpart {
     match place {
-        Place::Task { modern, .. } if Place::era(*modern) == Era::Modern => {
-            Counterpart { capabilities: whose.capabilities.with_extension(TASKS_EXTENSION), ..whose }
+        Place::Task { modern, .. } => {
+            let era = Place::era(*modern);
+            let capabilities = match era {
+                Era::Modern => whose.capabilities.with_extension(TASKS_EXTENSION),
+                Era::Legacy => whose.capabilities,
+            };
+            // A server of both eras knows a task in the one that it was made in.
+            Counterpart { era, capabilities, ..whose }
         }
-        Place::Task { .. } | Place::Operation { .. } => whose,
+        Place::Operation { .. } => whose,
     }
 }

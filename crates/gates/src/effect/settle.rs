@@ -9,6 +9,9 @@ use super::{
 };
 use EffectState as State;
 
+/// Why an effect is settled whose call ended unknown.
+const LATE_ANSWER: &str = "the upstream answered after the deadline of the call, and that answer settles it";
+
 pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circumstances) -> Step {
     if effect.id != claim.id || effect.epoch < claim.epoch {
         return Step::reply(Reply::Stale);
@@ -19,10 +22,10 @@ pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circums
     let (state, answer, reason) = match (effect.state, end) {
         // I4: a late real answer of the same epoch settles what was not known.
         (State::Dispatching | State::OutcomeUnknown, End::Completed(answer)) => {
-            (State::Completed, Some(answer.clone()), None)
+            (State::Completed, Some(answer.clone()), lateness(effect, answer))
         }
         (State::Claimed | State::Dispatching | State::OutcomeUnknown, End::Failed(answer)) => {
-            (State::FailedFinal, Some(answer.clone()), None)
+            (State::FailedFinal, Some(answer.clone()), lateness(effect, answer))
         }
         // Nothing left this time; what left before is as uncertain as it was.
         (State::Dispatching, End::NotExecuted(why)) if effect.was_sent_before() => {
@@ -43,6 +46,12 @@ pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circums
         _ => return afterwards(effect, end, around),
     };
     Step { change: Some(settled(effect, state, answer, reason, around)), reply: Reply::Settled }
+}
+
+/// That the upstream's own answer came when nobody knew any more; what a status tool found is no such answer.
+fn lateness(effect: &Effect, answer: &StoredAnswer) -> Option<String> {
+    let is_late = effect.state == State::OutcomeUnknown && !matches!(answer, StoredAnswer::Known(_));
+    is_late.then(|| LATE_ANSWER.to_owned())
 }
 
 /// A person settles what is not known, and nothing else (I4).
@@ -75,7 +84,10 @@ pub(super) fn settled(
     settled.expires_ms = around.ledger_ms.saturating_add(settled.order.dedup_window_ms);
     // An answer that no call can ask for again is not kept, and what cannot be sent again needs no arguments.
     if !settled.order.keeps_answer && matches!(settled.answer, Some(StoredAnswer::Result(_))) {
-        let known = "its caller got the answer; without a key nobody can ask again";
+        let known = match &settled.reason {
+            Some(reason) if reason == LATE_ANSWER => "its answer came late; without a key nobody can ask for it",
+            _ => "its caller got the answer; without a key nobody can ask again",
+        };
         settled.answer = Some(StoredAnswer::Known(known.to_owned()));
     }
     match state {

@@ -116,6 +116,12 @@ impl Agent {
         assert_eq!(told.status, 202);
     }
 
+    /// Answers what a server asked on the way.
+    pub(crate) fn tell(&self, message: &Value) {
+        let told = self.addressed(Question::post(message), "", None).ask(self.address);
+        assert_eq!(told.status, 202);
+    }
+
     /// Opens the stream on which a legacy session hears of changes.
     pub(crate) fn listen(&self) -> Exchange {
         let stream = self.listening().ask(self.address);

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::{
     agent::Reply,
-    contract::{count_effects, pay_invoice, slow_change},
+    contract::{changes, count_effects, pay_invoice, slow_change},
     gateway::Gateway,
-    world::World,
+    world::{World, until},
 };
 
 fn payment(amount_cents: u64) -> Value {
@@ -61,7 +61,8 @@ fn a_model_names_its_operation_and_a_blind_retry_is_stopped() {
     // Connected, so that what is cut off has been sent.
     agent.call("company__count_effects", json!({})).success();
     let slow = |operation: Option<&str>| {
-        let mut arguments = json!({ "milliseconds": 5000 });
+        // Long enough that its late answer settles nothing while this test looks.
+        let mut arguments = json!({ "milliseconds": 60_000 });
         if let Some(operation) = operation {
             arguments["servanda_operation_id"] = json!(operation);
         }
@@ -80,6 +81,46 @@ fn a_model_names_its_operation_and_a_blind_retry_is_stopped() {
     let again = slow(Some("another"));
     assert_eq!((&again["effect"], &again["error_code"]), (&json!("unknown"), &json!("UNKNOWN_ERROR")));
     assert!(again["hint"].as_str().unwrap().contains("servanda effects show"), "{again}");
+}
+
+/// The server answers when the test says so, and never before its contract's time is over.
+#[test]
+fn an_answer_after_the_deadline_settles_what_nobody_knew() {
+    let world = World::empty();
+    let done = json!({ "content": [{ "type": "text", "text": "done after all" }] });
+    world.configure(&json!({ "company": world.stub_until(&["change_it"], &done, "answer") }));
+    let mut contract = changes("change_it");
+    contract.0["runtime"]["timeout_ms"] = json!(300);
+    world.add(&contract);
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    let change = || {
+        let meta = json!({ "servanda/idempotency-key": "order-7" });
+        agent.ask("tools/call", json!({ "name": "company__change_it", "arguments": {}, "_meta": meta }))
+    };
+    let unknown = change().refusal();
+    assert_eq!((&unknown["effect"], &unknown["error_code"]), (&json!("unknown"), &json!("TIMEOUT")), "{unknown}");
+    let handle = unknown["handle"].as_str().unwrap();
+    assert_eq!(change().refusal()["effect"], "unknown", "nobody knows, so it is not sent again");
+    world.write("answer", "");
+    let show = || world.run(&["effects", "show", handle]).ended(0).stdout;
+    let shown = until("the answer to settle it", || Some(show()).filter(|shown| shown.contains("completed")));
+    assert!(shown.contains("the upstream answered after the deadline of the call"), "{shown}");
+    let again = change();
+    assert_eq!(again.success()["content"][0]["text"], "done after all");
+    assert_eq!(hit(&again), &json!(true), "it is replayed");
+    assert_eq!(world.stub_heard("tools/call").matches("tools/call").count(), 1, "it was sent once");
+    let first = unknown["call_id"].as_str().unwrap();
+    let recent = world.run(&["explain", "--json"]).ended(0).json();
+    let late = recent
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| call["call_id"].as_str().unwrap().to_owned())
+        .find(|call| world.record(call)["continues"] == first);
+    let page = world.run(&["explain", &late.expect("the answer is on record")]).ended(0).stdout;
+    assert!(page.contains(&format!("settles   {first}: the upstream answered after its deadline")), "{page}");
+    assert!(page.contains("completed"), "{page}");
 }
 
 #[test]

@@ -49,6 +49,8 @@ mod effects;
 #[cfg(test)]
 mod ends;
 #[cfg(test)]
+mod eras;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod gateway;

@@ -105,6 +105,7 @@ fn start(
         tell_server: true,
         lease: None,
         behalf: None,
+        overtime: None,
     };
     let link = Arc::clone(link);
     setting.tasks.spawn(async move { Box::pin(link.exchange(request, terms)).await })

@@ -1,10 +1,12 @@
 //! Whole connections against servers that misbehave: real child processes and real sockets, through the function under
 //! [`Upstream::perform`](crate::Upstream::perform). No test waits for a duration or asserts on one.
 
+mod both_eras;
 mod counterparts;
 mod credentials;
 mod eras;
 mod http;
+mod late;
 mod old_http;
 mod questions;
 mod remarks;
@@ -167,7 +169,7 @@ fn raw(json: &str) -> Box<RawValue> {
 
 fn counterpart(affinity: &str, capabilities: &str) -> Counterpart {
     let capabilities = ClientCapabilities::parse(Some(&raw(capabilities)));
-    Counterpart { capabilities, affinity: affinity.into(), on_behalf_of: None }
+    Counterpart { capabilities, affinity: affinity.into(), ..Counterpart::nobody() }
 }
 
 /// The same for a user of a tenant.

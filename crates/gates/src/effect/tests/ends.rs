@@ -56,6 +56,24 @@ fn an_end_of_the_present_epoch() {
     }
 }
 
+/// The ledger says that an answer came late where it did, and nowhere else.
+#[test]
+fn an_answer_to_a_call_that_ended_unknown_is_said_to_be_late() {
+    let sent = effect(Q, Dispatching);
+    let lost = Event::Settle(sent.claim(), End::Unknown("the deadline passed".to_owned()));
+    let unknown = step(Some(&sent), &lost, &at(NOW_MS + 1)).change.unwrap();
+    let reason = |effect: &Effect, end: End| {
+        let settled = step(Some(effect), &Event::Settle(effect.claim(), end), &at(NOW_MS + 2)).change.unwrap();
+        settled.reason.unwrap_or_default()
+    };
+    for end in [End::Completed(answer()), End::Failed(answer())] {
+        assert_eq!(reason(&sent, end.clone()), "");
+        assert!(reason(&unknown, end).contains("after the deadline"));
+    }
+    let found = End::Completed(StoredAnswer::Known("a status tool found it".to_owned()));
+    assert_eq!(reason(&unknown, found), "");
+}
+
 /// Until its time is over the upstream may be at work on what its status tool does not know yet.
 #[test]
 fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {

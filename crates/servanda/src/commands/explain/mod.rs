@@ -8,7 +8,7 @@ use std::path::Path;
 
 use servanda_contract::{
     CallRecord, Caller, GateName, Refusal,
-    record::{Decision, Outcome, QuestionRecord},
+    record::{Decision, LATE_ANSWER_CLIENT, Outcome, QuestionRecord},
     time::Clock as _,
     tool::{EffectClass, QuestionKind},
 };
@@ -205,6 +205,9 @@ fn conversation(record: &CallRecord) -> Vec<String> {
     match (&record.continues, record.caller.client.as_deref()) {
         (Some(first), Some("servanda recovery")) => {
             lines.push(format!("  recovers  {first}: nobody looked after it any more"));
+        }
+        (Some(first), Some(LATE_ANSWER_CLIENT)) => {
+            lines.push(format!("  settles   {first}: the upstream answered after its deadline"));
         }
         (Some(first), _) => lines.push(format!("  continues {first}: the upstream had asked for input there")),
         (None, _) => {}

@@ -1,0 +1,82 @@
+//! Reading on after the deadline of a call that may have changed something. For its caller the call is over; its answer still
+//! settles what nobody knows, so it is waited for, for a while and by few.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::Instant,
+};
+
+use crate::{Limits, PerformFailure, patience::Patience};
+
+/// The time after one call's deadline.
+#[derive(Debug)]
+pub(crate) struct Overtime {
+    places: Arc<Semaphore>,
+    ms_max: u64,
+    /// What the caller was told when the deadline passed.
+    told: watch::Sender<Option<PerformFailure>>,
+    /// Held until this is dropped.
+    place: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Overtime {
+    pub(crate) fn new(places: &Arc<Semaphore>, limits: &Limits) -> Arc<Self> {
+        let (told, _) = watch::channel(None);
+        Arc::new(Self { places: Arc::clone(places), ms_max: limits.late_answer_ms_max, told, place: Mutex::default() })
+    }
+
+    /// The deadline has passed, and the caller is told so. Says how long the answer is still waited for; not at all if too many are.
+    pub(crate) fn begin(&self, failure: &PerformFailure) -> Option<Patience> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+        self.told.send_replace(Some(failure.clone()));
+        Some(Patience::until(Instant::now() + Duration::from_millis(self.ms_max)))
+    }
+
+    /// Whether the caller was told.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.told.borrow().is_some()
+    }
+
+    /// What the caller was told, if it was.
+    pub(crate) fn failure(&self) -> Option<PerformFailure> {
+        self.told.borrow().clone()
+    }
+
+    /// Waits until the caller is to be told, and says what. Cancel safe.
+    pub(crate) async fn begun(&self) -> PerformFailure {
+        let mut told = self.told.subscribe();
+        match told.wait_for(Option::is_some).await.map(|told| told.clone()) {
+            Ok(Some(failure)) => failure,
+            // The sender is ours, so it is there.
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn few_are_waited_for_and_not_for_ever() {
+        let limits = Limits { late_answer_ms_max: 7_000, ..Limits::default() };
+        let places = Arc::new(Semaphore::new(1));
+        let [first, second] = [0, 1].map(|_| Overtime::new(&places, &limits));
+        let late = PerformFailure::TimedOut { note: None };
+        assert!(!first.has_begun());
+        let began = Instant::now();
+        let patience = first.begin(&late).expect("a place");
+        assert!(first.has_begun() && matches!(first.begun().await, PerformFailure::TimedOut { .. }));
+        assert!(second.begin(&late).is_none() && !second.has_begun(), "there is no second place");
+        patience.over().await;
+        assert_eq!(began.elapsed(), Duration::from_secs(7), "virtual time");
+        drop(first);
+        assert!(second.begin(&late).is_some(), "the place is free again");
+    }
+}
