@@ -145,7 +145,9 @@ impl Authenticated {
         let credential = match self.method {
             Method::Local => None,
             Method::Operator => Some(format!("operator:{}", self.credential())),
-            Method::ApiKey | Method::AccessToken { .. } | Method::AgentCredential => Some(self.credential().to_string()),
+            Method::ApiKey | Method::AccessToken { .. } | Method::AgentCredential => {
+                Some(self.credential().to_string())
+            }
         };
         Caller {
             actors: self.actors.iter().map(acting).collect(),

@@ -55,8 +55,10 @@ pub(crate) fn start(level: &str, prints_calls: bool) {
     let filter =
         EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
     let calls = if prints_calls { LevelFilter::INFO } else { LevelFilter::OFF };
-    let calls = format!("{CALL_LINES}={calls}").parse::<Directive>();
-    let filter = calls.map_or(filter, |calls| filter.add_directive(calls));
+    let filter = match format!("{CALL_LINES}={calls}").parse::<Directive>() {
+        Ok(calls) => filter.add_directive(calls),
+        Err(_) => filter,
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .fmt_fields(Shown(DefaultFields::new()))

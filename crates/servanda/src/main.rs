@@ -110,7 +110,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Doctor(args) => until_stopped(commands::doctor::run(&cli.config, args, screen)).await,
             Command::Demo(args) => Box::pin(commands::demo::run(args, screen)).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
-            Command::Calls(args) => until_stopped(commands::calls::run(&cli.config, args, screen)).await,
+            Command::Calls(args) => commands::calls::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
             Command::Schema(_)
             | Command::Check(_)

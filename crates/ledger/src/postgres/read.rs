@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     LedgerError,
-    codec::decode_call,
     call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX},
+    codec::decode_call,
     reader::{CallQuery, Quarantined},
 };
 

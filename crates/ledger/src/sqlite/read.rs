@@ -9,8 +9,8 @@ use servanda_gates::{Note, NoteKind};
 use super::{migrate, open_read_only};
 use crate::{
     LedgerError,
-    codec::{decode_call, signed, unsigned},
     call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX},
+    codec::{decode_call, signed, unsigned},
     reader::{CallQuery, Quarantined},
 };
 

@@ -27,7 +27,8 @@ fn nth(number: u64) -> CallRecord {
     }
     if number.is_multiple_of(3) {
         let (gate, class) = (GateName::Policy, TaxonomyClass::PolicyViolation);
-        let refusal = Refusal::new(CallId::from(call.call_id.to_string()), gate, class, "no".to_owned(), "ask".to_owned());
+        let refusal =
+            Refusal::new(CallId::from(call.call_id.to_string()), gate, class, "no".to_owned(), "ask".to_owned());
         (call.outcome, call.class, call.refusal) = (Outcome::Refused, Some(class), Some(refusal));
     }
     call
@@ -63,7 +64,8 @@ pub(super) async fn conditions(kept: Kept) {
     for (filter, count) in table {
         let listed = reader.calls(&filter, 5_000).await.unwrap();
         assert_eq!((listed.calls.len(), listed.stopped_at_ms), (count, None), "{filter:?}");
-        let expected: Vec<_> = all.iter().rev().filter(|call| filter.means(call)).map(|call| call.call_id.to_string()).collect();
+        let expected: Vec<_> =
+            all.iter().rev().filter(|call| filter.means(call)).map(|call| call.call_id.to_string()).collect();
         let found: Vec<_> = listed.calls.iter().map(|call| call.call_id.clone()).collect();
         assert_eq!(found, expected, "{filter:?}");
         let few = reader.calls(&filter, 7).await.unwrap().calls;

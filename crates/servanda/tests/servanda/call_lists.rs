@@ -101,7 +101,7 @@ fn calls_are_followed_as_they_come() {
     world.call("company__get_invoice", "[]").ended(3);
     assert_eq!(json!(next()["gate"]), "parse");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    child.wait().unwrap();
+    assert!(child.wait().unwrap().success(), "to be stopped is the way in which it ends");
 }
 
 /// A terminal gets one line a call, a log file none unless it is asked for; a name cannot forge a line.
@@ -116,7 +116,8 @@ fn serve_prints_one_line_a_call_where_it_is_asked_to() {
     assert!(line.contains(" acme/ada company__get_invoice completed ") && line.contains(" ms call_"), "{line}");
     assert_eq!(line.find(':'), Some(2), "it begins with the time: {line}");
     ada.call("company__get_invoice", json!({ "invoice_id": 7 })).refusal();
-    let refused = until("the line", || gateway.said().lines().find(|line| line.contains("refused at")).map(str::to_owned));
+    let refused =
+        until("the line", || gateway.said().lines().find(|line| line.contains("refused at")).map(str::to_owned));
     assert!(refused.contains("refused at types (TYPE_MISMATCH)"), "{refused}");
     let legacy = Agent::legacy_bearing(gateway.address, &key);
     legacy.ask("tools/call", json!({ "name": "x\n09:00:00 admin pay completed\u{1b}[2J", "arguments": {} }));
@@ -204,6 +205,10 @@ fn latencies_are_learned_and_a_limit_that_is_too_short_is_named() {
     assert_eq!((&slow["answered"], &slow["timed_out"], &slow["limit_ms"]), (&json!(1), &json!(1), &json!(1_000)));
     assert_eq!(slow["suggested"]["timeout_ms"], 2_000);
     let page = world.run(&["tools", "--latency"]).ended(0);
-    assert!(page.stderr.contains("1 of 2 calls timed out") && page.stderr.contains("`runtime.timeout_ms: 2000`"), "{}", page.stderr);
+    assert!(
+        page.stderr.contains("1 of 2 calls timed out") && page.stderr.contains("`runtime.timeout_ms: 2000`"),
+        "{}",
+        page.stderr
+    );
     assert!(page.stderr.contains("contracts/company.misbehave_slow.json"), "{}", page.stderr);
 }

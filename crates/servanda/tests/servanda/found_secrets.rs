@@ -38,7 +38,11 @@ fn a_flag_stores_what_can_be_stored_and_the_server_gets_it() {
     assert!(config.contains("secret: store:GITHUB_TOKEN") && config.contains("env: GITHUB_TOKEN"), "{config}");
     assert!(!config.contains("${GITHUB_TOKEN}") && config.contains("MODE: plain"), "{config}");
     assert!(config.contains("${OTHER_API_KEY}"), "an argument has no place for a reference: {config}");
-    assert!(ran.stderr.contains("it is in the encrypted store, and servanda.yaml refers to it there"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("it is in the encrypted store, and servanda.yaml refers to it there"),
+        "{}",
+        ran.stderr
+    );
     assert!(!ran.stderr.contains("set GITHUB_TOKEN before"), "{}", ran.stderr);
     assert!(ran.stderr.contains("set OTHER_API_KEY before `servanda serve`"), "{}", ran.stderr);
     let kept = stored(&world);
@@ -52,7 +56,11 @@ fn a_flag_stores_what_can_be_stored_and_the_server_gets_it() {
 fn a_person_is_asked_and_may_say_no() {
     let world = world();
     let asked = world.run_on_terminal(&["init"], "y\nn\n").ended(0);
-    assert!(asked.stderr.contains("keep 1 secret encrypted in .servanda (GITHUB_TOKEN of github)? [y/N]"), "{}", asked.stderr);
+    assert!(
+        asked.stderr.contains("keep 1 secret encrypted in .servanda (GITHUB_TOKEN of github)? [y/N]"),
+        "{}",
+        asked.stderr
+    );
     assert!(world.read("servanda.yaml").contains("${GITHUB_TOKEN}"));
     assert_eq!(stored(&world), Vec::<Value>::new());
     let asked = world.run_on_terminal(&["init", "--force"], "y\ny\n").ended(0);

@@ -54,7 +54,11 @@ fn a_server_goes_with_its_contracts_and_pins_and_nothing_else_changes() {
     assert!(lock.contains("\n  shop:\n") && !lock.contains("\n  company:\n"), "{lock}");
     world.run(&["check"]).ended(0);
     let again = world.run(&["remove", "company", "--yes"]).ended(2);
-    assert!(again.stderr.contains("has no server `company`") && again.stderr.contains("hint: it has shop"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("has no server `company`") && again.stderr.contains("hint: it has shop"),
+        "{}",
+        again.stderr
+    );
     world.run(&["remove", "shop", "--yes"]).ended(0);
     assert!(world.read("servanda.yaml").contains("upstreams: {}"), "{}", world.read("servanda.yaml"));
 }
@@ -67,7 +71,8 @@ fn what_still_mentions_the_server_is_named() {
     let budget = "budgets:\n- { dimension: write, amount: 5, per: caller, period: day, tool: company.send_mail }\n";
     world.write("servanda.yaml", &config.replace("budgets:\n", budget));
     let told = world.run(&["remove", "company", "--yes", "--json"]).ended(0).json();
-    let mentions: Vec<&str> = told["still_mentioned"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let mentions: Vec<&str> =
+        told["still_mentioned"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
     for word in ["`budgets[0]`", "policies/team.cedar", ".mcp.json"] {
         assert!(mentions.iter().any(|one| one.contains(word)), "{word}: {mentions:?}");
     }

@@ -10,18 +10,12 @@ const ID_CHARS_MIN: usize = 17;
 /// Blanks between columns.
 const GAP: usize = 2;
 
-/// The columns, in order: the title, and how many characters of it are left when there is little room; none gives way.
-const COLUMNS: [(&str, Option<usize>); 7] = [
-    ("CALL", None),
-    ("WHEN", None),
-    ("CALLER", Some(6)),
-    ("TOOL", Some(10)),
-    ("OUTCOME", Some(9)),
-    ("CLASS", Some(6)),
-    ("GATE", Some(8)),
-];
-/// The order in which columns give way.
-const GIVING_WAY: [usize; 5] = [5, 2, 3, 6, 4];
+/// The columns, in order.
+const COLUMNS: [&str; 7] = ["CALL", "WHEN", "CALLER", "TOOL", "OUTCOME", "CLASS", "GATE"];
+/// Which columns give way, in order, and how many characters are left of each: as much as tells its values apart, and if that is not
+/// enough, less. An id and a time never do.
+const GIVING_WAY: [(usize, usize); 10] =
+    [(5, 8), (2, 9), (3, 14), (6, 8), (4, 9), (5, 5), (2, 5), (3, 8), (6, 5), (4, 7)];
 
 /// A call as it is shown, by column.
 type Row = [String; 7];
@@ -35,7 +29,7 @@ pub(super) fn width() -> usize {
 pub(super) fn lines(calls: &[CallSummary], now: Timestamp, width: usize) -> String {
     let id_chars = id_chars(calls);
     let today = date(now);
-    let head = COLUMNS.map(|(title, _)| title.to_owned());
+    let head = COLUMNS.map(str::to_owned);
     let rows: Vec<Row> = std::iter::once(head).chain(calls.iter().map(|call| row(call, id_chars, &today))).collect();
     let has_callers = calls.iter().any(|call| call.caller().is_some());
     let mut widths = [0; 7];
@@ -58,9 +52,8 @@ pub(super) fn lines(calls: &[CallSummary], now: Timestamp, width: usize) -> Stri
 fn shrink(widths: &mut [usize; 7], width: usize) {
     let gaps = widths.iter().filter(|width| **width > 0).count().saturating_sub(1) * GAP;
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
-    for column in GIVING_WAY {
-        let chars_min = COLUMNS.get(column).and_then(|(_, chars_min)| *chars_min);
-        let (Some(chars_min), Some(width)) = (chars_min, widths.get_mut(column)) else { continue };
+    for (column, chars_min) in GIVING_WAY {
+        let Some(width) = widths.get_mut(column) else { continue };
         let given = excess.min(width.saturating_sub(chars_min));
         *width -= given;
         excess -= given;
@@ -80,7 +73,8 @@ fn row(call: &CallSummary, id_chars: usize, today: &str) -> Row {
         crate::screen::one_line(&call.caller().unwrap_or_else(|| "local".to_owned())),
         crate::screen::one_line(&call.tool),
         call.outcome.to_owned(),
-        call.class.unwrap_or("-").to_owned(),
+        // That a completed call is a success, its outcome says.
+        call.class.filter(|class| *class != "SUCCESS").unwrap_or("-").to_owned(),
         call.gate.map_or_else(|| "-".to_owned(), |gate| gate.to_string()),
     ]
 }

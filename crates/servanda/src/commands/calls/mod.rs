@@ -9,7 +9,14 @@ use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, Reader};
 
-use crate::{cli::CallsArgs, config::Loaded, failure::Failure, ledger_place::LedgerPlace, screen::Screen};
+use crate::{
+    cli::CallsArgs,
+    config::Loaded,
+    failure::Failure,
+    ledger_place::LedgerPlace,
+    screen::Screen,
+    stopping::{DRAIN_MS_MAX, Stop},
+};
 
 /// Calls listed where nobody says how many.
 const LATEST_MAX: u32 = 20;
@@ -22,7 +29,12 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
     let filter = args.filter(SystemClock.now())?;
     let reader = place.read().await?;
     if args.follow {
-        return follow::run(&place, reader, filter, args.limit, screen).await;
+        // To be stopped is the way in which it ends.
+        let stop = Stop::on_signals(DRAIN_MS_MAX)?;
+        return tokio::select! {
+            followed = follow::run(&place, reader, filter, args.limit, screen) => followed,
+            () = stop.told.cancelled() => Ok(()),
+        };
     }
     let found = reader.calls(&filter, args.limit).await?;
     if found.calls.is_empty() && filter == CallFilter::default() {

@@ -58,9 +58,7 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
         }
         (None, _) => {
             let Some(id) = call_id else { return Err(calls::nothing_yet(&place)) };
-            return Err(
-                Failure::bad_input(format!("there is no call `{id}`")).hint("`servanda calls` lists them")
-            );
+            return Err(Failure::bad_input(format!("there is no call `{id}`")).hint("`servanda calls` lists them"));
         }
     };
     if args.quarantined {

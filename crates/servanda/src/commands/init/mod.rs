@@ -96,8 +96,8 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         return Err(nobody_answered(&asked, added.is_some(), &from));
     }
     let mut writing = Writing::begin(&loaded, args.force)?;
-    let stored = storing::offer(&mut loaded, &imported.held, &is_new, (args.store_secrets, args.yes), screen).await?;
-    imported.settle(config, &servers(&loaded, is_new), &stored);
+    let offered = storing::offer(&mut loaded, &imported.held, &is_new, (args.store_secrets, args.yes), screen).await?;
+    imported.settle(config, &servers(&loaded, is_new), &offered.stored);
     let mut notes = imported.notes;
     unpacked.into_iter().for_each(Unpacked::keep);
     if added.as_ref().is_none_or(|added| !added.is_empty()) {
@@ -116,6 +116,9 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     let (loaded, notes, kept, pinned) = (&loaded, &notes, writing.kept, writing.pinned);
     let report = Report { loaded, bypass, added, kept, pinned, notes, outcomes: &outcomes, decisions: &decisions };
     report.show(screen)?;
+    if let Some(hint) = offered.hint {
+        screen.hint(hint);
+    }
     Ok(())
 }
 

@@ -38,19 +38,36 @@ struct Storable {
     format: Option<String>,
 }
 
-/// Asks, or does what a flag said before. Returns the variables that are stored now, by server. What cannot be written fails before the
-/// configuration is.
+/// What became of the offer.
+#[derive(Debug, Default)]
+pub(super) struct Offered {
+    /// The variables whose secrets are stored now, by server.
+    pub stored: BTreeSet<(String, String)>,
+    /// What a person can do who was not asked.
+    pub hint: Option<String>,
+}
+
+/// Asks, or does what a flag said before. What cannot be stored fails before the configuration is written.
 pub(super) async fn offer(
     loaded: &mut Loaded,
     held: &Held,
     is_new: &dyn Fn(&String) -> bool,
     (wanted, yes): (bool, bool),
     screen: Screen,
-) -> Result<BTreeSet<(String, String)>, Failure> {
+) -> Result<Offered, Failure> {
     let new = loaded.config.upstreams.iter().filter(|(id, _)| is_new(id));
     let found: Vec<Storable> = new.flat_map(|(id, server)| storable(id, server, held)).collect();
-    if found.is_empty() || !wanted && !is_agreed(&found, yes, screen).await {
-        return Ok(BTreeSet::new());
+    if found.is_empty() {
+        return Ok(Offered::default());
+    }
+    let secrets = count(found.len(), "secret");
+    if !wanted && !consent::is_asked(yes, screen) {
+        let how = "`servanda init --force --store-secrets`";
+        let hint = format!("{secrets} of the file can be kept encrypted instead of in the environment: {how}");
+        return Ok(Offered { hint: Some(hint), ..Offered::default() });
+    }
+    if !wanted && !is_agreed(&found, &secrets, screen).await {
+        return Ok(Offered::default());
     }
     let vault = loaded.vault();
     let store = vault.local().ok_or_else(|| Failure::failed("there is no encrypted store here"))?;
@@ -68,17 +85,10 @@ pub(super) async fn offer(
         stored.insert((one.server, one.variable));
     }
     loaded.check()?;
-    Ok(stored)
+    Ok(Offered { stored, hint: None })
 }
 
-async fn is_agreed(found: &[Storable], yes: bool, screen: Screen) -> bool {
-    let secrets = count(found.len(), "secret");
-    if !consent::is_asked(yes, screen) {
-        screen.hint(format_args!(
-            "{secrets} of the file can be kept encrypted instead of in the environment: `servanda init --force --store-secrets`"
-        ));
-        return false;
-    }
+async fn is_agreed(found: &[Storable], secrets: &str, screen: Screen) -> bool {
     let places: Vec<String> = found.iter().map(|one| format!("{} of {}", one.place.name(), one.server)).collect();
     let question = Question {
         asked: format!("keep {secrets} encrypted in .servanda ({})?", places.join(", ")),

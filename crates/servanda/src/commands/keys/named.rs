@@ -48,8 +48,6 @@ fn one(mut alike: impl Iterator<Item = StoredKey>, how: &str) -> Result<StoredKe
         (Some(key), None) => Ok(key),
         (Some(_), Some(_)) => Err(Failure::bad_input(format!("more than one key {how}"))
             .hint("give more of the id; `servanda keys list` shows them")),
-        (None, _) => {
-            Err(Failure::bad_input("there is no API key of that id").hint("`servanda keys list` shows them"))
-        }
+        (None, _) => Err(Failure::bad_input("there is no API key of that id").hint("`servanda keys list` shows them")),
     }
 }

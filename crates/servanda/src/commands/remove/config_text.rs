@@ -39,7 +39,8 @@ fn without_block(text: &str, server: &str) -> Option<String> {
     let entry = servers.clone().find(|number| lines.get(*number).is_some_and(|line| is_key(line, indent, server)))?;
     let entry = entry..block_end(&lines, entry + 1, indent + 1)?;
     let is_last = !servers.clone().any(|number| {
-        !entry.contains(&number) && lines.get(number).is_some_and(|line| says_something(line) && indent_of(line) == indent)
+        !entry.contains(&number)
+            && lines.get(number).is_some_and(|line| says_something(line) && indent_of(line) == indent)
     });
     let kept = |range: Range<usize>| lines.get(range).map(<[&str]>::concat);
     let (before, after) = (kept(0..entry.start)?, kept(entry.end..lines.len())?);
@@ -55,9 +56,8 @@ fn without_block(text: &str, server: &str) -> Option<String> {
 /// The line behind a block: the first that says something and is not indented as far. Blank lines and comments before it, unless they are
 /// indented as far, belong to what follows.
 fn block_end(lines: &[&str], start: usize, indent: usize) -> Option<usize> {
-    let next = (start..lines.len()).find(|number| {
-        lines.get(*number).is_some_and(|line| says_something(line) && indent_of(line) < indent)
-    });
+    let next = (start..lines.len())
+        .find(|number| lines.get(*number).is_some_and(|line| says_something(line) && indent_of(line) < indent));
     let mut end = next.unwrap_or(lines.len());
     while end > start {
         let line = lines.get(end - 1)?;
@@ -81,10 +81,12 @@ fn indent_of(line: &str) -> usize {
 
 fn is_key(line: &str, indent: usize, key: &str) -> bool {
     let is_spelled = |spelled: &str| {
-        let rest = line.get(indent..).and_then(|text| text.strip_prefix(spelled)).and_then(|text| text.strip_prefix(':'));
+        let rest =
+            line.get(indent..).and_then(|text| text.strip_prefix(spelled)).and_then(|text| text.strip_prefix(':'));
         rest.is_some_and(|rest| rest.starts_with([' ', '\n', '\r']) || rest.is_empty())
     };
-    indent_of(line) == indent && [key.to_owned(), format!("\"{key}\""), format!("'{key}'")].iter().any(|key| is_spelled(key))
+    indent_of(line) == indent
+        && [key.to_owned(), format!("\"{key}\""), format!("'{key}'")].iter().any(|key| is_spelled(key))
 }
 
 #[cfg(test)]

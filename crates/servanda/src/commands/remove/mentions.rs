@@ -27,8 +27,10 @@ fn in_budgets(loaded: &Loaded, contracts: &[String]) -> Vec<String> {
     let of_tool = allowances.iter().enumerate().filter_map(|(number, one)| Some((number, one.only.tool.as_ref()?)));
     let gone = of_tool.filter(|(_, tool)| contracts.contains(tool));
     let file = loaded.file.display();
-    gone.map(|(number, tool)| format!("`budgets[{number}]` in {file} is about `{tool}`: remove it, or `servanda check` fails"))
-        .collect()
+    gone.map(|(number, tool)| {
+        format!("`budgets[{number}]` in {file} is about `{tool}`: remove it, or `servanda check` fails")
+    })
+    .collect()
 }
 
 fn in_policies(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<String> {
@@ -37,7 +39,9 @@ fn in_policies(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<Strin
     let mentions = |file: &PathBuf| {
         let text = files::read_text(file, files::TEXT_BYTES_MAX).ok()?;
         let is_named = words.iter().any(|word| text.contains(word));
-        is_named.then(|| format!("{} names `{server}` or a tool of it: change it, or `servanda check` fails", file.display()))
+        is_named.then(|| {
+            format!("{} names `{server}` or a tool of it: change it, or `servanda check` fails", file.display())
+        })
     };
     policies::watched(loaded).iter().filter_map(mentions).collect()
 }
@@ -54,14 +58,18 @@ fn in_contracts(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<Stri
 
 fn in_clients(server: &str) -> Vec<String> {
     let Some(around) = Surroundings::now() else { return Vec::new() };
-    let mut clients: Vec<_> = Client::all().iter().flat_map(|client| client.files(&around)).map(|(_, file)| file).collect();
+    let mut clients: Vec<_> =
+        Client::all().iter().flat_map(|client| client.files(&around)).map(|(_, file)| file).collect();
     clients.sort();
     clients.dedup();
     let lists = |file: &PathBuf| {
         let text = files::read_text(file, CLIENT_BYTES_MAX).ok()?;
         let servers = Notation::of(file, &text).servers(&text).ok()?;
         let file = around.shown(file);
-        servers.iter().any(|(name, _)| name == server).then(|| format!("{file} still lists `{server}`: the agent reaches it without the gateway"))
+        servers
+            .iter()
+            .any(|(name, _)| name == server)
+            .then(|| format!("{file} still lists `{server}`: the agent reaches it without the gateway"))
     };
     clients.iter().filter_map(lists).collect()
 }

@@ -100,13 +100,7 @@ fn show(loaded: &Loaded, server: &str, plan: &Plan, screen: Screen) {
     }
 }
 
-fn report(
-    server: &str,
-    plan: &Plan,
-    mentions: &[String],
-    is_done: bool,
-    screen: Screen,
-) -> Result<(), Failure> {
+fn report(server: &str, plan: &Plan, mentions: &[String], is_done: bool, screen: Screen) -> Result<(), Failure> {
     if screen.json {
         return screen.json(&json!({
             "server": server, "removed": is_done, "contracts": plan.found.contracts, "files": plan.found.files,

@@ -6,11 +6,7 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use serde::Serialize;
-use servanda_contract::{
-    CallRecord, TaxonomyClass, ToolContract,
-    record::Outcome,
-    tool::TimeoutClass,
-};
+use servanda_contract::{CallRecord, TaxonomyClass, ToolContract, record::Outcome, tool::TimeoutClass};
 use servanda_ledger::{CallFilter, LOOKED_AT_MAX};
 
 use crate::{
@@ -28,7 +24,8 @@ const ANSWERED_MAX: usize = 5_000;
 const ROOM: u64 = 2;
 /// Limits that a person would write, in milliseconds.
 const ROUND_MS: [u64; 14] = [
-    500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_200_000, 1_800_000, 3_600_000,
+    500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_200_000, 1_800_000,
+    3_600_000,
 ];
 
 /// What the records say of one tool.
@@ -78,19 +75,22 @@ pub(super) async fn run(loaded: &Loaded, screen: Screen) -> Result<(), Failure> 
     let catalog = crate::remembered::catalog(loaded, contracts::load(loaded)?).await?;
     let latencies: Vec<Latency> = catalog
         .entries()
-        .map(|(name, entry)| {
+        .filter_map(|(name, entry)| {
             let contract = entry.contract.contract();
-            let seen = seen.get(&contract.identity.name);
-            let mut latency = latency(name, contract, seen.unwrap_or(&Seen::default()));
+            let mut latency = latency(name, contract, seen.get(&contract.identity.name)?);
             if let Some(suggested) = &mut latency.suggested {
                 suggested.file =
                     contracts::file_of(loaded, &contract.identity.name).map(|file| file.display().to_string());
             }
-            latency
+            Some(latency)
         })
         .collect();
     if screen.json {
         return screen.json(&latencies);
+    }
+    if latencies.is_empty() {
+        screen.say("no recorded call came as far as its server");
+        return Ok(());
     }
     let mut shown = table(&["tool", "answered", "p50", "p95", "p99", "timed out", "limit"]);
     for one in &latencies {
@@ -244,7 +244,10 @@ mod tests {
     #[test]
     fn percentiles_are_of_calls_that_were_made() {
         let times: Vec<u64> = (1..=200).collect();
-        assert_eq!([50, 95, 99, 100].map(|percent| percentile(&times, percent)), [Some(100), Some(190), Some(198), Some(200)]);
+        assert_eq!(
+            [50, 95, 99, 100].map(|percent| percentile(&times, percent)),
+            [Some(100), Some(190), Some(198), Some(200)]
+        );
         assert_eq!([50, 99].map(|percent| percentile(&[7], percent)), [Some(7), Some(7)]);
         assert_eq!(percentile(&[], 50), None);
     }
@@ -270,7 +273,8 @@ mod tests {
 
     #[test]
     fn classes_are_those_of_the_seed() {
-        let table = [(499, "interactive"), (500, "standard"), (4_999, "standard"), (5_000, "long_running"), (300_000, "async")];
+        let table =
+            [(499, "interactive"), (500, "standard"), (4_999, "standard"), (5_000, "long_running"), (300_000, "async")];
         for (p99_ms, expected) in table {
             assert_eq!(word(class_of(p99_ms)), expected);
         }
