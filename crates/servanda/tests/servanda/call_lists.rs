@@ -122,7 +122,7 @@ fn serve_prints_one_line_a_call_where_it_is_asked_to() {
     let legacy = Agent::legacy_bearing(gateway.address, &key);
     legacy.ask("tools/call", json!({ "name": "x\n09:00:00 admin pay completed\u{1b}[2J", "arguments": {} }));
     let forged = until("the line", || gateway.said().lines().find(|line| line.contains("admin")).map(str::to_owned));
-    assert!(forged.contains("x\\n09:00:00") && forged.contains("<U+001B>"), "{forged}");
+    assert!(forged.contains("x\\n09:00:00") && !forged.chars().any(char::is_control), "{forged:?}");
     drop(gateway);
     let quiet = world.serve();
     let ada = quiet.bearing(&key);
