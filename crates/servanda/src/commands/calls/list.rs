@@ -15,7 +15,7 @@ const COLUMNS: [&str; 7] = ["CALL", "WHEN", "CALLER", "TOOL", "OUTCOME", "CLASS"
 /// Which columns give way, in order, and how many characters are left of each: as much as tells its values apart, and if that is not
 /// enough, less. An id and a time never do.
 const GIVING_WAY: [(usize, usize); 10] =
-    [(5, 8), (2, 9), (3, 14), (6, 8), (4, 9), (5, 5), (2, 5), (3, 8), (6, 5), (4, 7)];
+    [(5, 8), (2, 9), (3, 14), (6, 8), (4, 9), (5, 5), (2, 6), (3, 8), (6, 5), (4, 7)];
 
 /// A call as it is shown, by column.
 type Row = [String; 7];
@@ -41,9 +41,9 @@ pub(super) fn lines(calls: &[CallSummary], now: Timestamp, width: usize) -> Stri
     }
     shrink(&mut widths, width);
     let line = |row: &Row| {
-        let cells = row.iter().zip(widths).filter(|(_, width)| *width > 0);
-        let cells = cells.map(|(text, width)| format!("{:width$}", cut(text, width)));
-        cells.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
+        let columns = row.iter().zip(widths).filter(|(_, width)| *width > 0);
+        let columns = columns.map(|(text, width)| format!("{:width$}", cut(text, width)));
+        columns.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
