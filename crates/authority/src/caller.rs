@@ -67,6 +67,8 @@ pub enum Method {
     Local,
     /// An API key.
     ApiKey,
+    /// The operator's word: they act for the holder of an API key that was not shown.
+    Operator,
     /// An access token of an authorization server.
     AccessToken {
         /// Whose.
@@ -140,9 +142,16 @@ impl Authenticated {
     /// As records have it: the user, whoever acts for them, and by which credential.
     pub fn caller(&self) -> Caller {
         let acting = |actor: &Actor| Acting { name: actor.name.clone(), proven: actor.proven };
+        let credential = match self.method {
+            Method::Local => None,
+            Method::Operator => Some(format!("operator:{}", self.credential())),
+            Method::ApiKey | Method::AccessToken { .. } | Method::AgentCredential => {
+                Some(self.credential().to_string())
+            }
+        };
         Caller {
             actors: self.actors.iter().map(acting).collect(),
-            credential: (self.method != Method::Local).then(|| self.credential().to_string()),
+            credential,
             ..Caller::named(&self.tenant, &self.principal)
         }
     }

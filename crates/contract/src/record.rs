@@ -4,10 +4,12 @@
 //! quarantine, by the ledger.
 
 mod policy;
+mod summary;
 
 use serde::{Deserialize, Serialize};
 
 pub use policy::{PolicyRecord, ShadowRecord, Texts, WouldHave};
+pub use summary::CallSummary;
 
 use crate::{
     CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp,
@@ -195,9 +197,33 @@ impl CallRecord {
             questions: Vec::new(),
         }
     }
+
+    /// The stage at which it was refused or failed.
+    pub fn refused_at(&self) -> Option<GateName> {
+        self.refusal.as_ref().map(|refusal| refusal.gate)
+    }
 }
 
 impl Outcome {
+    /// Every one there is.
+    pub const ALL: [Self; 10] = [
+        Self::Refused,
+        Self::Dispatching,
+        Self::Completed,
+        Self::ToolError,
+        Self::NotExecuted,
+        Self::Quarantined,
+        Self::Unknown,
+        Self::InputRequired,
+        Self::TaskCreated,
+        Self::Replayed,
+    ];
+
+    /// The outcome of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+
     /// The text form used in storage and on screens.
     pub const fn name(self) -> &'static str {
         match self {

@@ -276,6 +276,31 @@ impl Refusal {
 }
 
 impl GateName {
+    /// Every stage there is, in order.
+    pub const ALL: [Self; 15] = [
+        Self::Resolve,
+        Self::Parse,
+        Self::Structure,
+        Self::Types,
+        Self::Bounds,
+        Self::Semantics,
+        Self::Behaviour,
+        Self::Scope,
+        Self::Policy,
+        Self::State,
+        Self::Confirmation,
+        Self::Budget,
+        Self::Fence,
+        Self::Perform,
+        Self::Observe,
+    ];
+
+    /// The stage of that name, or the gate of that number.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let number = name.parse::<u8>().ok();
+        Self::ALL.into_iter().find(|gate| gate.to_string() == name || number.is_some() && gate.number() == number)
+    }
+
     /// The gate's number in the design, none for the stages around the gates.
     pub const fn number(self) -> Option<u8> {
         Some(match self {

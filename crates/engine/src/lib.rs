@@ -67,6 +67,7 @@ pub use gateway::{
     CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult, local_authority,
 };
 pub use listed::listed;
+pub use records::CALL_LINES;
 pub use refused_calls::RefusedLimits;
 pub use remark::{Ask, Remark, RemarkSink};
 pub use scene::World;

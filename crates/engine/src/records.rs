@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use servanda_contract::{
-    CallId, CallRecord, Refusal, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge,
+    CallId, CallRecord, Refusal, TaxonomyClass, ToolContract,
+    record::{CallSummary, Outcome},
+    refusal::EffectKnowledge,
 };
 use servanda_gates::{
     Note,
@@ -19,6 +21,9 @@ use crate::{
     observe::Observed,
     refusals, upstream_failure, works,
 };
+
+/// The target of the log's lines about calls: each is a whole sentence, for people.
+pub const CALL_LINES: &str = "servanda_call";
 
 /// How long an answer waits for its record.
 const RECORD_MS_MAX: u64 = 5_000;
@@ -244,8 +249,10 @@ pub(crate) fn end_of_refusal(refusal: &Refusal) -> End {
     }
 }
 
-/// What a person at the gateway should see: one line a call, louder where somebody may have to look.
+/// What a person at the gateway should see: one line a call where the log shows [`CALL_LINES`], and louder where a person may have to
+/// look. A line that the log does not show is not put together.
 fn tell_operator(record: &CallRecord) {
+    tracing::info!(target: CALL_LINES, "{}", CallSummary::of(record));
     let CallRecord { call_id, tool, outcome, class, .. } = record;
     let class = class.map_or("-", TaxonomyClass::name);
     match outcome {

@@ -6,6 +6,7 @@
 //! store runs inside its own transaction.
 
 mod books;
+mod call_list;
 mod clock_watch;
 mod codec;
 mod error;
@@ -37,11 +38,12 @@ use servanda_gates::{
     effect::{Applied, Change, Effect, EffectQuery, Effects, OrphanQuery, OwnerId, Target},
 };
 
+pub use call_list::{CallFilter, CallList, LOOKED_AT_MAX};
 pub use error::LedgerError;
 pub use health::WriteStanding;
 pub use identity::{Adoption, AdoptionTerms, Damage, Guard, Position, Refused, Schema, Settling, Witness};
 pub use postgres::TlsFailure;
-pub use reader::{CallQuery, CallSummary, Quarantined, Reader};
+pub use reader::{CallQuery, Quarantined, Reader};
 pub use retention::{Pruned, Retention};
 pub use room::LedgerLimits;
 pub use sqlite::private::make_private;

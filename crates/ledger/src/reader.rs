@@ -1,6 +1,7 @@
-//! Reading the ledger: one call by its id, or the latest ones, or a note. Read-only, and works beside a running gateway.
+//! Reading the ledger: one call by its id, lists of calls, or a note. Read-only, and works beside a running gateway.
 
 use std::{
+    ops::ControlFlow,
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -8,7 +9,12 @@ use std::{
 use servanda_contract::CallRecord;
 use servanda_gates::{Note, NoteKind};
 
-use crate::{LedgerError, postgres::ServerReader, sqlite::FileReader};
+use crate::{
+    CallFilter, CallList, LOOKED_AT_MAX, LedgerError,
+    call_list::{Below, Collected, PAGE_MAX, Span},
+    postgres::ServerReader,
+    sqlite::FileReader,
+};
 
 /// Reads records; never writes.
 #[derive(Debug)]
@@ -29,21 +35,6 @@ pub enum CallQuery {
     Id(String),
     /// The latest call.
     Latest,
-}
-
-/// A call in a list.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct CallSummary {
-    /// The call.
-    pub call_id: String,
-    /// The exposed name as called.
-    pub tool: String,
-    /// How it ended.
-    pub outcome: String,
-    /// The class of the end.
-    pub class: Option<String>,
-    /// When, in milliseconds since the epoch.
-    pub received_ms: i64,
 }
 
 /// An answer that was kept back.
@@ -78,11 +69,63 @@ impl Reader {
         }
     }
 
-    /// The latest calls, newest first.
-    pub async fn recent(&self, limit: u32) -> Result<Vec<CallSummary>, LedgerError> {
+    /// The calls that a filter means, newest first, those under way among them.
+    pub async fn calls(&self, filter: &CallFilter, limit: u32) -> Result<CallList, LedgerError> {
+        let span = filter.span();
+        let mut collected = Collected::new(filter, limit, &self.under_way(span).await?);
+        let stopped_at_ms = self.walk(span, &mut |record| collected.take(&record)).await?;
+        Ok(collected.finish(stopped_at_ms))
+    }
+
+    /// Hands out the records of calls that have ended, newest first, until it is told to stop or has handed out [`LOOKED_AT_MAX`].
+    pub async fn ended(
+        &self,
+        filter: &CallFilter,
+        visit: &mut (dyn FnMut(CallRecord) -> ControlFlow<()> + Send),
+    ) -> Result<Option<u64>, LedgerError> {
+        let mut only = |record: CallRecord| {
+            if filter.means(&record) { visit(record) } else { ControlFlow::Continue(()) }
+        };
+        self.walk(filter.span(), &mut only).await
+    }
+
+    /// Says when the oldest record that was handed out was received, if there may be more.
+    async fn walk(
+        &self,
+        span: Span,
+        visit: &mut (dyn FnMut(CallRecord) -> ControlFlow<()> + Send),
+    ) -> Result<Option<u64>, LedgerError> {
+        let (mut below, mut looked_at) = (Below::start(span), 0);
+        while looked_at < LOOKED_AT_MAX {
+            let page = self.page(span, &below).await?;
+            let is_last = page.len() < usize::try_from(PAGE_MAX).unwrap_or(usize::MAX);
+            if let Some((place, _)) = page.last() {
+                below = place.clone();
+            }
+            for (_, record) in page {
+                if visit(record).is_break() {
+                    return Ok(None);
+                }
+            }
+            if is_last {
+                return Ok(None);
+            }
+            looked_at += PAGE_MAX;
+        }
+        Ok(Some(u64::try_from(below.received_ms).unwrap_or_default()))
+    }
+
+    async fn page(&self, span: Span, below: &Below) -> Result<Vec<(Below, CallRecord)>, LedgerError> {
         match &self.source {
-            Source::File(file) => in_file(file).recent(limit),
-            Source::Server(server) => server.recent(limit).await,
+            Source::File(file) => in_file(file).ended(span, below),
+            Source::Server(server) => server.ended(span, below).await,
+        }
+    }
+
+    async fn under_way(&self, span: Span) -> Result<Vec<CallRecord>, LedgerError> {
+        match &self.source {
+            Source::File(file) => in_file(file).under_way(span),
+            Source::Server(server) => server.under_way(span).await,
         }
     }
 

@@ -3,25 +3,29 @@
 mod access;
 mod budgets;
 mod contracts;
+mod calls;
 mod effects;
 mod ledger;
 mod login;
 mod policy;
 mod quarantine;
+mod remove;
 mod secret;
 
-use std::path::PathBuf;
+use std::{io::IsTerminal as _, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use budgets::BudgetsArgs;
 pub(crate) use contracts::{ContractArgs, ContractCommand, ReviewArgs};
+pub(crate) use calls::CallsArgs;
 pub(crate) use effects::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs};
 pub(crate) use ledger::{LedgerArgs, LedgerCommand, MigrateArgs};
 pub(crate) use login::{LoginArgs, LogoutArgs};
 pub(crate) use policy::{PolicyArgs, PolicyCommand};
 pub(crate) use quarantine::{QuarantineArgs, QuarantineCommand};
+pub(crate) use remove::RemoveArgs;
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
@@ -74,6 +78,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Find MCP servers, discover their tools, write a contract for each
     Init(InitArgs),
+    /// Remove a server: from the configuration, with its contracts and what was agreed to about its tools
+    Remove(RemoveArgs),
     /// Check the configuration and every contract, without starting anything
     Check(CheckArgs),
     /// Decide about what was inferred: the grave and the doubtful tools first, one key a decision
@@ -98,6 +104,8 @@ pub(crate) enum Command {
     Pins(PinsArgs),
     /// Make one call, through every gate
     Call(CallArgs),
+    /// List the recorded calls: caller, tool, outcome, class, gate, time; --follow goes on with each new one
+    Calls(CallsArgs),
     /// Explain a recorded call, gate by gate
     Explain(ExplainArgs),
     /// List what calls changed or may have changed; show one, settle what nobody knows
@@ -165,6 +173,9 @@ pub(crate) struct InitArgs {
     /// Start the servers of FILE without asking first.
     #[arg(long, short = 'y')]
     pub yes: bool,
+    /// Put the secrets that stand in FILE in clear into the encrypted store, and have the configuration refer to them there.
+    #[arg(long)]
+    pub store_secrets: bool,
 }
 
 /// `connect`.
@@ -227,6 +238,31 @@ pub(crate) struct ServeArgs {
     /// How long the gateway may take to end, all in all, instead of what the configuration says.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(DRAIN_MS_MIN..))]
     pub drain_ms_max: Option<u64>,
+    /// When to print one line a call on stderr: auto prints them on a terminal.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub calls: CallLines,
+}
+
+/// When `serve` prints one line a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CallLines {
+    /// If stderr is a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl CallLines {
+    /// Whether they are printed.
+    pub(crate) fn are_printed(self) -> bool {
+        match self {
+            Self::Auto => std::io::stderr().is_terminal(),
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
 }
 
 /// `tools`.
@@ -235,6 +271,9 @@ pub(crate) struct ToolsArgs {
     /// Do not ask the upstreams what they offer.
     #[arg(long)]
     pub offline: bool,
+    /// Show how long recorded calls took instead, and which time limits do not fit; asks no upstream.
+    #[arg(long)]
+    pub latency: bool,
 }
 
 /// `diff`.
@@ -301,6 +340,10 @@ pub(crate) struct CallArgs {
     /// An earlier call: a tool of another kind than its is not called.
     #[arg(long, value_name = "CALL")]
     pub like: Option<String>,
+    /// Call as the holder of an API key, to try out what it may do: the key's id or its beginning, its label, or tenant/principal. The
+    /// record says that the operator made the call.
+    #[arg(long = "as", value_name = "KEY")]
+    pub acting_as: Option<String>,
 }
 
 /// `explain`.

@@ -33,7 +33,7 @@ use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use budgets::BudgetConfig;
-pub(crate) use credential::{CredentialConfig, NamedSecret, StatementConfig};
+pub(crate) use credential::{CredentialConfig, NamedSecret, SecretPlace, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use limits::{DRAIN_MS_MIN, LimitsConfig};
 pub(crate) use naming::{NameProfile, NameStyle};

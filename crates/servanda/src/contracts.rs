@@ -1,6 +1,8 @@
 //! The contracts' folder: every file read, every contract judged, every problem listed. One bad contract is a reason not to
 //! start, because a tool that silently went missing is found by an agent first.
 
+mod server_files;
+
 use std::collections::BTreeSet;
 
 use servanda_catalog::pins::Lock;
@@ -12,6 +14,7 @@ use servanda_contract::{
 use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, Look, Probe, Registered, admit, budget::Dimension};
 
+pub(crate) use self::server_files::{ServerFiles, files_by_contract, of_server, readable};
 use crate::{
     config::Loaded,
     contract_files::{Folder, Unread, Written},
@@ -138,7 +141,7 @@ fn unpollable(contract: &ToolContract, admitted: &[CompiledContract]) -> Option<
 }
 
 /// The tools that are asked on behalf of a call of this contract, and where it says so.
-fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (String, String)> {
+pub(crate) fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (String, String)> {
     let effect = contract.effect.as_ref();
     let status = effect.filter(|effect| effect.class == EffectClass::Q).and_then(|effect| effect.status.as_ref());
     let status = status.map(|status| ("effect.status.tool".to_owned(), status.tool.clone()));

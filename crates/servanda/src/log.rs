@@ -3,13 +3,17 @@
 
 use std::{fmt, io::IsTerminal as _};
 
+use servanda_engine::CALL_LINES;
+use tracing::{Event, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
     EnvFilter,
     field::RecordFields,
+    filter::Directive,
     fmt::{
-        FormatFields,
-        format::{DefaultFields, Writer},
+        FmtContext, FormatEvent, FormatFields,
+        format::{DefaultFields, Format, Writer, format},
     },
+    registry::LookupSpan,
 };
 
 use crate::screen::spelled_out;
@@ -27,19 +31,43 @@ impl<'writer> FormatFields<'writer> for Shown {
     }
 }
 
-/// Starts the log at this level, unless `SERVANDA_LOG` sets another. Panics are reported with the same care.
-pub(crate) fn start(level: &str) {
+/// Writes events as the formatter does. A line about a call is a whole sentence with its own time, and is written by itself.
+#[derive(Debug)]
+struct Lines(Format);
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        if event.metadata().target() != CALL_LINES {
+            return self.0.format_event(context, writer, event);
+        }
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// Starts the log at this level, unless `SERVANDA_LOG` sets another, with one line a call where that is asked for. Panics are reported
+/// with the same care.
+pub(crate) fn start(level: &str, prints_calls: bool) {
     let filter =
         EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
+    let calls = if prints_calls { LevelFilter::INFO } else { LevelFilter::OFF };
+    let filter = match format!("{CALL_LINES}={calls}").parse::<Directive>() {
+        Ok(calls) => filter.add_directive(calls),
+        Err(_) => filter,
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .fmt_fields(Shown(DefaultFields::new()))
-        .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .with_target(false)
+        .with_writer(std::io::stderr)
         // If the log cannot be written (a full disk, a closed terminal), the library would report that with a print that panics, on any
         // thread, for example the ledger's.
         .log_internal_errors(false)
+        .event_format(Lines(format().with_target(false)))
         .init();
     std::panic::set_hook(Box::new(|panic| {
         // The message of a panic may quote the text that led to it.

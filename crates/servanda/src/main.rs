@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Err(usage) => return screen::tell_usage(&usage),
     };
     let screen = Screen { json: cli.json };
-    log::start(level(cli.verbose, &cli.command));
+    log::start(level(cli.verbose, &cli.command), prints_calls(&cli.command));
     forbid_core_files();
     match run(&cli, screen) {
         Ok(()) => ExitCode::SUCCESS,
@@ -83,6 +83,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
         Command::Secret(args) => return commands::secret::run(&cli.config, args, screen),
+        Command::Remove(args) => return commands::remove::run(&cli.config, args, screen),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -113,6 +114,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Doctor(args) => until_stopped(commands::doctor::run(&cli.config, args, screen)).await,
             Command::Demo(args) => Box::pin(commands::demo::run(args, screen)).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
+            Command::Calls(args) => commands::calls::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
             Command::Schema(_)
             | Command::Check(_)
@@ -120,6 +122,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             | Command::Review(_)
             | Command::Sample(_)
             | Command::Disconnect(_)
+            | Command::Remove(_)
             | Command::Secret(_) => Ok(()),
         }
     });
@@ -159,6 +162,11 @@ fn forbid_core_files() {
     if let Err(error) = setrlimit(Resource::Core, none) {
         tracing::warn!(%error, "a crash may leave a core file with secrets in it; hint: run it with `ulimit -c 0`");
     }
+}
+
+/// Whether the log has one line a call.
+fn prints_calls(command: &Command) -> bool {
+    matches!(command, Command::Serve(args) if args.calls.are_printed())
 }
 
 /// The level of the log. A running gateway logs warnings; another command reports by itself and logs only errors.

@@ -1,7 +1,7 @@
 //! Whether rights that somebody is given come to anything with the contracts there are: a scope that none asks for, or a pattern that
 //! is no tool's, is a slip of the pen more often than not. It only tells; what is given is given.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_authority::{
     Rights,
@@ -10,42 +10,64 @@ use servanda_authority::{
 
 use crate::{config::Loaded, contracts, screen::Screen};
 
+/// Scopes that one remark names.
+const SCOPES_SHOWN_MAX: usize = 8;
+
 /// Tells what comes to nothing.
 pub(crate) fn tell(rights: &Rights, loaded: &Loaded, screen: Screen) {
-    // What is wrong with contracts is told elsewhere.
-    let Ok((admitted, _)) = contracts::judge_all(loaded) else { return };
-    let contracts: Vec<_> = admitted.iter().map(servanda_gates::CompiledContract::contract).collect();
-    let scopes = contracts.iter().flat_map(|contract| contract.security.required_scopes.iter().map(String::as_str));
-    let tools = contracts.iter().map(|contract| contract.identity.name.as_str());
-    for remark in remarks(rights, &scopes.collect(), &tools.collect()) {
+    for remark in remarks(rights, loaded) {
         screen.say(format_args!("note: {remark}"));
     }
 }
 
-fn remarks(rights: &Rights, scopes: &BTreeSet<&str>, tools: &BTreeSet<&str>) -> Vec<String> {
+/// What comes to nothing, a sentence each.
+pub(crate) fn remarks(rights: &Rights, loaded: &Loaded) -> Vec<String> {
+    // What is wrong with contracts is told elsewhere.
+    let Ok((admitted, _)) = contracts::judge_all(loaded) else { return Vec::new() };
+    let tools = admitted.iter().map(|admitted| {
+        let contract = admitted.contract();
+        (contract.identity.name.as_str(), contract.security.required_scopes.iter().map(String::as_str).collect())
+    });
+    of_tools(rights, &tools.collect())
+}
+
+/// The scopes that each tool asks for.
+type Asked<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+fn of_tools(rights: &Rights, tools: &Asked<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
-    let asked: Vec<&str> = scopes.iter().copied().collect();
-    let asked = asked.join(", ");
+    let scopes: BTreeSet<&str> = tools.values().flatten().copied().collect();
     if let Scopes::These(given) = &rights.scopes {
-        let unknown: Vec<&str> = given
-            .iter()
-            .map(servanda_authority::rights::Scope::as_str)
-            .filter(|scope| !scopes.contains(scope))
-            .collect();
+        let given: BTreeSet<&str> = given.iter().map(servanda_authority::rights::Scope::as_str).collect();
+        let unknown: Vec<&str> = given.difference(&scopes).copied().collect();
         if given.is_empty() && !scopes.is_empty() {
-            remarks.push(format!("it has no scopes; contracts ask for {asked}"));
+            remarks.push(without_scopes(tools, &scopes));
         } else if !unknown.is_empty() {
-            let some = if asked.is_empty() { "for none".to_owned() } else { format!("for {asked}") };
+            let asked: Vec<&str> = scopes.iter().copied().collect();
+            let some = if asked.is_empty() { "for none".to_owned() } else { format!("for {}", asked.join(", ")) };
             remarks.push(format!("no contract asks for `{}`; they ask {some}", unknown.join("`, `")));
         }
     }
     for pattern in Vec::<String>::from(rights.tools.clone()) {
-        let covers = Tools::read(&[&pattern]).is_ok_and(|only| tools.iter().any(|tool| only.covers(tool)));
-        if let Some(example) = tools.first().filter(|_| !covers) {
+        let covers = Tools::read(&[&pattern]).is_ok_and(|only| tools.keys().any(|tool| only.covers(tool)));
+        if let Some(example) = tools.keys().next().filter(|_| !covers) {
             remarks.push(format!("`{pattern}` is no tool's name; they are named like `{example}`"));
         }
     }
     remarks
+}
+
+/// What may be called without any scope, and how to get more.
+fn without_scopes(tools: &Asked<'_>, scopes: &BTreeSet<&str>) -> String {
+    let open: Vec<&str> = tools.iter().filter(|(_, asked)| asked.is_empty()).map(|(tool, _)| *tool).collect();
+    let may = match open.as_slice() {
+        [] => "it has no scopes, so it may call nothing".to_owned(),
+        [one] => format!("it has no scopes, so it may call only `{one}`"),
+        several => format!("it has no scopes, so it may call only {} of {} tools", several.len(), tools.len()),
+    };
+    let flags: Vec<String> = scopes.iter().take(SCOPES_SHOWN_MAX).map(|scope| format!("--scope {scope}")).collect();
+    let more = if scopes.len() > SCOPES_SHOWN_MAX { " …" } else { "" };
+    format!("{may}; a key gets scopes when it is made: {}{more}", flags.join(" "))
 }
 
 #[cfg(test)]
@@ -54,10 +76,15 @@ mod tests {
 
     #[test]
     fn what_comes_to_nothing_is_told() {
-        let (scopes, tools) = (BTreeSet::from(["company:read"]), BTreeSet::from(["company.look", "company.pay"]));
+        let read = BTreeSet::from(["company:read"]);
+        let closed = Asked::from([("company.look", read.clone()), ("company.pay", read.clone())]);
         let table: [(&[&str], &[&str], &[&str]); 5] = [
             (&["company:read"], &["company.*"], &[]),
-            (&[], &[], &["it has no scopes; contracts ask for company:read"]),
+            (
+                &[],
+                &[],
+                &["it has no scopes, so it may call nothing; a key gets scopes when it is made: --scope company:read"],
+            ),
             (&["company:raed"], &[], &["no contract asks for `company:raed`; they ask for company:read"]),
             (
                 &["company:read"],
@@ -69,7 +96,11 @@ mod tests {
         for (given, patterns, expected) in table {
             let tools_of = if patterns.is_empty() { Tools::all() } else { Tools::read(patterns).unwrap() };
             let rights = Rights { scopes: Scopes::of(given).unwrap(), tools: tools_of, ..Rights::unlimited() };
-            assert_eq!(remarks(&rights, &scopes, &tools), expected);
+            assert_eq!(of_tools(&rights, &closed), expected);
         }
+        let open = Asked::from([("company.look", BTreeSet::new()), ("company.pay", read)]);
+        let none = Rights { scopes: Scopes::none(), ..Rights::unlimited() };
+        let told = of_tools(&none, &open).concat();
+        assert!(told.starts_with("it has no scopes, so it may call only `company.look`; "), "{told}");
     }
 }

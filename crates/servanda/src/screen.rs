@@ -11,6 +11,7 @@ mod usage;
 use std::{
     fmt::{Display, Write as _},
     io::{self, IsTerminal as _, Write as _},
+    ops::ControlFlow,
     time::Duration,
 };
 
@@ -74,6 +75,16 @@ impl Screen {
             // Whoever read it has seen enough, as `head` does; that is no failure of ours.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(Failure::from),
+        }
+    }
+
+    /// A line of data that has to be on one line already, one of many that come; breaks off when nobody reads them any more.
+    pub(crate) fn stream(self, line: &str) -> Result<ControlFlow<()>, Failure> {
+        let line = shown(line, has_colour(Stream::Stdout));
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(line.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+            written => written.map(|()| ControlFlow::Continue(())).map_err(Failure::from),
         }
     }
 

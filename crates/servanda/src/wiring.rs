@@ -13,18 +13,19 @@ pub(crate) use ending::Unfinished;
 use servanda_catalog::{Catalog, CatalogError, pins::Pins};
 use servanda_contract::time::Clock as _;
 use servanda_engine::{
-    Authorities, Engine, EngineParts, Limits, RefusedLimits, SystemClock, World,
+    Authorities, Engine, EngineParts, Guest, Limits, RefusedLimits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
     names,
     quarantine::{self, History},
 };
 use servanda_gates::{CompiledContract, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::{Ledger, Migration, Schema};
-use servanda_porter::{Porter, Terms};
+use servanda_porter::{Porter, Terms, revocation};
 use servanda_upstream::{Post, Upstream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    commands::{guest_by_operator, keys::named},
     config::{CredentialConfig, Loaded, UpstreamConfig},
     contracts, credentials,
     failure::Failure,
@@ -130,6 +131,18 @@ impl Station {
         // Once is enough: a station has one door.
         let _ = self.door.set(address);
         Ok(())
+    }
+
+    /// The holder of the API key that a person names, for whom the operator acts.
+    pub(crate) async fn holder_of(&self, key: &str) -> Result<Guest, Failure> {
+        let now = SystemClock.now();
+        let stored = named::by_name(self.ledger.as_ref(), key, now).await?;
+        let not_good = |why: &dyn std::fmt::Display| {
+            Failure::bad_input(format!("nobody can call as `{key}`: {why}")).hint("`servanda keys list` shows them")
+        };
+        let holder = stored.by_operator(now).map_err(|why| not_good(&why))?;
+        revocation::require_good(self.ledger.as_ref(), &holder, now).await.map_err(|why| not_good(&why))?;
+        Ok(guest_by_operator(Arc::new(holder)))
     }
 
     /// What health checks are told.

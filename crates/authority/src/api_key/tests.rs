@@ -85,6 +85,19 @@ fn t25_what_is_kept_is_golden_and_has_nothing_of_the_secret_but_its_end() {
     golden_json("stored_key.json", &fixed);
 }
 
+/// The operator acts for the holder with the same rights, and is on record as the one whose word it is.
+#[test]
+fn the_operator_acts_for_the_holder_of_a_key_while_it_is_good() {
+    let mut stored = make(terms(), NOW).unwrap().stored;
+    let acting = stored.by_operator(NOW).unwrap();
+    assert_eq!((acting.tenant(), acting.principal()), (&*stored.tenant, &*stored.principal));
+    assert_eq!(acting.lineage(), [stored.credential()], "what revokes the key revokes this");
+    assert_eq!(acting.caller().credential, Some(format!("operator:key:{}", stored.id)));
+    assert_eq!(stored.by_operator(stored.expires_at).unwrap_err(), KeyError::Expired);
+    stored.revoked_at = Some(NOW);
+    assert_eq!(stored.by_operator(NOW).unwrap_err(), KeyError::Revoked);
+}
+
 #[test]
 fn text_that_is_no_key_is_malformed() {
     let good = make(terms(), NOW).unwrap();

@@ -66,7 +66,7 @@ impl Lack {
             Method::AccessToken { .. } if self.only_scopes() => {
                 format!("ask the authorization server for the scopes `{scopes}`")
             }
-            Method::ApiKey if self.only_scopes() => {
+            Method::ApiKey | Method::Operator if self.only_scopes() => {
                 format!(
                     "ask whoever made the key for one with the scopes `{scopes}` (`servanda keys create --scope …`)"
                 )

@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     LedgerError,
+    call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX},
     codec::decode_call,
-    reader::{CallQuery, CallSummary, Quarantined},
+    reader::{CallQuery, Quarantined},
 };
 
 const LATEST: &str = include_str!("../../sql/postgres/latest_calls.sql");
@@ -58,18 +59,21 @@ impl ServerReader {
         rows.iter().map(|row| decode_call(row.try_get(0)?, row.try_get(1)?)).collect()
     }
 
-    pub(crate) async fn recent(&self, limit: u32) -> Result<Vec<CallSummary>, LedgerError> {
-        let rows = self.session.client.query(LATEST, &[&i64::from(limit)]).await?;
-        let summary = |row: &tokio_postgres::Row| {
-            Ok(CallSummary {
-                call_id: row.try_get(0)?,
-                tool: row.try_get(1)?,
-                outcome: row.try_get(2)?,
-                class: row.try_get(3)?,
-                received_ms: row.try_get(4)?,
-            })
-        };
-        rows.iter().map(summary).collect()
+    /// A page of calls that have ended.
+    pub(crate) async fn ended(&self, span: Span, below: &Below) -> Result<Vec<(Below, CallRecord)>, LedgerError> {
+        let sql = include_str!("../../sql/postgres/ended_calls.sql");
+        let Below { received_ms, call_id } = below;
+        let limit = i64::from(PAGE_MAX);
+        let rows = self.session.client.query(sql, &[&span.since_ms, received_ms, call_id, &limit]).await?;
+        rows.iter().map(placed).collect()
+    }
+
+    /// The calls that are under way.
+    pub(crate) async fn under_way(&self, span: Span) -> Result<Vec<CallRecord>, LedgerError> {
+        let sql = include_str!("../../sql/postgres/calls_under_way.sql");
+        let limit = i64::from(UNDER_WAY_MAX);
+        let rows = self.session.client.query(sql, &[&span.since_ms, &span.until_ms, &limit]).await?;
+        rows.iter().map(|row| placed(row).map(|(_, record)| record)).collect()
     }
 
     pub(crate) async fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
@@ -85,4 +89,11 @@ impl ServerReader {
     pub(crate) async fn count(&self) -> Result<i64, LedgerError> {
         Ok(self.session.client.query_one("select count(*) from all_calls", &[]).await?.try_get(0)?)
     }
+}
+
+/// A record, and where it stands in a list.
+fn placed(row: &tokio_postgres::Row) -> Result<(Below, CallRecord), LedgerError> {
+    let place = Below { call_id: row.try_get(0)?, received_ms: row.try_get(1)? };
+    let record = decode_call(&place.call_id, row.try_get(2)?)?;
+    Ok((place, record))
 }

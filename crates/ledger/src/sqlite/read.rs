@@ -9,8 +9,9 @@ use servanda_gates::{Note, NoteKind};
 use super::{migrate, open_read_only};
 use crate::{
     LedgerError,
+    call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX},
     codec::{decode_call, signed, unsigned},
-    reader::{CallQuery, CallSummary, Quarantined},
+    reader::{CallQuery, Quarantined},
 };
 
 const LATEST: &str = include_str!("../../sql/sqlite/latest_calls.sql");
@@ -48,18 +49,19 @@ impl FileReader {
         rows.map(|row| row.map_err(LedgerError::from).and_then(|(id, record)| of(id, record))).collect()
     }
 
-    pub(crate) fn recent(&self, limit: u32) -> Result<Vec<CallSummary>, LedgerError> {
-        let mut statement = self.connection.prepare(LATEST)?;
-        let rows = statement.query_map(params![limit], |row| {
-            Ok(CallSummary {
-                call_id: row.get(0)?,
-                tool: row.get(1)?,
-                outcome: row.get(2)?,
-                class: row.get(3)?,
-                received_ms: row.get(4)?,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    /// A page of calls that have ended.
+    pub(crate) fn ended(&self, span: Span, below: &Below) -> Result<Vec<(Below, CallRecord)>, LedgerError> {
+        let mut statement = self.connection.prepare_cached(include_str!("../../sql/sqlite/ended_calls.sql"))?;
+        let Below { received_ms, call_id } = below;
+        let rows = statement.query_map(params![span.since_ms, received_ms, call_id, PAGE_MAX], placed)?;
+        rows.map(|row| row.map_err(LedgerError::from).and_then(decoded)).collect()
+    }
+
+    /// The calls that are under way.
+    pub(crate) fn under_way(&self, span: Span) -> Result<Vec<CallRecord>, LedgerError> {
+        let mut statement = self.connection.prepare_cached(include_str!("../../sql/sqlite/calls_under_way.sql"))?;
+        let rows = statement.query_map(params![span.since_ms, span.until_ms, UNDER_WAY_MAX], placed)?;
+        rows.map(|row| row.map_err(LedgerError::from).and_then(decoded).map(|(_, record)| record)).collect()
     }
 
     pub(crate) fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
@@ -77,6 +79,15 @@ impl FileReader {
     pub(crate) fn count(&self) -> Result<i64, LedgerError> {
         Ok(self.connection.query_row("select count(*) from all_calls", [], |row| row.get(0))?)
     }
+}
+
+/// Where a record stands in a list, and its text.
+fn placed(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Below, String)> {
+    Ok((Below { call_id: row.get(0)?, received_ms: row.get(1)? }, row.get(2)?))
+}
+
+fn decoded((place, text): (Below, String)) -> Result<(Below, CallRecord), LedgerError> {
+    decode_call(&place.call_id, &text).map(|record| (place, record))
 }
 
 /// The note of that kind and key, expired or not.

@@ -5,8 +5,8 @@ use std::{future::Future, pin::Pin};
 use servanda_contract::{Timestamp, record::Outcome};
 use servanda_gates::{Journal as _, Note, NoteKind, Notebook};
 
-use super::{kept::Kept, samples::record};
-use crate::{CallQuery, Ledger, Retention};
+use super::{call_lists, kept::Kept, samples::record};
+use crate::{CallFilter, CallQuery, Ledger, Retention};
 
 type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -17,6 +17,9 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("a task ends once", |kept| Box::pin(a_task_ends_once(kept))),
     ("closing keeps what nobody waited for", |kept| Box::pin(closing(kept))),
     ("the beginning of an id finds every call that has it", |kept| Box::pin(beginnings(kept))),
+    ("every condition of a list, alone and page by page", |kept| Box::pin(call_lists::conditions(kept))),
+    ("calls under way are listed among the others, once", |kept| Box::pin(call_lists::under_way(kept))),
+    ("a list stops after so many records and says where", |kept| Box::pin(call_lists::stops(kept))),
     ("quarantined answers are kept apart and bounded", |kept| Box::pin(quarantine(kept))),
     ("strange names are kept", |kept| Box::pin(strange(kept))),
     ("notes are kept", |kept| Box::pin(async move { keeps_notes(kept.ledger()).await })),
@@ -32,7 +35,8 @@ async fn read_back(kept: Kept) {
     ledger.finished(finished.clone(), None, true).await.unwrap();
     assert_eq!(reader.find(&CallQuery::Latest, 1).await.unwrap(), [finished]);
     ledger.finished(record("call_2", Outcome::Refused, 2), None, true).await.unwrap();
-    let recent: Vec<String> = reader.recent(10).await.unwrap().into_iter().map(|call| call.call_id).collect();
+    let listed = reader.calls(&CallFilter::default(), 10).await.unwrap().calls;
+    let recent: Vec<String> = listed.into_iter().map(|call| call.call_id).collect();
     assert_eq!(recent, ["call_2", "call_1"]);
     assert_eq!(reader.count().await.unwrap(), 2);
 }

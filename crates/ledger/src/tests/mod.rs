@@ -1,6 +1,7 @@
 //! The suite every store has to pass, run against each of them.
 
 mod budgets;
+mod call_lists;
 mod calls;
 mod cluster;
 mod effects;

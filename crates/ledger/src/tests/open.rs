@@ -13,7 +13,7 @@ use super::{
     kept::Kept,
     samples::{HOUR_MS, about, answer, begin, begun, claim_first, mine, record, settled},
 };
-use crate::{CallQuery, Reader};
+use crate::{CallFilter, CallQuery, Reader};
 
 type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -31,10 +31,10 @@ async fn outcome(reader: &Reader, call_id: &str) -> Option<Outcome> {
     let mut found = reader.find(&CallQuery::Id(call_id.to_owned()), 10).await.unwrap();
     found.retain(|record| record.call_id.as_str() == call_id);
     assert!(found.len() <= 1, "{call_id} is on record once: {found:?}");
-    let summaries = reader.recent(100).await.unwrap();
+    let summaries = reader.calls(&CallFilter::default(), 100).await.unwrap().calls;
     let listed = summaries.into_iter().find(|call| call.call_id == call_id);
     let outcome = found.first().map(|record| record.outcome);
-    assert_eq!(listed.map(|call| call.outcome).as_deref(), outcome.map(Outcome::name), "{call_id}");
+    assert_eq!(listed.map(|call| call.outcome), outcome.map(Outcome::name), "{call_id}");
     outcome
 }
 
@@ -50,8 +50,8 @@ async fn found_like_any_other(kept: Kept) {
     let claim = mine(kept.effects.apply(begun).await.unwrap().reply);
     kept.ledger().finished(record("call_other", Outcome::Refused, 9), None, true).await.unwrap();
     assert_eq!(reader.find(&CallQuery::Id("call_k".to_owned()), 2).await.unwrap(), [strange]);
-    let listed: Vec<_> = reader.recent(10).await.unwrap();
-    let ids: Vec<(&str, i64)> = listed.iter().map(|call| (call.call_id.as_str(), call.received_ms)).collect();
+    let listed = reader.calls(&CallFilter::default(), 10).await.unwrap().calls;
+    let ids: Vec<(&str, u64)> = listed.iter().map(|call| (call.call_id.as_str(), call.received_ms)).collect();
     assert_eq!(ids, [("call_other", 9), ("call_k", 7)], "newest first, wherever they are");
     assert_eq!(reader.count().await.unwrap(), 2);
     let done = recorded(settled(&claim, End::Completed(answer("x"))), "call_k", Outcome::Completed);

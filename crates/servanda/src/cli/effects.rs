@@ -102,14 +102,20 @@ pub(crate) enum When {
     AgoMs(u64),
 }
 
+impl When {
+    /// The moment, where it is `now`.
+    pub(super) fn unix_ms(self, now: Timestamp) -> u64 {
+        match self {
+            Self::At(time) => time.unix_ms(),
+            Self::AgoMs(ago_ms) => now.unix_ms().saturating_sub(ago_ms),
+        }
+    }
+}
+
 impl EffectConditions {
     /// The same for the store, where it is `now`.
     pub(crate) fn filter(&self, now: Timestamp) -> Result<EffectFilter, Failure> {
-        let moment = |when: When| match when {
-            When::At(time) => time.unix_ms(),
-            When::AgoMs(ago_ms) => now.unix_ms().saturating_sub(ago_ms),
-        };
-        let (since_ms, until_ms) = (self.since.map(moment), self.until.map(moment));
+        let (since_ms, until_ms) = (self.since.map(|at| at.unix_ms(now)), self.until.map(|at| at.unix_ms(now)));
         if since_ms.zip(until_ms).is_some_and(|(since_ms, until_ms)| since_ms >= until_ms) {
             return Err(Failure::bad_input("--since is not before --until").hint("nothing was begun in between"));
         }
@@ -167,7 +173,7 @@ fn condition(text: &str) -> Result<Condition, String> {
     })
 }
 
-fn when(text: &str) -> Result<When, String> {
+pub(super) fn when(text: &str) -> Result<When, String> {
     let ago = || span_ms(text).ok().map(When::AgoMs);
     Timestamp::parse(text)
         .map(When::At)

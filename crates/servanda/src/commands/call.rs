@@ -37,9 +37,19 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     };
     let station = Station::assemble(&loaded, Schema::Require).await?;
     station.stay_alive();
+    let guest = match &args.acting_as {
+        None => super::local_guest("servanda-cli"),
+        Some(name) => match station.holder_of(name).await {
+            Ok(holder) => holder,
+            Err(failure) => {
+                let _ = station.close(&stop).await;
+                return Err(failure);
+            }
+        },
+    };
     let cancel = CancellationToken::new();
     let request = CallRequest {
-        guest: super::local_guest("servanda-cli"),
+        guest,
         tool: args.tool.clone(),
         arguments,
         // Every run of the command is a person's own attempt, not a loop.

@@ -3,6 +3,7 @@
 pub(crate) mod budgets;
 pub(crate) mod call;
 pub(crate) mod callbacks;
+pub(crate) mod calls;
 pub(crate) mod check;
 pub(crate) mod connect;
 pub(crate) mod contract;
@@ -24,6 +25,7 @@ pub(crate) mod pins;
 pub(crate) mod policy;
 pub(crate) mod quarantine;
 pub(crate) mod review;
+pub(crate) mod remove;
 pub(crate) mod revoke;
 pub(crate) mod sample;
 pub(crate) mod schema;
@@ -59,5 +61,15 @@ pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
 pub(crate) fn local_guest(client: &str) -> servanda_engine::Guest {
     let mut guest = servanda_engine::Guest::local();
     guest.caller.client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));
+    guest
+}
+
+/// The holder of an API key, for whom the operator makes a call from the command line.
+pub(crate) fn guest_by_operator(holder: std::sync::Arc<servanda_authority::Authenticated>) -> servanda_engine::Guest {
+    let mut guest = local_guest("servanda-cli");
+    let client = guest.caller.client.take().map(|client| format!("{client}, operated by {}", crate::operator::who()));
+    guest.caller = servanda_contract::Caller { client, ..holder.caller() };
+    guest.affinity = std::sync::Arc::from(format!("operator/{}", holder.credential()));
+    guest.authority = holder;
     guest
 }

@@ -1,5 +1,7 @@
 //! `servanda tools`: what agents are offered, how grave each tool is, and whether its upstream offers it now.
 
+mod latency;
+
 use std::path::Path;
 
 use serde::Serialize;
@@ -38,6 +40,9 @@ struct Row {
 
 pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
+    if args.latency {
+        return latency::run(&loaded, screen).await;
+    }
     let catalog = remembered::catalog(&loaded, contracts::load(&loaded)?).await?;
     if !args.offline {
         ask(&loaded, &catalog, screen).await?;

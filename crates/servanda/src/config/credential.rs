@@ -7,7 +7,7 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
-use servanda_vault::{NotAReference, SecretReference, is_variable};
+use servanda_vault::{NotAReference, SecretName, SecretReference, is_variable};
 
 use super::{UpstreamConfig, oauth::OauthConfig};
 
@@ -83,6 +83,11 @@ pub(crate) struct NamedSecret {
 pub(crate) struct SecretPlace(String);
 
 impl SecretPlace {
+    /// In the encrypted store, under that name.
+    pub(crate) fn store(name: &SecretName) -> Self {
+        Self(SecretReference::Store(name.clone()).to_string())
+    }
+
     /// The reference.
     pub(crate) fn reference(&self) -> Result<SecretReference, NotAReference> {
         self.0.parse()

@@ -110,19 +110,27 @@ impl Imported {
         self.notes.push(format!("`{name}` was left out: {why}"));
     }
 
-    /// What is to be said once it is known which upstreams come into our file: the secrets that do not, and the variables
-    /// to set before the gateway can serve them.
-    pub(crate) fn settle(&mut self, into: &Path, added: &BTreeSet<String>) {
+    /// What is to be said once it is known how upstreams come into our file: the secrets that do not, where those are that were stored, and
+    /// the variables to set before the gateway can serve them. `stored` has the variables whose secrets are in the store, by upstream.
+    pub(crate) fn settle(
+        &mut self,
+        into: &Path,
+        added: &BTreeMap<String, UpstreamConfig>,
+        stored: &BTreeSet<(String, String)>,
+    ) {
         let into = into.display();
-        for (id, fields) in self.kept_out.iter().filter(|(id, _)| added.contains(*id)) {
+        for (id, fields) in self.kept_out.iter().filter(|(id, _)| added.contains_key(*id)) {
             for (field, variable) in fields {
-                self.notes.push(format!(
-                    "`{id}.{field}` looks like a secret and was not copied: {into} has ${{{variable}}} in its place"
-                ));
+                let now = if stored.contains(&(id.clone(), variable.clone())) {
+                    format!("it is in the encrypted store, and {into} refers to it there")
+                } else {
+                    format!("{into} has ${{{variable}}} in its place")
+                };
+                self.notes.push(format!("`{id}.{field}` looks like a secret and was not copied: {now}"));
             }
         }
         let mut unset: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-        for (id, upstream) in self.upstreams.iter().filter(|(id, _)| added.contains(*id)) {
+        for (id, upstream) in added {
             for name in needed(upstream).into_iter().filter(|name| std::env::var_os(name).is_none()) {
                 unset.entry(name).or_default().insert(id);
             }

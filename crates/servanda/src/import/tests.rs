@@ -39,8 +39,8 @@ fn import(name: &str, text: &str) -> Vec<String> {
 
 /// What was imported, a line each, with the folder as `~~`.
 pub(super) fn lines(imported: &mut Imported, folder: &Path) -> Vec<String> {
-    let all: BTreeSet<_> = imported.upstreams.keys().cloned().collect();
-    imported.settle(Path::new("servanda.yaml"), &all);
+    let all = imported.upstreams.clone();
+    imported.settle(Path::new("servanda.yaml"), &all, &BTreeSet::new());
     let upstreams = imported.upstreams.iter().map(|(id, upstream)| format!("{id}: {}", line(upstream)));
     let lines: Vec<_> = upstreams.chain(imported.notes.iter().map(|note| format!("note: {note}"))).collect();
     let folders = [folder.canonicalize().unwrap_or_default().display().to_string(), folder.display().to_string()];

@@ -293,7 +293,7 @@ fn a_value_with_the_name_of_a_secret_is_shown_in_the_question() {
     let mut company = world.sample(&[]);
     company["env"] = json!({ "API_TOKEN": "hunter2" });
     world.write(".mcp.json", &json!({ "mcpServers": { "company": company } }).to_string());
-    let asked = world.run_on_terminal(&["init"], "y\n").ended(0);
+    let asked = world.run_on_terminal(&["init"], "y\nn\n").ended(0);
     assert_eq!(asked.stderr.matches("hunter2").count(), 1, "{}", asked.stderr);
     assert!(!world.read("servanda.yaml").contains("hunter2") && !world.read("servanda.lock").contains("hunter2"));
 }

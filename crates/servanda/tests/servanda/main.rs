@@ -15,6 +15,8 @@ mod budgets;
 #[cfg(test)]
 mod bundles;
 #[cfg(test)]
+mod call_lists;
+#[cfg(test)]
 mod callbacks;
 #[cfg(test)]
 mod calls;
@@ -50,6 +52,7 @@ mod effects;
 mod ends;
 #[cfg(test)]
 mod eras;
+mod found_secrets;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]
@@ -91,11 +94,15 @@ mod quarantine;
 #[cfg(test)]
 mod received;
 #[cfg(test)]
+mod recipes;
+#[cfg(test)]
 mod records;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod reload;
+#[cfg(test)]
+mod removal;
 #[cfg(test)]
 mod repair;
 #[cfg(test)]

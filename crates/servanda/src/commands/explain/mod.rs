@@ -1,6 +1,5 @@
 //! `servanda explain`: a recorded call, gate by gate, in words.
 
-mod list;
 mod observed;
 mod policy;
 
@@ -9,23 +8,18 @@ use std::path::Path;
 use servanda_contract::{
     CallRecord, Caller, GateName, Refusal,
     record::{Decision, LATE_ANSWER_CLIENT, Outcome, QuestionRecord},
-    time::Clock as _,
     tool::{EffectClass, QuestionKind},
 };
-use servanda_engine::{NoteKind, SystemClock, probes::Observed};
+use servanda_engine::{NoteKind, probes::Observed};
 use servanda_ledger::{CallQuery, Reader};
 
-use super::ended_word;
+use super::{calls, ended_word};
 use crate::{
     cli::ExplainArgs,
     config::Loaded,
     failure::Failure,
-    ledger_place::LedgerPlace,
     screen::{Mood, Screen, paint},
 };
-
-/// Calls listed when none is named.
-const RECENT_MAX: u32 = 20;
 
 /// Microseconds that are still shown as such.
 const US_SHOWN_MAX: u64 = 10_000;
@@ -40,30 +34,11 @@ const INPUT_NEXT: &str =
     "  why       the upstream asked for input first; a later call that continues this one says how it went on";
 const TASK_NEXT: &str = "  why       the upstream works on it as a task; nobody has learned yet how the task ended";
 
-/// Every stage there is, in order, so that the ones not reached are shown too.
-const STAGES: [GateName; 15] = [
-    GateName::Resolve,
-    GateName::Parse,
-    GateName::Structure,
-    GateName::Types,
-    GateName::Bounds,
-    GateName::Semantics,
-    GateName::Behaviour,
-    GateName::Scope,
-    GateName::Policy,
-    GateName::State,
-    GateName::Confirmation,
-    GateName::Budget,
-    GateName::Fence,
-    GateName::Perform,
-    GateName::Observe,
-];
-
 pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
     let place = loaded.ledger_place()?;
     if place.is_missing() {
-        return Err(nothing_yet(&place));
+        return Err(calls::nothing_yet(&place));
     }
     let reader = place.read().await?;
     let call_id = args.call_id.as_deref().map(str::trim).filter(|id| !id.is_empty());
@@ -71,7 +46,7 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
     let (query, limit) = match (call_id, args.last) {
         (Some(id), _) => (CallQuery::Id(id.to_owned()), 2),
         (None, true) => (CallQuery::Latest, 1),
-        (None, false) => return list(&reader, &place, screen).await,
+        (None, false) => return calls::latest(&reader, &place, screen).await,
     };
     let mut found = reader.find(&query, limit).await?;
     let record = match (found.pop(), found.is_empty()) {
@@ -79,13 +54,11 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
         (Some(_), false) => {
             let id = call_id.unwrap_or_default();
             return Err(Failure::bad_input(format!("more than one call begins with `{id}`"))
-                .hint("give more of the id; `servanda explain` lists the latest"));
+                .hint("give more of the id; `servanda calls` lists them"));
         }
         (None, _) => {
-            let Some(id) = call_id else { return Err(nothing_yet(&place)) };
-            return Err(
-                Failure::bad_input(format!("there is no call `{id}`")).hint("`servanda explain` lists the latest")
-            );
+            let Some(id) = call_id else { return Err(calls::nothing_yet(&place)) };
+            return Err(Failure::bad_input(format!("there is no call `{id}`")).hint("`servanda calls` lists them"));
         }
     };
     if args.quarantined {
@@ -107,24 +80,6 @@ struct Explained<'a> {
     record: &'a CallRecord,
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<Observed>,
-}
-
-fn nothing_yet(place: &LedgerPlace) -> Failure {
-    Failure::failed(format!("no call has been recorded yet in `{place}`"))
-        .hint("make one: `servanda call TOOL '{...}'`")
-}
-
-async fn list(reader: &Reader, place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
-    let recent = reader.recent(RECENT_MAX).await?;
-    if screen.json {
-        return screen.json(&recent);
-    }
-    if recent.is_empty() {
-        return Err(nothing_yet(place));
-    }
-    screen.data(list::lines(&recent, SystemClock.now(), list::width()))?;
-    screen.hint("servanda explain CALL, or servanda explain --last");
-    Ok(())
 }
 
 async fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Result<(), Failure> {
@@ -162,7 +117,7 @@ pub(crate) fn render(record: &CallRecord) -> String {
     lines.extend(record.price.iter().map(|price| format!("  costs     at most {price}")));
     lines.extend(record.questions.iter().map(asked));
     lines.push(String::new());
-    lines.extend(STAGES.iter().map(|gate| stage(*gate, record)));
+    lines.extend(GateName::ALL.iter().map(|gate| stage(*gate, record)));
     lines.extend(record.policy.iter().flat_map(policy::lines));
     if record.outcome == Outcome::Dispatching {
         lines.extend(["", UNKNOWN_END, UNKNOWN_NEXT].map(str::to_owned));
@@ -194,7 +149,10 @@ fn authority(caller: &Caller) -> Vec<String> {
         lines.push(format!("  {title:<9} {} ({word})", actor.name));
     }
     if let Some(credential) = &caller.credential {
-        lines.push(format!("  shown     {credential}"));
+        lines.push(match credential.strip_prefix("operator:") {
+            Some(key) => format!("  acting    the operator, for the holder of {key}, which was not shown"),
+            None => format!("  shown     {credential}"),
+        });
     }
     lines
 }

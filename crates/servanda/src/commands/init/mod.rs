@@ -3,6 +3,7 @@
 
 mod consent;
 mod report;
+mod storing;
 mod writing;
 
 use std::{
@@ -23,7 +24,7 @@ use self::{consent::Asked, report::Report, writing::Writing};
 use crate::{
     cli::InitArgs,
     clients::{Client, Surroundings},
-    config::{Config, LOCK_FILE, Loaded},
+    config::{Config, LOCK_FILE, Loaded, UpstreamConfig},
     contracts,
     expansion::expand_or_keep,
     failure::Failure,
@@ -78,21 +79,26 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         None => import::read(&source)?.usable(&from)?,
     };
     let bypass = (imported.bypass && !imported.upstreams.is_empty()).then(|| from.clone());
-    let Plan { loaded, added } = plan(config, folder, there, &mut imported)?;
     // If `init` ends before it writes anything, the unpacked bundle is removed again.
-    let Imported { mut notes, held, unpacked, .. } = imported;
-    let asked = Asked { loaded: &loaded, added: added.as_deref(), from: &from, held: &held };
+    let unpacked = imported.unpacked.take();
+    let Plan { mut loaded, added } = plan(config, folder, there, &imported)?;
+    let asked = Asked { loaded: &loaded, added: added.as_deref(), from: &from, held: &imported.held };
     consent::agree(asked, args.yes, screen).await?;
-    let asked = ask_all(&loaded, &held, screen)
+    let asked = ask_all(&loaded, &imported.held, screen)
         .await
         .map_err(|failure| failure.hint(format!("nothing was written; correct `{}`", from.display())))?;
+    let is_new = |id: &String| added.as_ref().is_none_or(|added| added.contains(id));
     if asked.iter().all(|(_, offered)| offered.is_err()) {
-        for note in &notes {
+        imported.settle(config, &servers(&loaded, is_new), &BTreeSet::new());
+        for note in &imported.notes {
             screen.say(format_args!("note: {note}"));
         }
         return Err(nobody_answered(&asked, added.is_some(), &from));
     }
     let mut writing = Writing::begin(&loaded, args.force)?;
+    let offered = storing::offer(&mut loaded, &imported.held, &is_new, (args.store_secrets, args.yes), screen).await?;
+    imported.settle(config, &servers(&loaded, is_new), &offered.stored);
+    let mut notes = imported.notes;
     unpacked.into_iter().for_each(Unpacked::keep);
     if added.as_ref().is_none_or(|added| !added.is_empty()) {
         writing.config(&loaded)?;
@@ -110,6 +116,9 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     let (loaded, notes, kept, pinned) = (&loaded, &notes, writing.kept, writing.pinned);
     let report = Report { loaded, bypass, added, kept, pinned, notes, outcomes: &outcomes, decisions: &decisions };
     report.show(screen)?;
+    if let Some(hint) = offered.hint {
+        screen.hint(hint);
+    }
     Ok(())
 }
 
@@ -159,9 +168,14 @@ struct Plan {
     added: Option<Vec<String>>,
 }
 
-fn plan(config: &Path, folder: &Path, there: Option<Loaded>, imported: &mut Imported) -> Result<Plan, Failure> {
+/// The servers of a configuration of which that is so.
+fn servers(loaded: &Loaded, is_meant: impl Fn(&String) -> bool) -> BTreeMap<String, UpstreamConfig> {
+    let all = loaded.config.upstreams.iter();
+    all.filter(|(id, _)| is_meant(id)).map(|(id, server)| (id.clone(), server.clone())).collect()
+}
+
+fn plan(config: &Path, folder: &Path, there: Option<Loaded>, imported: &Imported) -> Result<Plan, Failure> {
     let Some(mut loaded) = there else {
-        imported.settle(config, &imported.upstreams.keys().cloned().collect());
         let upstreams = imported.upstreams.clone();
         let loaded = Loaded {
             config: Config::new(upstreams),
@@ -174,7 +188,6 @@ fn plan(config: &Path, folder: &Path, there: Option<Loaded>, imported: &mut Impo
     let upstreams: BTreeMap<_, _> =
         imported.upstreams.clone().into_iter().filter(|(id, _)| !loaded.config.upstreams.contains_key(id)).collect();
     let added: Vec<_> = upstreams.keys().cloned().collect();
-    imported.settle(config, &added.iter().cloned().collect());
     loaded.config.upstreams.extend(upstreams);
     loaded.check()?;
     Ok(Plan { loaded, added: Some(added) })

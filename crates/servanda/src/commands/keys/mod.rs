@@ -1,5 +1,6 @@
 //! `servanda keys`: API keys are made, listed and taken back. Works beside a gateway that is running: both look at the same store.
 
+pub(crate) mod named;
 mod page;
 
 use std::path::Path;
@@ -17,9 +18,6 @@ use crate::{
     operator, rights_review, rights_text,
     screen::Screen,
 };
-
-/// Characters of an id's beginning that are enough to look for it.
-const PREFIX_CHARS_MIN: usize = 4;
 
 pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
@@ -55,25 +53,8 @@ async fn rotate(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
 
 /// Takes the key of that id back, or of that beginning of one.
 pub(crate) async fn revoke(ledger: &Ledger, id: &str) -> Result<StoredKey, Failure> {
-    let id = id.trim();
-    let id = id.strip_prefix("key:").unwrap_or(id);
-    if id.len() < PREFIX_CHARS_MIN {
-        return Err(Failure::bad_input(format!("the beginning of an id has {PREFIX_CHARS_MIN} characters or more"))
-            .hint("`servanda keys list` shows them"));
-    }
     let now = SystemClock.now();
-    let known = keys::list(ledger, now).await.map_err(|error| trouble(error.into()))?;
-    let mut alike = known.iter().filter(|key| key.id.starts_with(id));
-    let key = match (alike.next(), alike.next()) {
-        (Some(key), None) => key,
-        (Some(_), Some(_)) => {
-            return Err(Failure::bad_input(format!("more than one key begins with `{id}`"))
-                .hint("give more of the id; `servanda keys list` shows them"));
-        }
-        (None, _) => {
-            return Err(Failure::bad_input("there is no API key of that id").hint("`servanda keys list` shows them"));
-        }
-    };
+    let key = named::by_id(ledger, id, now).await?;
     let revoked = keys::revoke(ledger, &key.id, &operator::who(), now).await;
     revoked.map(|(key, _)| key).map_err(trouble)
 }
@@ -106,17 +87,23 @@ async fn create(loaded: &Loaded, args: &KeyCreateArgs, screen: Screen) -> Result
     ledger.close().await;
     let MadeKey { stored, text } = made.map_err(trouble)?;
     let Some(key) = text.as_text() else { return Err(Failure::failed("the key is not text")) };
+    let remarks = rights_review::remarks(&stored.rights, loaded);
     if screen.json {
-        return screen.json(&page::made(&stored, key, now));
+        return screen.json(&page::made(&stored, key, now, &remarks));
     }
     screen.say(page::page(&stored, now));
     screen.say("this is the only time that it is shown; it is kept only as a hash:");
     screen.data(key)?;
-    rights_review::tell(&stored.rights, loaded, screen);
+    for remark in &remarks {
+        screen.say(format_args!("note: {remark}"));
+    }
     if loaded.config.auth.mode == AuthMode::Local {
         screen.say("note: `auth.mode` is `local`, so that nobody is asked for a key yet");
     }
-    screen.hint("send it as `Authorization: Bearer <key>`; servanda keys revoke takes it back");
+    screen.hint(format_args!(
+        "send it as `Authorization: Bearer <key>`; try it with `servanda call TOOL '{{...}}' --as {}`",
+        stored.id.get(..8).unwrap_or(&stored.id)
+    ));
     Ok(())
 }
 

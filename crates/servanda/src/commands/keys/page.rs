@@ -37,10 +37,13 @@ pub(super) struct Made<'a> {
     key: &'a str,
     #[serde(flatten)]
     shown: Shown<'a>,
+    /// What of its rights comes to nothing.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
 }
 
-pub(super) fn made<'a>(key: &'a StoredKey, text: &'a str, now: Timestamp) -> Made<'a> {
-    Made { key: text, shown: shown(key, now) }
+pub(super) fn made<'a>(key: &'a StoredKey, text: &'a str, now: Timestamp, notes: &'a [String]) -> Made<'a> {
+    Made { key: text, shown: shown(key, now), notes }
 }
 
 pub(super) fn shown(key: &StoredKey, now: Timestamp) -> Shown<'_> {

@@ -1,0 +1,139 @@
+//! Lists of calls, for every store alike: which calls a filter means, what a list says of each, and how far back a list looks.
+//!
+//! Stores read records newest first, a page at a time, by the index of their times. The conditions are judged here, on the record, so that
+//! no further index is written with every call. A list that finds too little stops after [`LOOKED_AT_MAX`] records and says so.
+
+use std::{collections::BTreeSet, ops::ControlFlow};
+
+use servanda_contract::{
+    CallRecord, GateName, TaxonomyClass,
+    record::{CallSummary, Outcome},
+};
+
+use crate::codec::signed;
+
+/// Records that one list looks at.
+pub const LOOKED_AT_MAX: u32 = 50_000;
+/// Records that a store reads at once.
+pub(crate) const PAGE_MAX: u32 = 500;
+/// Calls under way that a list looks at.
+pub(crate) const UNDER_WAY_MAX: u32 = 10_000;
+
+/// Which calls are meant; every condition that is given has to hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallFilter {
+    /// `principal`, `tenant/principal`, the name of an agent that acted, or the id of a credential.
+    pub caller: Option<String>,
+    /// The exposed name as called, or the contract's name.
+    pub tool: Option<String>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// The class of the end.
+    pub class: Option<TaxonomyClass>,
+    /// The stage that refused it.
+    pub gate: Option<GateName>,
+    /// Not received before this time, in milliseconds since the epoch.
+    pub since_ms: Option<u64>,
+    /// Not received after this time.
+    pub until_ms: Option<u64>,
+}
+
+/// Calls that a filter means, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallList {
+    /// The calls.
+    pub calls: Vec<CallSummary>,
+    /// When the oldest record that was looked at was received, if the list stopped at [`LOOKED_AT_MAX`] before it was complete.
+    pub stopped_at_ms: Option<u64>,
+}
+
+/// A span of time, both ends in it, as stores count it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) since_ms: i64,
+    pub(crate) until_ms: i64,
+}
+
+/// Where the next page begins: behind this call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Below {
+    pub(crate) received_ms: i64,
+    pub(crate) call_id: String,
+}
+
+impl CallFilter {
+    /// Whether a call is meant.
+    pub fn means(&self, record: &CallRecord) -> bool {
+        let received_ms = record.received_at.unix_ms();
+        let tool = |name: &String| {
+            *name == record.tool || record.contract.as_ref().is_some_and(|contract| contract.name == *name)
+        };
+        self.since_ms.is_none_or(|since| received_ms >= since)
+            && self.until_ms.is_none_or(|until| received_ms <= until)
+            && self.outcome.is_none_or(|outcome| record.outcome == outcome)
+            && self.class.is_none_or(|class| record.class == Some(class))
+            && self.gate.is_none_or(|gate| record.refused_at() == Some(gate))
+            && self.tool.as_ref().is_none_or(tool)
+            && self.caller.as_ref().is_none_or(|caller| is_caller(record, caller))
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        Span {
+            since_ms: self.since_ms.map_or(i64::MIN, signed),
+            until_ms: self.until_ms.map_or(i64::MAX - 1, signed).min(i64::MAX - 1),
+        }
+    }
+}
+
+impl Below {
+    /// Before the newest call of a span.
+    pub(crate) fn start(span: Span) -> Self {
+        Self { received_ms: span.until_ms.saturating_add(1), call_id: String::new() }
+    }
+}
+
+/// Collects a list from records that come newest first.
+#[derive(Debug)]
+pub(crate) struct Collected<'a> {
+    filter: &'a CallFilter,
+    limit: usize,
+    calls: Vec<CallSummary>,
+    under_way: BTreeSet<String>,
+}
+
+impl<'a> Collected<'a> {
+    /// Begins with the calls that are under way. They were read first: one that has ended since is found again among the others.
+    pub(crate) fn new(filter: &'a CallFilter, limit: u32, under_way: &[CallRecord]) -> Self {
+        let calls: Vec<_> = under_way.iter().filter(|record| filter.means(record)).map(CallSummary::of).collect();
+        let ids = calls.iter().map(|call| call.call_id.clone()).collect();
+        Self { filter, limit: usize::try_from(limit).unwrap_or(usize::MAX), calls, under_way: ids }
+    }
+
+    pub(crate) fn take(&mut self, record: &CallRecord) -> ControlFlow<()> {
+        if self.under_way.remove(record.call_id.as_str()) {
+            self.calls.retain(|call| call.call_id != record.call_id.as_str());
+        }
+        if self.filter.means(record) {
+            self.calls.push(CallSummary::of(record));
+        }
+        // Those under way may be older than all others, and then they are the ones that are cut off below.
+        let ended = self.calls.len().saturating_sub(self.under_way.len());
+        if ended < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    pub(crate) fn finish(self, stopped_at_ms: Option<u64>) -> CallList {
+        let Self { limit, mut calls, .. } = self;
+        calls.sort_by(|one, two| (two.received_ms, &two.call_id).cmp(&(one.received_ms, &one.call_id)));
+        calls.truncate(limit);
+        CallList { calls, stopped_at_ms }
+    }
+}
+
+fn is_caller(record: &CallRecord, wanted: &str) -> bool {
+    let caller = &record.caller;
+    caller.principal == wanted
+        || wanted.split_once('/').is_some_and(|(tenant, name)| caller.tenant == tenant && caller.principal == name)
+        || caller.actors.iter().any(|actor| actor.name == wanted)
+        // A call that the operator made for a key is a call of that key, too.
+        || caller.credential.as_deref().is_some_and(|id| id.strip_prefix("operator:").unwrap_or(id) == wanted)
+}

@@ -1,0 +1,114 @@
+//! Lists of calls: every condition, the order, what is under way, and where a list stops.
+
+use servanda_contract::{
+    Acting, CallId, CallRecord, Caller, GateName, Refusal, TaxonomyClass, Timestamp, record::Outcome,
+};
+use servanda_gates::{Journal as _, effect::End};
+
+use super::{
+    kept::Kept,
+    samples::{answer, begin, begun, mine, record, settled},
+};
+use crate::{CallFilter, LOOKED_AT_MAX};
+
+const CALLS: u64 = 1_200;
+
+/// Calls of two tenants; every third is refused by policy, every fourth has an agent.
+fn nth(number: u64) -> CallRecord {
+    let mut call = record(&format!("call_{number:06}"), Outcome::Completed, 1_000 + number / 2);
+    let tenant = if number.is_multiple_of(2) { "acme" } else { "globex" };
+    call.caller = Caller::named(tenant, if number.is_multiple_of(5) { "ada" } else { "bob" });
+    call.class = Some(TaxonomyClass::Success);
+    call.finished_at = Some(Timestamp::from_unix_ms(1_007 + number / 2));
+    call.tool = if number.is_multiple_of(7) { "bank__pay" } else { "bank__look" }.to_owned();
+    if number.is_multiple_of(4) {
+        call.caller.actors = vec![Acting { name: "planner".to_owned(), proven: true }];
+        call.caller.credential = Some("key:0123".to_owned());
+    }
+    if number.is_multiple_of(3) {
+        let (gate, class) = (GateName::Policy, TaxonomyClass::PolicyViolation);
+        let refusal =
+            Refusal::new(CallId::from(call.call_id.to_string()), gate, class, "no".to_owned(), "ask".to_owned());
+        (call.outcome, call.class, call.refusal) = (Outcome::Refused, Some(class), Some(refusal));
+    }
+    call
+}
+
+/// Every condition by itself and two together, against the same question asked of the records themselves.
+pub(super) async fn conditions(kept: Kept) {
+    let (ledger, reader) = (kept.ledger(), kept.reader().await);
+    let all: Vec<CallRecord> = (0..CALLS).map(nth).collect();
+    for (number, call) in all.iter().enumerate() {
+        // The last one is waited for, and what came before it is then there too.
+        ledger.finished(call.clone(), None, number + 1 == all.len()).await.unwrap();
+    }
+    let text = |text: &str| Some(text.to_owned());
+    let none = CallFilter::default();
+    let table = [
+        (none.clone(), 1_200),
+        (CallFilter { caller: text("ada"), ..none.clone() }, 240),
+        (CallFilter { caller: text("acme/ada"), ..none.clone() }, 120),
+        (CallFilter { caller: text("planner"), ..none.clone() }, 300),
+        (CallFilter { caller: text("key:0123"), ..none.clone() }, 300),
+        (CallFilter { caller: text("acme"), ..none.clone() }, 0),
+        (CallFilter { tool: text("bank__pay"), ..none.clone() }, 172),
+        (CallFilter { outcome: Some(Outcome::Refused), ..none.clone() }, 400),
+        (CallFilter { class: Some(TaxonomyClass::Success), ..none.clone() }, 800),
+        (CallFilter { gate: Some(GateName::Policy), ..none.clone() }, 400),
+        (CallFilter { gate: Some(GateName::Scope), ..none.clone() }, 0),
+        (CallFilter { since_ms: Some(1_300), ..none.clone() }, 600),
+        (CallFilter { until_ms: Some(1_299), ..none.clone() }, 600),
+        (CallFilter { since_ms: Some(1_299), until_ms: Some(1_300), ..none.clone() }, 4),
+        (CallFilter { caller: text("ada"), gate: Some(GateName::Policy), ..none.clone() }, 80),
+    ];
+    for (filter, count) in table {
+        let listed = reader.calls(&filter, 5_000).await.unwrap();
+        assert_eq!((listed.calls.len(), listed.stopped_at_ms), (count, None), "{filter:?}");
+        let expected: Vec<_> =
+            all.iter().rev().filter(|call| filter.means(call)).map(|call| call.call_id.to_string()).collect();
+        let found: Vec<_> = listed.calls.iter().map(|call| call.call_id.clone()).collect();
+        assert_eq!(found, expected, "{filter:?}");
+        let few = reader.calls(&filter, 7).await.unwrap().calls;
+        assert_eq!(few, listed.calls[..count.min(7)], "{filter:?}");
+    }
+    let refused = reader.calls(&CallFilter { gate: Some(GateName::Policy), ..none }, 1).await.unwrap().calls;
+    let one = serde_json::to_value(&refused[0]).unwrap();
+    assert_eq!(one["gate"], "policy");
+    assert_eq!((&one["outcome"], &one["class"]), (&"refused".into(), &"POLICY_VIOLATION".into()));
+    assert_eq!(one["took_ms"], 7);
+}
+
+pub(super) async fn under_way(kept: Kept) {
+    let (ledger, reader) = (kept.ledger(), kept.reader().await);
+    let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
+    ledger.finished(record("call_later", Outcome::Completed, 9), None, true).await.unwrap();
+    let ids = async |filter: CallFilter| -> Vec<(String, &'static str)> {
+        let listed = reader.calls(&filter, 10).await.unwrap().calls;
+        listed.into_iter().map(|call| (call.call_id, call.outcome)).collect()
+    };
+    let later = ("call_later".to_owned(), "completed");
+    assert_eq!(ids(CallFilter::default()).await, [later.clone(), ("call_k".to_owned(), "dispatching")]);
+    let open = CallFilter { outcome: Some(Outcome::Dispatching), ..CallFilter::default() };
+    assert_eq!(ids(open.clone()).await, [("call_k".to_owned(), "dispatching")]);
+    assert_eq!(ids(CallFilter { since_ms: Some(2), ..open.clone() }).await, []);
+    let mut done = settled(&claim, End::Completed(answer("x")));
+    done.record = Some(record("call_k", Outcome::Completed, 1));
+    kept.effects.apply(done).await.unwrap();
+    assert_eq!(ids(CallFilter::default()).await, [later, ("call_k".to_owned(), "completed")]);
+    assert_eq!(ids(open).await, []);
+}
+
+/// More records than a list looks at, none of which is meant.
+pub(super) async fn stops(kept: Kept) {
+    let (ledger, reader) = (kept.ledger(), kept.reader().await);
+    let count = u64::from(LOOKED_AT_MAX) + 10;
+    for number in 1..=count {
+        let call = record(&format!("call_{number:06}"), Outcome::Completed, number);
+        ledger.finished(call, None, number.is_multiple_of(1_000) || number == count).await.unwrap();
+    }
+    let wanted = CallFilter { outcome: Some(Outcome::Refused), ..CallFilter::default() };
+    let listed = reader.calls(&wanted, 5).await.unwrap();
+    assert_eq!((listed.calls.len(), listed.stopped_at_ms), (0, Some(11)), "it looked at the newest and says how far");
+    let rest = CallFilter { until_ms: Some(11), ..wanted };
+    assert_eq!(reader.calls(&rest, 5).await.unwrap().stopped_at_ms, None, "the rest is looked at by its time");
+}

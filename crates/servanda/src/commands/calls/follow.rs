@@ -1,0 +1,99 @@
+//! Calls as they are recorded, the oldest first, until the command is stopped.
+//!
+//! A record is found by the time at which its call was received, and is written when the call ends. So every look goes back a little, and
+//! every few looks far enough for calls that took long. A call that is under way is shown as such, and again when it has ended.
+
+use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
+
+use servanda_contract::{record::CallSummary, time::Clock as _};
+use servanda_engine::SystemClock;
+use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, LedgerError, Reader};
+
+use crate::{
+    failure::Failure,
+    ledger_place::LedgerPlace,
+    screen::{Screen, one_line},
+};
+
+/// How often the store is asked.
+const POLL: Duration = Duration::from_millis(500);
+/// How far back every look goes, how far back some go, and how many looks are between two of those.
+const LOOK_BACK_MS: u64 = 10_000;
+const LOOK_FAR_BACK_MS: u64 = 600_000;
+const LOOKS_BETWEEN: u32 = 20;
+
+/// What was shown of each call: the outcome it had then.
+type Shown = BTreeMap<(u64, String), &'static str>;
+
+pub(super) async fn run(
+    place: &LedgerPlace,
+    reader: Reader,
+    filter: CallFilter,
+    limit: u32,
+    screen: Screen,
+) -> Result<(), Failure> {
+    let mut shown = Shown::new();
+    let began_ms = SystemClock.now().unix_ms();
+    let before = reader.calls(&filter, limit).await?;
+    // Whatever else was received before is not shown later either.
+    let since_ms = before.calls.last().map_or(began_ms, |oldest| oldest.received_ms);
+    if show_new(before, &mut shown, screen)?.is_break() {
+        return Ok(());
+    }
+    let (mut reader, mut looks) = (Some(reader), 0_u32);
+    loop {
+        tokio::time::sleep(POLL).await;
+        looks = looks.wrapping_add(1);
+        let back_ms = if looks.is_multiple_of(LOOKS_BETWEEN) { LOOK_FAR_BACK_MS } else { LOOK_BACK_MS };
+        let now_ms = SystemClock.now().unix_ms();
+        let from_ms = now_ms.saturating_sub(back_ms).max(since_ms);
+        let recent = CallFilter { since_ms: Some(from_ms), ..filter.clone() };
+        match look(place, &mut reader, &recent).await {
+            Ok(found) => {
+                if show_new(found, &mut shown, screen)?.is_break() {
+                    return Ok(());
+                }
+            }
+            Err(error) if reader.take().is_some() => {
+                screen.say(format_args!("note: the ledger does not answer and is asked again: {error}"));
+            }
+            Err(_) => {}
+        }
+        shown.retain(|(received_ms, _), outcome| {
+            received_ms.saturating_add(LOOK_FAR_BACK_MS) >= now_ms || *outcome == "dispatching"
+        });
+    }
+}
+
+/// Asks the store, over a new connection where the last one broke.
+async fn look(place: &LedgerPlace, reader: &mut Option<Reader>, filter: &CallFilter) -> Result<CallList, LedgerError> {
+    if reader.is_none() {
+        *reader = Some(place.read().await?);
+    }
+    match reader {
+        Some(reader) => reader.calls(filter, LOOKED_AT_MAX).await,
+        None => Ok(CallList { calls: Vec::new(), stopped_at_ms: None }),
+    }
+}
+
+/// Shows what was not shown yet; breaks off when nobody reads any more.
+fn show_new(found: CallList, shown: &mut Shown, screen: Screen) -> Result<ControlFlow<()>, Failure> {
+    for call in found.calls.into_iter().rev() {
+        let key = (call.received_ms, call.call_id.clone());
+        if shown.insert(key, call.outcome) == Some(call.outcome) {
+            continue;
+        }
+        if line(&call, screen)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn line(call: &CallSummary, screen: Screen) -> Result<ControlFlow<()>, Failure> {
+    if screen.json {
+        let json = serde_json::to_string(call).map_err(|error| Failure::failed(error.to_string()))?;
+        return screen.stream(&crate::screen::escaped_json(&json));
+    }
+    screen.stream(&one_line(&call.to_string()))
+}

@@ -1,0 +1,81 @@
+//! `servanda calls`: the recorded calls, newest first, or each as it comes. Reads the ledger alone, beside a gateway that runs.
+
+mod follow;
+mod list;
+
+use std::path::Path;
+
+use servanda_contract::{Timestamp, time::Clock as _};
+use servanda_engine::SystemClock;
+use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, Reader};
+
+use crate::{
+    cli::CallsArgs,
+    config::Loaded,
+    failure::Failure,
+    ledger_place::LedgerPlace,
+    screen::Screen,
+    stopping::{DRAIN_MS_MAX, Stop},
+};
+
+/// Calls listed where nobody says how many.
+const LATEST_MAX: u32 = 20;
+
+pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Result<(), Failure> {
+    let place = Loaded::read(config)?.ledger_place()?;
+    if place.is_missing() {
+        return Err(nothing_yet(&place));
+    }
+    let filter = args.filter(SystemClock.now())?;
+    let reader = place.read().await?;
+    if args.follow {
+        // To be stopped is the way in which it ends.
+        let stop = Stop::on_signals(DRAIN_MS_MAX)?;
+        return tokio::select! {
+            followed = follow::run(&place, reader, filter, args.limit, screen) => followed,
+            () = stop.told.cancelled() => Ok(()),
+        };
+    }
+    let found = reader.calls(&filter, args.limit).await?;
+    if found.calls.is_empty() && filter == CallFilter::default() {
+        return if screen.json { screen.json(&found.calls) } else { Err(nothing_yet(&place)) };
+    }
+    show(&found, screen)?;
+    if !screen.json && found.calls.is_empty() {
+        screen.say("no recorded call is like that");
+    }
+    Ok(())
+}
+
+/// The latest calls, for whoever named none.
+pub(crate) async fn latest(reader: &Reader, place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
+    let found = reader.calls(&CallFilter::default(), LATEST_MAX).await?;
+    if found.calls.is_empty() && !screen.json {
+        return Err(nothing_yet(place));
+    }
+    show(&found, screen)
+}
+
+/// That there is no call to say anything about.
+pub(crate) fn nothing_yet(place: &LedgerPlace) -> Failure {
+    Failure::failed(format!("no call has been recorded yet in `{place}`"))
+        .hint("make one: `servanda call TOOL '{...}'`")
+}
+
+fn show(found: &CallList, screen: Screen) -> Result<(), Failure> {
+    if let Some(stopped_at_ms) = found.stopped_at_ms {
+        let at = Timestamp::from_unix_ms(stopped_at_ms);
+        screen.say(format_args!(
+            "note: only the newest {LOOKED_AT_MAX} records were looked at, back to {at}; --until {at} looks at earlier ones"
+        ));
+    }
+    if screen.json {
+        return screen.json(&found.calls);
+    }
+    if found.calls.is_empty() {
+        return Ok(());
+    }
+    screen.data(list::lines(&found.calls, SystemClock.now(), list::width()))?;
+    screen.hint("servanda explain CALL says why; servanda calls --help lists the filters");
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! `servanda remove`: takes a server out of the configuration, with its contracts and what was agreed to about its tools. It shows what
+//! goes and asks first; a failure leaves everything as it was.
+
+mod config_text;
+mod mentions;
+
+use std::{
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+use servanda_catalog::pins::Lock;
+
+use crate::{
+    cli::RemoveArgs,
+    config::Loaded,
+    consent::{self, Question},
+    contracts::{self, ServerFiles},
+    failure::Failure,
+    files, lock,
+    screen::{Screen, count},
+};
+
+/// Everything that is to change, worked out before anything does.
+struct Plan {
+    /// The configuration without the server.
+    config: String,
+    /// The server's contracts.
+    found: ServerFiles,
+    /// What was agreed to about everything else; none if nothing was agreed to about this server.
+    lock: Option<Lock>,
+    pins: usize,
+}
+
+/// A file as it was, to put it back.
+struct Former {
+    file: PathBuf,
+    text: Vec<u8>,
+    mode: u32,
+}
+
+pub(crate) fn run(config: &Path, args: &RemoveArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let server = args.server.as_str();
+    if !loaded.config.upstreams.contains_key(server) {
+        let known: Vec<&str> = loaded.config.upstreams.keys().map(String::as_str).collect();
+        return Err(Failure::bad_input(format!("`{}` has no server `{server}`", loaded.file.display()))
+            .hint(format!("it has {}", known.join(", "))));
+    }
+    let plan = plan(&loaded, server)?;
+    let mentions = mentions::of(&loaded, server, &plan.found.contracts);
+    if !screen.json {
+        show(&loaded, server, &plan, screen);
+        for mention in &mentions {
+            screen.say(format_args!("note: {mention}"));
+        }
+    }
+    if args.dry_run {
+        return report(server, &plan, &mentions, false, screen);
+    }
+    let question = Question {
+        asked: format!("remove `{server}`?"),
+        nothing: "nothing was removed",
+        hint: "read what goes, then run it again with --yes",
+    };
+    consent::agree_here(&question, args.yes, screen)?;
+    apply(&loaded, &plan)?;
+    report(server, &plan, &mentions, true, screen)
+}
+
+fn plan(loaded: &Loaded, server: &str) -> Result<Plan, Failure> {
+    let file = loaded.file.display().to_string();
+    let text = files::read_text(&loaded.file, files::TEXT_BYTES_MAX)
+        .map_err(|error| Failure::bad_input(format!("cannot read `{file}`: {error}")))?;
+    let config = config_text::without(&file, &text, server).map_err(|why| {
+        Failure::bad_input(format!("`{server}` cannot be taken out of `{file}`: {why}"))
+            .hint("nothing was changed; take it out by hand, then remove its contracts")
+    })?;
+    let found = contracts::of_server(loaded, server)?;
+    let before = lock::read(&loaded.lock_file())?;
+    let (mut pins, mut after) = (0, None);
+    if let Some(mut lock) = before {
+        let tools = lock.upstreams.remove(server);
+        let listed = lock.listed.remove(server);
+        pins = tools.as_ref().map_or(0, std::collections::BTreeMap::len);
+        after = (tools.is_some() || listed.is_some()).then_some(lock);
+    }
+    Ok(Plan { config, found, lock: after, pins })
+}
+
+fn show(loaded: &Loaded, server: &str, plan: &Plan, screen: Screen) {
+    screen.say("this goes:");
+    screen.say(format_args!("  `{server}` in {}", loaded.file.display()));
+    for file in &plan.found.files {
+        screen.say(format_args!("  {}", file.display()));
+    }
+    if plan.lock.is_some() {
+        screen.say(format_args!("  {} in {}", count(plan.pins, "definition"), loaded.lock_file().display()));
+    }
+}
+
+fn report(server: &str, plan: &Plan, mentions: &[String], is_done: bool, screen: Screen) -> Result<(), Failure> {
+    if screen.json {
+        return screen.json(&json!({
+            "server": server, "removed": is_done, "contracts": plan.found.contracts, "files": plan.found.files,
+            "pins": plan.pins, "still_mentioned": mentions,
+        }));
+    }
+    if !is_done {
+        screen.say("nothing was changed: this was a dry run");
+        return Ok(());
+    }
+    screen.say(format_args!("`{server}` and {} are removed", count(plan.found.contracts.len(), "contract")));
+    screen.hint("a running gateway takes it within seconds; `servanda check` says whether the rest still fits");
+    Ok(())
+}
+
+/// Makes the change. The contracts go first and the configuration last: in between there is a server without tools, which can be served. What
+/// fails is undone.
+fn apply(loaded: &Loaded, plan: &Plan) -> Result<(), Failure> {
+    let mut formers = Vec::new();
+    let changed = change(loaded, plan, &mut formers);
+    let Err(failure) = changed else {
+        for folder in plan.found.files.iter().filter_map(|file| file.parent()) {
+            // Only one that is empty now goes.
+            if folder != loaded.contracts_folder() {
+                let _ = std::fs::remove_dir(folder);
+            }
+        }
+        return Ok(());
+    };
+    let lost: Vec<String> = formers.iter().filter_map(|former| put_back(former).err()).collect();
+    if lost.is_empty() {
+        return Err(failure.hint("everything is as it was"));
+    }
+    Err(failure.hint(format!("these could not be put back: {}", lost.join(", "))))
+}
+
+fn change(loaded: &Loaded, plan: &Plan, formers: &mut Vec<Former>) -> Result<(), Failure> {
+    let failed = |file: &Path, error: &std::io::Error| {
+        Failure::failed(format!("`{}` could not be changed: {error}", file.display()))
+    };
+    for file in &plan.found.files {
+        let former = former(file, files::TEXT_BYTES_MAX).map_err(|error| failed(file, &error))?;
+        std::fs::remove_file(file).map_err(|error| failed(file, &error))?;
+        formers.push(former);
+    }
+    if let Some(after) = &plan.lock {
+        let file = loaded.lock_file();
+        let former = former(&file, lock::LOCK_BYTES_MAX).map_err(|error| failed(&file, &error))?;
+        lock::write(&file, after)?;
+        formers.push(former);
+    }
+    let former = former(&loaded.file, files::TEXT_BYTES_MAX).map_err(|error| failed(&loaded.file, &error))?;
+    files::write_inside(&loaded.folder, &loaded.file, &plan.config, former.mode)
+        .map_err(|error| failed(&loaded.file, &error))
+}
+
+fn former(file: &Path, bytes_max: u64) -> std::io::Result<Former> {
+    files::refuse_link(file)?;
+    let mode = std::fs::metadata(file)?.permissions().mode() & 0o777;
+    Ok(Former { file: file.to_owned(), text: files::read(file, bytes_max)?, mode })
+}
+
+fn put_back(former: &Former) -> Result<(), String> {
+    let shown = || former.file.display().to_string();
+    let text = std::str::from_utf8(&former.text).map_err(|_| shown())?;
+    let folder = former.file.parent().unwrap_or(Path::new("."));
+    files::write_inside(folder, &former.file, text, former.mode).map_err(|_| shown())
+}

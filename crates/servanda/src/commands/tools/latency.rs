@@ -1,0 +1,282 @@
+//! `servanda tools --latency`: how long recorded calls took, tool by tool, and which time limits do not fit (seed 001 §13.7.5).
+//!
+//! A time is counted from the moment at which the call was let through to the upstream until its answer was there. Only calls that were
+//! answered have one; a call that ran out of time says only that its tool may take longer than its limit.
+
+use std::{collections::BTreeMap, ops::ControlFlow};
+
+use serde::Serialize;
+use servanda_contract::{CallRecord, TaxonomyClass, ToolContract, record::Outcome, tool::TimeoutClass};
+use servanda_ledger::{CallFilter, LOOKED_AT_MAX};
+
+use crate::{
+    config::Loaded,
+    contracts,
+    failure::Failure,
+    screen::{Mood, Screen, lines, paint, table},
+};
+
+/// Calls that are enough to say something about a tool.
+const ANSWERED_MIN: usize = 20;
+/// Calls of one tool that are counted, the latest.
+const ANSWERED_MAX: usize = 5_000;
+/// A limit leaves room: it is so many times what nearly every call takes.
+const ROOM: u64 = 2;
+/// Limits that a person would write, in milliseconds.
+const ROUND_MS: [u64; 14] = [
+    500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_200_000, 1_800_000,
+    3_600_000,
+];
+
+/// What the records say of one tool.
+#[derive(Debug, Default)]
+struct Seen {
+    /// How long each answered call took, the latest first.
+    took_ms: Vec<u64>,
+    timed_out: usize,
+}
+
+/// How long the calls of one tool take, and what its limit should be.
+#[derive(Debug, Serialize)]
+struct Latency {
+    tool: String,
+    contract: String,
+    answered: usize,
+    timed_out: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p95_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_ms: Option<u64>,
+    /// The limit there is.
+    limit_ms: u64,
+    /// The class that the times fit, if there are enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fits_class: Option<TimeoutClass>,
+    /// The limit that should be written instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggested: Option<Suggestion>,
+}
+
+/// A limit to write into a contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Suggestion {
+    timeout_ms: u64,
+    /// The class that allows as much, if the present one does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_class: Option<TimeoutClass>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+}
+
+pub(super) async fn run(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+    let (seen, stopped) = read(loaded).await?;
+    let catalog = crate::remembered::catalog(loaded, contracts::load(loaded)?).await?;
+    let files = contracts::files_by_contract(loaded);
+    let latencies: Vec<Latency> = catalog
+        .entries()
+        .filter_map(|(name, entry)| {
+            let contract = entry.contract.contract();
+            let mut latency = latency(name, contract, seen.get(&contract.identity.name)?);
+            if let Some(suggested) = &mut latency.suggested {
+                suggested.file = files.get(&contract.identity.name).map(|file| file.display().to_string());
+            }
+            Some(latency)
+        })
+        .collect();
+    if screen.json {
+        return screen.json(&latencies);
+    }
+    if latencies.is_empty() {
+        screen.say("no recorded call came as far as its server");
+        return Ok(());
+    }
+    let mut shown = table(&["tool", "answered", "p50", "p95", "p99", "timed out", "limit"]);
+    for one in &latencies {
+        let ms = |ms: Option<u64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
+        let timed_out = one.timed_out.to_string();
+        shown.add_row([
+            one.tool.clone(),
+            one.answered.to_string(),
+            ms(one.p50_ms),
+            ms(one.p95_ms),
+            ms(one.p99_ms),
+            if one.timed_out > 0 { paint(&timed_out, Mood::Bad) } else { timed_out },
+            super::timeout(one.limit_ms),
+        ]);
+    }
+    screen.data(lines(&shown))?;
+    if stopped {
+        screen.say(format_args!("note: the newest {LOOKED_AT_MAX} records were looked at"));
+    }
+    for one in &latencies {
+        say(one, screen);
+    }
+    if latencies.iter().all(|one| one.suggested.is_none()) {
+        screen.say(format_args!(
+            "no limit has to change; a tool is judged once {ANSWERED_MIN} of its calls were answered or one timed out"
+        ));
+    } else {
+        screen.hint("write what fits, then `servanda check`");
+    }
+    Ok(())
+}
+
+fn say(one: &Latency, screen: Screen) {
+    let Some(suggested) = &one.suggested else { return };
+    let why = match one.p99_ms {
+        _ if one.timed_out > 0 => format!("{} of {} calls timed out", one.timed_out, one.answered + one.timed_out),
+        Some(p99_ms) => format!("1 of 100 calls takes {p99_ms} ms or longer"),
+        None => return,
+    };
+    let class = suggested.timeout_class.map(|class| format!(" and `execution.timeout_class: {}`", word(class)));
+    let place = suggested.file.as_ref().map(|file| format!(" in {file}")).unwrap_or_default();
+    screen.say(format_args!(
+        "note: {}: {why}; the limit is {}: write `runtime.timeout_ms: {}`{}{place}",
+        one.tool,
+        super::timeout(one.limit_ms),
+        suggested.timeout_ms,
+        class.unwrap_or_default(),
+    ));
+}
+
+/// What the newest records say, by contract, and whether there are more.
+async fn read(loaded: &Loaded) -> Result<(BTreeMap<String, Seen>, bool), Failure> {
+    let place = loaded.ledger_place()?;
+    if place.is_missing() {
+        return Err(super::super::calls::nothing_yet(&place));
+    }
+    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut count = |record: CallRecord| {
+        add(&mut seen, &record);
+        ControlFlow::Continue(())
+    };
+    let stopped = place.read().await?.ended(&CallFilter::default(), &mut count).await?;
+    Ok((seen, stopped.is_some()))
+}
+
+fn add(seen: &mut BTreeMap<String, Seen>, record: &CallRecord) {
+    let (Some(contract), Some(sent), Some(ended)) = (&record.contract, record.dispatched_at, record.finished_at) else {
+        return;
+    };
+    let answered = matches!(record.outcome, Outcome::Completed | Outcome::ToolError | Outcome::Quarantined);
+    let timed_out = record.class == Some(TaxonomyClass::Timeout);
+    if !answered && !timed_out {
+        return;
+    }
+    let of_tool = seen.entry(contract.name.clone()).or_default();
+    if timed_out {
+        of_tool.timed_out += 1;
+    } else if of_tool.took_ms.len() < ANSWERED_MAX {
+        of_tool.took_ms.push(ended.since_ms(sent));
+    }
+}
+
+fn latency(tool: &str, contract: &ToolContract, seen: &Seen) -> Latency {
+    let mut took_ms = seen.took_ms.clone();
+    took_ms.sort_unstable();
+    let p99_ms = percentile(&took_ms, 99);
+    let limit_ms = contract.timeout_ms();
+    let is_enough = took_ms.len() >= ANSWERED_MIN;
+    let suggested = suggested_ms(limit_ms, p99_ms.filter(|_| is_enough), seen.timed_out);
+    let class_now = contract.execution.as_ref().map(|execution| execution.timeout_class);
+    Latency {
+        tool: tool.to_owned(),
+        contract: contract.identity.name.clone(),
+        answered: took_ms.len(),
+        timed_out: seen.timed_out,
+        p50_ms: percentile(&took_ms, 50),
+        p95_ms: percentile(&took_ms, 95),
+        p99_ms,
+        limit_ms,
+        fits_class: p99_ms.filter(|_| is_enough).map(class_of),
+        suggested: suggested.map(|timeout_ms| Suggestion {
+            timeout_ms,
+            timeout_class: class_now
+                .filter(|class| class.timeout_ms_max() < timeout_ms)
+                .map(|_| class_of(timeout_ms.saturating_sub(1))),
+            file: None,
+        }),
+    }
+}
+
+/// The limit to write instead, where the present one is too short: calls run out of time, or nearly do.
+fn suggested_ms(limit_ms: u64, p99_ms: Option<u64>, timed_out: usize) -> Option<u64> {
+    let wanted_ms = match p99_ms {
+        _ if timed_out > 0 => limit_ms.max(p99_ms.unwrap_or(0)).saturating_mul(ROOM),
+        Some(p99_ms) if p99_ms.saturating_mul(5) > limit_ms.saturating_mul(4) => p99_ms.saturating_mul(ROOM),
+        _ => return None,
+    };
+    let round_ms = ROUND_MS.into_iter().find(|round_ms| *round_ms >= wanted_ms).unwrap_or(wanted_ms);
+    (round_ms > limit_ms).then_some(round_ms)
+}
+
+/// The class of the seed for what nearly every call takes.
+const fn class_of(p99_ms: u64) -> TimeoutClass {
+    match p99_ms {
+        0..500 => TimeoutClass::Interactive,
+        500..5_000 => TimeoutClass::Standard,
+        5_000..300_000 => TimeoutClass::LongRunning,
+        _ => TimeoutClass::Async,
+    }
+}
+
+const fn word(class: TimeoutClass) -> &'static str {
+    match class {
+        TimeoutClass::Interactive => "interactive",
+        TimeoutClass::Standard => "standard",
+        TimeoutClass::LongRunning => "long_running",
+        TimeoutClass::Async => "async",
+    }
+}
+
+/// The least time that so many of a hundred calls do not exceed, of times in order.
+fn percentile(sorted_ms: &[u64], percent: usize) -> Option<u64> {
+    let rank = (sorted_ms.len() * percent).div_ceil(100).max(1);
+    sorted_ms.get(rank - 1).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_calls_that_were_made() {
+        let times: Vec<u64> = (1..=200).collect();
+        assert_eq!(
+            [50, 95, 99, 100].map(|percent| percentile(&times, percent)),
+            [Some(100), Some(190), Some(198), Some(200)]
+        );
+        assert_eq!([50, 99].map(|percent| percentile(&[7], percent)), [Some(7), Some(7)]);
+        assert_eq!(percentile(&[], 50), None);
+    }
+
+    #[test]
+    fn a_limit_is_raised_only_where_calls_come_near_it() {
+        // The limit, what 99 of 100 calls take, how many timed out, and what is suggested.
+        let table = [
+            (5_000, Some(1_200), 0, None),
+            (5_000, Some(4_000), 0, None),
+            (5_000, Some(4_001), 0, Some(10_000)),
+            (5_000, Some(4_900), 0, Some(10_000)),
+            (5_000, Some(900), 1, Some(10_000)),
+            (5_000, None, 3, Some(10_000)),
+            (30_000, Some(29_000), 2, Some(60_000)),
+            (30_000, None, 0, None),
+            (3_600_000, Some(3_599_000), 1, Some(7_200_000)),
+        ];
+        for (limit_ms, p99_ms, timed_out, expected) in table {
+            assert_eq!(suggested_ms(limit_ms, p99_ms, timed_out), expected, "{limit_ms} {p99_ms:?} {timed_out}");
+        }
+    }
+
+    #[test]
+    fn classes_are_those_of_the_seed() {
+        let table =
+            [(499, "interactive"), (500, "standard"), (4_999, "standard"), (5_000, "long_running"), (300_000, "async")];
+        for (p99_ms, expected) in table {
+            assert_eq!(word(class_of(p99_ms)), expected);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Which files of the contracts' folder belong to which server, for commands that remove a server or tell a person which file to edit.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use servanda_contract::{ToolContract, layers::contract_name};
+
+use crate::{
+    config::Loaded,
+    contract_files::{ContractFile, Folder, contract_files, read_file},
+    failure::Failure,
+    files,
+};
+
+/// The files of a server.
+#[derive(Debug, Default)]
+pub(crate) struct ServerFiles {
+    /// The files that hold contracts of this server and of no other.
+    pub files: Vec<PathBuf>,
+    /// The names of those contracts.
+    pub contracts: Vec<String>,
+}
+
+/// The files that belong to a server. A file that cannot be read is an error that names it: its server is not known.
+pub(crate) fn of_server(loaded: &Loaded, server: &str) -> Result<ServerFiles, Failure> {
+    let mut found = ServerFiles::default();
+    if !loaded.contracts_folder().exists() {
+        return Ok(found);
+    }
+    for file in contract_files(&loaded.contracts_folder())? {
+        let text = files::read_text(&file, files::TEXT_BYTES_MAX).map_err(|error| error.to_string());
+        let read = text.and_then(|text| read_file(&file, &text)).map_err(|why| {
+            Failure::bad_input(format!("the server of `{}` is not known: {why}", file.display()))
+                .hint("correct the file or move it away; nothing was changed")
+        })?;
+        let (of, names) = match read {
+            ContractFile::Whole(contract) => (contract.binding.upstream, vec![contract.identity.name]),
+            ContractFile::Server(its) => {
+                let names = its.tools.keys().map(|tool| contract_name(&its.server, tool)).collect();
+                (its.server, names)
+            }
+        };
+        if of == server {
+            found.contracts.extend(names);
+            found.files.push(file);
+        }
+    }
+    Ok(found)
+}
+
+/// The file of each contract, by the contract's name.
+pub(crate) fn files_by_contract(loaded: &Loaded) -> BTreeMap<String, PathBuf> {
+    readable(loaded).into_iter().map(|(file, contract)| (contract.identity.name, file)).collect()
+}
+
+/// Every contract that can be read, with its file.
+pub(crate) fn readable(loaded: &Loaded) -> Vec<(PathBuf, ToolContract)> {
+    let written = Folder::read(loaded).map(|folder| folder.written).unwrap_or_default();
+    written.into_iter().map(|written| (written.place.file, written.contract)).collect()
+}

@@ -1,0 +1,214 @@
+//! `servanda calls`, what `serve` prints about calls, and calls that the operator makes for the holder of a key.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{
+    access::{READ, WRITE, payment},
+    agent::Agent,
+    contract::{count_effects, get_invoice, pay_invoice},
+    world::{World, until},
+};
+
+const INVOICE: &str = r#"{"invoice_id":"inv_1001"}"#;
+
+fn ids(listed: &Value) -> Vec<&str> {
+    listed.as_array().unwrap().iter().map(|call| call["call_id"].as_str().unwrap()).collect()
+}
+
+/// Every filter by what it leaves; the list beside a gateway that runs, newest first.
+#[test]
+fn calls_are_listed_newest_first_and_by_every_filter() {
+    let world = World::guarded(&[]);
+    let (key, credential) = world.key("acme", "ada", &[READ], &[]);
+    let gateway = world.serve();
+    let ada = gateway.bearing(&key);
+    ada.call("company__get_invoice", json!({ "invoice_id": "inv_1001" })).success();
+    let refused = ada.call("company__pay_invoice", payment(100)).refusal();
+    assert_eq!(refused["gate"], "scope");
+    world.call("company__get_invoice", r#"{"invoice_id":7}"#).ended(3);
+    let list = |args: &[&str]| world.run(&[&["calls", "--json"], args].concat()).ended(0).json();
+    let all = until("the records", || Some(list(&[])).filter(|all| all.as_array().unwrap().len() == 3));
+    let all_ids = ids(&all);
+    let newest = |number: usize| vec![all_ids[number]];
+    let table: [(&[&str], Vec<&str>); 14] = [
+        (&[], all_ids.clone()),
+        (&["--limit", "1"], newest(0)),
+        (&["--caller", "ada"], all_ids[1..].to_vec()),
+        (&["--caller", "acme/ada"], all_ids[1..].to_vec()),
+        (&["--caller", &credential], all_ids[1..].to_vec()),
+        (&["--caller", "local"], newest(0)),
+        (&["--tool", "company__pay_invoice"], newest(1)),
+        (&["--tool", "company.pay_invoice"], newest(1)),
+        (&["--outcome", "completed"], newest(2)),
+        (&["--class", "permission_denied"], newest(1)),
+        (&["--gate", "scope"], newest(1)),
+        (&["--gate", "7", "--caller", "ada"], newest(1)),
+        (&["--since", "1h"], all_ids.clone()),
+        (&["--until", "1h"], vec![]),
+    ];
+    for (args, expected) in table {
+        assert_eq!(ids(&list(args)), expected, "{args:?}");
+    }
+    let one = &all[1];
+    assert_eq!(
+        json!([one["tenant"], one["principal"], one["credential"], one["outcome"], one["class"], one["gate"]]),
+        json!(["acme", "ada", credential, "refused", "PERMISSION_DENIED", "scope"])
+    );
+    let page = world.run(&["calls"]).ended(0);
+    assert!(page.stdout.lines().next().unwrap().contains("CALLER"), "{}", page.stdout);
+    let line = page.stdout.lines().nth(2).unwrap();
+    for word in ["acme/ada", "company__pay_invoice", "refused", "PERMISSION_DENIED", "scope"] {
+        assert!(line.contains(word), "{line}");
+    }
+    let screen = world.run_on_screen(&["calls"]).ended(0).stderr;
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    for wrong in [["--gate", "polcy"], ["--class", "NOPE"], ["--outcome", "done"], ["--since", "yesterday"]] {
+        let told = world.run(&[&["calls"], &wrong[..]].concat()).ended(2);
+        assert!(told.stderr.contains("known ") || told.stderr.contains("2026-11-15"), "{}", told.stderr);
+    }
+    let none = world.run(&["calls", "--caller", "nobody"]).ended(0);
+    assert_eq!(none.stdout, "", "{}", none.stdout);
+    assert!(none.stderr.contains("no recorded call is like that"), "{}", none.stderr);
+}
+
+#[test]
+fn a_ledger_without_calls_says_so() {
+    let world = World::company([get_invoice()]);
+    let told = world.run(&["calls"]).ended(1);
+    assert!(told.stderr.contains("no call has been recorded yet") && told.stderr.contains("hint: "), "{}", told.stderr);
+}
+
+/// Follows the store while others write to it: one JSON object a line, the oldest first.
+#[test]
+fn calls_are_followed_as_they_come() {
+    let world = World::company([get_invoice(), count_effects()]);
+    world.call("company__get_invoice", INVOICE).ended(0);
+    world.call("company__get_invoice", r#"{"invoice_id":"inv_9999"}"#).ended(3);
+    let mut child =
+        world.command(&["calls", "--follow", "--json", "--limit", "1"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["outcome"], "tool_error", "the newest of those before");
+    world.call("company__count_effects", "{}").ended(0);
+    let call = next();
+    assert_eq!(json!([call["tool"], call["outcome"]]), json!(["company__count_effects", "completed"]));
+    world.call("company__get_invoice", "[]").ended(3);
+    assert_eq!(json!(next()["gate"]), "parse");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert!(child.wait().unwrap().success(), "to be stopped is the way in which it ends");
+}
+
+/// A terminal gets one line a call, a log file none unless it is asked for; a name cannot forge a line.
+#[test]
+fn serve_prints_one_line_a_call_where_it_is_asked_to() {
+    let world = World::guarded(&[]);
+    let (key, _) = world.key("acme", "ada", &[READ, WRITE], &[]);
+    let gateway = world.serve_with(&["--calls", "always"], &[]);
+    let ada = gateway.bearing(&key);
+    ada.call("company__get_invoice", json!({ "invoice_id": "inv_1001" })).success();
+    let line = until("the line", || gateway.said().lines().find(|line| line.contains("completed")).map(str::to_owned));
+    assert!(line.contains(" acme/ada company__get_invoice completed ") && line.contains(" ms call_"), "{line}");
+    assert_eq!(line.find(':'), Some(2), "it begins with the time: {line}");
+    ada.call("company__get_invoice", json!({ "invoice_id": 7 })).refusal();
+    let refused =
+        until("the line", || gateway.said().lines().find(|line| line.contains("refused at")).map(str::to_owned));
+    assert!(refused.contains("refused at types (TYPE_MISMATCH)"), "{refused}");
+    let legacy = Agent::legacy_bearing(gateway.address, &key);
+    legacy.ask("tools/call", json!({ "name": "x\n09:00:00 admin pay completed\u{1b}[2J", "arguments": {} }));
+    let forged = until("the line", || gateway.said().lines().find(|line| line.contains("admin")).map(str::to_owned));
+    assert!(forged.contains("x\\n09:00:00") && !forged.chars().any(char::is_control), "{forged:?}");
+    drop(gateway);
+    let quiet = world.serve();
+    let ada = quiet.bearing(&key);
+    ada.call("company__get_invoice", json!({ "invoice_id": "inv_1001" })).success();
+    until("the record", || {
+        let listed = world.run(&["calls", "--json", "--outcome", "completed"]).ended(0).json();
+        (listed.as_array().unwrap().len() == 2).then_some(())
+    });
+    assert!(!quiet.said().contains("completed"), "{}", quiet.said());
+}
+
+/// The operator calls as the holder of a key: by label, id or name, with the key's rights, and on record as the operator.
+#[test]
+fn a_call_is_made_as_the_holder_of_a_key() {
+    let world = World::guarded(&[]);
+    let (key, credential) = world.key("acme", "ada", &[READ], &[]);
+    for name in ["test", &credential, &credential[..12], "acme/ada"] {
+        world.run(&["call", "company__get_invoice", INVOICE, "--as", name]).ended(0);
+    }
+    let pay = payment(100).to_string();
+    let refused = world.run(&["call", "company__pay_invoice", &pay, "--as", "test"]).ended(3);
+    assert!(refused.stderr.contains("refused at scope"), "{}", refused.stderr);
+    world.call("company__pay_invoice", &pay).ended(0);
+    let record = world.record(&refused.call_id());
+    assert_eq!(record["caller"]["tenant"], "acme");
+    assert_eq!(record["caller"]["credential"], format!("operator:{credential}"));
+    assert!(record["caller"]["client"].as_str().unwrap().contains("operated by "), "{record}");
+    let page = world.run(&["explain", &refused.call_id()]).ended(0).stdout;
+    assert!(page.contains(&format!("the operator, for the holder of {credential}, which was not shown")), "{page}");
+    let listed = world.run(&["calls", "--json", "--caller", &credential]).ended(0).json();
+    assert_eq!(listed.as_array().unwrap().len(), 5, "they are the key's calls too");
+    // The key itself is never taken from a command line.
+    let told = world.run(&["call", "company__get_invoice", INVOICE, "--as", &key]).ended(2);
+    assert!(!told.everything().contains(&key) && told.stderr.contains("never the key itself"), "{}", told.stderr);
+    let unknown = world.run(&["call", "company__get_invoice", INVOICE, "--as", "nobody"]).ended(2);
+    assert!(unknown.stderr.contains("hint: `servanda keys list`"), "{}", unknown.stderr);
+    world.run(&["keys", "revoke", &credential]).ended(0);
+    let revoked = world.run(&["call", "company__get_invoice", INVOICE, "--as", &credential]).ended(2);
+    assert!(revoked.stderr.contains("was revoked"), "{}", revoked.stderr);
+}
+
+/// A key without scopes is told so when it is made, with the flags that give it some.
+#[test]
+fn a_key_without_scopes_is_told_that_it_may_call_nothing() {
+    let world = World::company([get_invoice().scopes(&[READ]), pay_invoice().scopes(&[READ, WRITE])]);
+    let args = ["keys", "create", "--tenant", "acme", "--principal", "ada", "--label", "laptop"];
+    let told = world.run(&args).ended(0).stderr;
+    let expected = "note: it has no scopes, so it may call nothing; a key gets scopes when it is made: \
+                    --scope company:read --scope company:write\n";
+    assert!(told.contains(expected), "{told}");
+    let made = world.run(&[&args[..], &["--json"]].concat()).ended(0).json();
+    assert!(made["notes"][0].as_str().unwrap().contains("may call nothing"), "{made}");
+}
+
+/// Times are learned from the records, and a limit that calls run into is named with its file and field.
+#[test]
+fn latencies_are_learned_and_a_limit_that_is_too_short_is_named() {
+    let mut slow = crate::contract::reads("misbehave_slow")
+        .input(&["milliseconds"], &json!({ "milliseconds": { "type": "integer", "minimum": 0 } }));
+    slow.0["runtime"]["timeout_ms"] = json!(1_000);
+    let world = World::company([slow, count_effects()]);
+    let nothing = world.run(&["tools", "--latency"]).ended(1);
+    assert!(nothing.stderr.contains("no call has been recorded yet"), "{}", nothing.stderr);
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    for _ in 0..25 {
+        agent.call("company__count_effects", json!({})).success();
+    }
+    agent.call("company__misbehave_slow", json!({ "milliseconds": 10 })).success();
+    agent.call("company__misbehave_slow", json!({ "milliseconds": 60_000 })).refusal();
+    let latency = |tool: &str| {
+        let shown = world.run(&["tools", "--latency", "--json"]).ended(0).json();
+        shown.as_array().unwrap().iter().find(|one| one["tool"] == tool).unwrap().clone()
+    };
+    let counted = until("the records", || Some(latency("company__count_effects")).filter(|one| one["answered"] == 25));
+    assert_eq!((&counted["timed_out"], &counted["suggested"]), (&json!(0), &Value::Null), "{counted}");
+    let (p50, p99) = (counted["p50_ms"].as_u64().unwrap(), counted["p99_ms"].as_u64().unwrap());
+    assert!(p50 <= p99 && p99 < 5_000, "{counted}");
+    let slow = latency("company__misbehave_slow");
+    assert_eq!((&slow["answered"], &slow["timed_out"], &slow["limit_ms"]), (&json!(1), &json!(1), &json!(1_000)));
+    assert_eq!(slow["suggested"]["timeout_ms"], 2_000);
+    let page = world.run(&["tools", "--latency"]).ended(0);
+    assert!(
+        page.stderr.contains("1 of 2 calls timed out") && page.stderr.contains("`runtime.timeout_ms: 2000`"),
+        "{}",
+        page.stderr
+    );
+    assert!(page.stderr.contains("contracts/company.misbehave_slow.json"), "{}", page.stderr);
+}

@@ -1,0 +1,183 @@
+//! Every recipe of docs/recipes.md: its blocks are pasted into a fresh folder and its calls are made, as somebody would who has only the page.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::world::{BINARY, Ran, World, read_aside, wait_for};
+
+const PAGE: &str = include_str!("../../../../docs/recipes.md");
+/// The section that every recipe begins with.
+const START: &str = "Start";
+
+/// A part of the page: its title and its fenced blocks.
+struct Section {
+    title: &'static str,
+    blocks: Vec<Block>,
+}
+
+/// A fenced block: what stands behind the fence, and the text.
+struct Block {
+    kind: &'static str,
+    file: &'static str,
+    text: String,
+}
+
+/// What a line of a console block promises.
+#[derive(Debug, PartialEq, Eq)]
+enum Promise<'a> {
+    /// The command ends well.
+    Works,
+    /// The call is made.
+    Allowed,
+    /// The call is refused at this gate.
+    RefusedAt(&'a str),
+}
+
+fn sections() -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut open: Option<Block> = None;
+    for line in PAGE.lines() {
+        if let Some(mut block) = open.take() {
+            if line == "```" {
+                sections.last_mut().expect("blocks stand below a title").blocks.push(block);
+            } else {
+                block.text += line;
+                block.text += "\n";
+                open = Some(block);
+            }
+        } else if let Some(info) = line.strip_prefix("```") {
+            let (kind, file) = info.split_once(' ').unwrap_or((info, ""));
+            open = Some(Block { kind, file, text: String::new() });
+        } else if let Some(title) = line.strip_prefix("## ") {
+            sections.push(Section { title, blocks: Vec::new() });
+        }
+    }
+    assert!(open.is_none(), "a fence is not closed");
+    sections
+}
+
+/// Pastes a block where it says: a file of its own, or members of the configuration in the place of those that are there.
+fn paste(world: &World, block: &Block) {
+    match (block.kind, block.file) {
+        ("console", "") => {}
+        (_, "servanda.yaml") => {
+            let name = block.text.split(':').next().unwrap();
+            let mut inside = false;
+            let kept: String = world
+                .read("servanda.yaml")
+                .split_inclusive('\n')
+                .filter(|line| {
+                    if !line.starts_with([' ', '-', '\n']) {
+                        inside = line.starts_with(&format!("{name}:"));
+                    }
+                    !inside
+                })
+                .collect();
+            world.write("servanda.yaml", &format!("{kept}{}", block.text));
+        }
+        (_, file) => {
+            assert!(!file.is_empty(), "a block says where it goes: {}", block.text);
+            world.write(file, &block.text);
+        }
+    }
+}
+
+/// Runs a line as a shell does, with the binary under test as `servanda`.
+#[expect(clippy::disallowed_methods, reason = "the page's lines are a person's, and a person has a shell")]
+fn shell(world: &World, line: &str) -> Ran {
+    let folder = Path::new(BINARY).parent().unwrap().display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut child = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(world.path("."))
+        .env_clear()
+        .envs([("PATH", path), ("HOME", world.path(".").display().to_string())])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (stdout, stderr) = (read_aside(child.stdout.take().unwrap()), read_aside(child.stderr.take().unwrap()));
+    let code = wait_for(&mut child);
+    Ran { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+fn promised(line: &str) -> (&str, Promise<'_>) {
+    let (command, promise) = line.rsplit_once('#').unwrap_or_else(|| panic!("a line promises something: {line}"));
+    let promise = match promise.trim() {
+        "works" => Promise::Works,
+        "allowed" => Promise::Allowed,
+        other => Promise::RefusedAt(other.strip_prefix("refused at ").unwrap_or_else(|| panic!("{line}"))),
+    };
+    (command.trim(), promise)
+}
+
+fn follow(world: &World, section: &Section) -> Vec<String> {
+    section.blocks.iter().for_each(|block| paste(world, block));
+    let mut refused_at = Vec::new();
+    let consoles = section.blocks.iter().filter(|block| block.kind == "console");
+    for line in consoles.flat_map(|block| block.text.lines()) {
+        let (command, promise) = promised(line.strip_prefix("$ ").unwrap_or_else(|| panic!("{line}")));
+        let ran = shell(world, command);
+        let told = format!("{}: {command}\n{}", section.title, ran.everything());
+        match promise {
+            Promise::Works | Promise::Allowed => assert_eq!(ran.code, Some(0), "{told}"),
+            Promise::RefusedAt(gate) => {
+                assert_eq!(ran.code, Some(3), "{told}");
+                assert!(ran.stderr.contains(&format!("refused at {gate}")), "{told}");
+                refused_at.push(gate.to_owned());
+            }
+        }
+    }
+    refused_at
+}
+
+/// The page from its beginning, then one recipe; in a folder of its own, because rules add up.
+fn try_recipe(title: &str) {
+    let sections = sections();
+    let find = |wanted: &str| sections.iter().find(|section| section.title == wanted);
+    let world = World::empty();
+    follow(&world, find(START).unwrap());
+    let recipe = find(title).unwrap_or_else(|| panic!("there is no recipe `{title}`"));
+    let refused_at = follow(&world, recipe);
+    // What the page says was refused is what the list of calls says.
+    for gate in refused_at {
+        let listed = world.run(&["calls", "--json", "--gate", &gate, "--outcome", "refused"]).ended(0).json();
+        assert!(!listed.as_array().unwrap().is_empty(), "{title}: {gate}");
+    }
+    fs::remove_dir_all(world.path(".servanda")).unwrap();
+}
+
+macro_rules! recipes {
+    ($($name:ident: $title:literal,)+) => {
+        const TRIED: &[&str] = &[$($title),+];
+        $(
+            #[test]
+            fn $name() {
+                try_recipe($title);
+            }
+        )+
+    };
+}
+
+recipes! {
+    reads_are_free: "Reads are free, the rest is a list",
+    writes_need_approval: "Writes need approval",
+    no_deletes: "No deletes",
+    five_mails_a_day: "Five mails a day",
+    this_agent_only_reads_github: "This agent only reads GitHub",
+    three_writes_an_hour: "Three writes an hour while an agent is new",
+    no_payment_above: "No payment above 100",
+    nobody_outside_a_tenant: "Nobody outside a tenant",
+    office_hours: "Changes in office hours only",
+    shadow_first: "Shadow first",
+}
+
+#[test]
+fn every_recipe_is_tried() {
+    let found: Vec<&str> = sections().iter().map(|section| section.title).filter(|title| *title != START).collect();
+    assert_eq!(found, TRIED);
+}
