@@ -19,6 +19,7 @@ mod log;
 mod next_step;
 mod operator;
 mod policies;
+mod preflight;
 mod reload;
 mod remembered;
 mod review;
@@ -75,7 +76,6 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     // What needs no runtime does not get one.
     match &cli.command {
         Command::Schema(args) => return commands::schema::run(args, screen),
-        Command::Check(args) => return commands::check::run(&cli.config, args, screen),
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
         Command::Secret(args) => return commands::secret::run(&cli.config, args, screen),
@@ -85,6 +85,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     let outcome = runtime.block_on(async {
         match &cli.command {
             Command::Init(args) => until_stopped(commands::init::run(&cli.config, args, screen)).await,
+            Command::Check(args) => until_stopped(commands::check::run(&cli.config, args, screen)).await,
             Command::Serve(args) => Box::pin(commands::serve::run(&cli.config, args, screen)).await,
             Command::Stdio => commands::stdio::run(&cli.config, screen).await,
             Command::Tools(args) => until_stopped(commands::tools::run(&cli.config, args, screen)).await,
@@ -111,7 +112,6 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
             Command::Schema(_)
-            | Command::Check(_)
             | Command::Sample(_)
             | Command::Disconnect(_)
             | Command::Secret(_) => Ok(()),

@@ -265,9 +265,11 @@ pub(crate) async fn is_gateway(address: SocketAddr) -> bool {
         stream.write_all(request.as_bytes()).await.ok()?;
         let mut answer = Vec::new();
         stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
-        // A gateway of an earlier version says `ok`.
-        let is_ours = answer.ends_with(br#"{"status":"alive"}"#) || answer.ends_with(b"ok");
-        Some(answer.starts_with(b"HTTP/1.1 200") && is_ours)
+        let answer = String::from_utf8_lossy(&answer);
+        // Gateways of earlier versions say `ok` or `{"status":"alive"}`. One that has lost its store is a gateway too.
+        let was_ours = answer.ends_with(r#"{"status":"alive"}"#) || answer.ends_with("ok");
+        let is_ours = answer.contains(r#""checks":{"process":"#);
+        Some(is_ours || (answer.starts_with("HTTP/1.1 200") && was_ours))
     };
     let answered = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), ask).await;
     answered.ok().flatten().unwrap_or(false)
