@@ -53,8 +53,14 @@ pub(crate) enum Mood {
     reason = "whoever speaks has been handed a screen; where it writes is the screen's business"
 )]
 impl Screen {
-    /// A line of data.
+    /// A line of data. A program that asked for JSON gets JSON whatever a command says: text becomes the `message` of an object.
     pub(crate) fn data(self, line: impl Display) -> Result<(), Failure> {
+        if self.json {
+            let line = line.to_string();
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok();
+            let line = if is_json { line } else { serde_json::json!({ "message": line }).to_string() };
+            return self.write(escaped_json(&line).as_bytes());
+        }
         let line = shown(&line.to_string(), has_colour(Stream::Stdout));
         self.write(line.as_bytes())
     }

@@ -3,6 +3,7 @@
 //!
 //! The demo is a test of itself: every step says how it has to end, and one that ends otherwise makes the demo fail.
 
+mod caller;
 mod connect;
 mod folder;
 mod outcome;

@@ -5,6 +5,7 @@ mod page;
 
 use std::path::Path;
 
+use serde_json::json;
 use servanda_ledger::{AdoptionTerms, Restored, Retention, Settling};
 
 use crate::{
@@ -33,6 +34,10 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
         Some(LedgerCommand::Verify) => verify(&place, screen).await,
         Some(LedgerCommand::Backup { file }) => {
             place.upkeep().backup(file)?;
+            if screen.json {
+                let bytes = std::fs::metadata(file).map(|copy| copy.len()).ok();
+                return screen.json(&json!({ "file": file, "bytes": bytes }));
+            }
             screen.data(format_args!("{} is a copy of the ledger", file.display()))?;
             screen.hint(format_args!("`servanda ledger restore {} --evidence TEXT` puts it back", file.display()));
             Ok(())
@@ -44,6 +49,9 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
         Some(LedgerCommand::SettleLost { evidence }) => {
             let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
             let settled = place.upkeep().settle(&Settling { by: operator::who(), evidence }).await?;
+            if screen.json {
+                return screen.json(&json!({ "settled": settled }));
+            }
             if settled == 0 {
                 return screen.data("there is no lost time to settle");
             }
@@ -100,6 +108,9 @@ async fn verify(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
         return Err(servanda_ledger::LedgerError::Refused(Box::new(refused)).into());
     }
     if !status.exists {
+        if screen.json {
+            return screen.json(&json!({ "exists": false }));
+        }
         return screen.data("there is no ledger yet");
     }
     let verified = upkeep.verify().await?;
