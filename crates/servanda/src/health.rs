@@ -22,8 +22,10 @@ const OUT_OF_ROOM: Ailment = Ailment {
 };
 
 /// The catalog knows nothing yet about some upstreams' tools.
-const UPSTREAMS_STARTING: Ailment =
-    Ailment { code: "starting", told: "not every upstream has answered yet; each is waited for, for ten seconds at most" };
+const UPSTREAMS_STARTING: Ailment = Ailment {
+    code: "starting",
+    told: "not every upstream has answered yet; each is waited for, for ten seconds at most",
+};
 
 /// A gateway's health, by its ledger and its upstreams.
 #[derive(Debug)]

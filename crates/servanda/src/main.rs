@@ -111,10 +111,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Demo(args) => Box::pin(commands::demo::run(args, screen)).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
-            Command::Schema(_)
-            | Command::Sample(_)
-            | Command::Disconnect(_)
-            | Command::Secret(_) => Ok(()),
+            Command::Schema(_) | Command::Sample(_) | Command::Disconnect(_) | Command::Secret(_) => Ok(()),
         }
     });
     // A read of stdin cannot be interrupted; everything that has to end has ended.

@@ -129,7 +129,19 @@ impl Station {
         let session_idle_ms_max = limits.session_idle_ms_max;
         let retention = CurrentRetention::new(loaded.config.retention.retention());
         let (door, asked) = (OnceLock::new(), CancellationToken::new());
-        Ok(Self { engine, porter, door, ledger, retention, round, followers, stop, ledger_closes, asked, session_idle_ms_max })
+        Ok(Self {
+            engine,
+            porter,
+            door,
+            ledger,
+            retention,
+            round,
+            followers,
+            stop,
+            ledger_closes,
+            asked,
+            session_idle_ms_max,
+        })
     }
 
     /// Lets people in at that address as the configuration says, or nobody.

@@ -127,8 +127,12 @@ fn always_refused(admitted: &[CompiledContract]) -> Option<String> {
         .filter(|contract| contract.transactional.confirmation_required)
         .map(|contract| contract.identity.name.clone())
         .collect();
-    (!names.is_empty())
-        .then(|| format!("always refused, because their contracts ask for an approval and there is no way to approve yet: {}", short_list(&names)))
+    (!names.is_empty()).then(|| {
+        format!(
+            "always refused, because their contracts ask for an approval and there is no way to approve yet: {}",
+            short_list(&names)
+        )
+    })
 }
 
 /// Shows what the configuration starts and asks, and starts none of it.

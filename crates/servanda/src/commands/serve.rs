@@ -35,7 +35,8 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let address = listener.local_addr()?;
     station.admit_at(&files.loaded, address)?;
     station.follow_upstreams();
-    let announced = tokio::spawn(announce(Announcement::of(&station, &files, address), station.upstreams_asked(), screen));
+    let announced =
+        tokio::spawn(announce(Announcement::of(&station, &files, address), station.upstreams_asked(), screen));
     let served = serve_http(&station, listener, &stop, Some(files), screen).await;
     announced.abort();
     if served.is_ok() {

@@ -64,7 +64,11 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
             row.name.clone(),
             paint(row.side_effect_class, mood(row.side_effect_class)),
             timeout(row.timeout_ms),
-            if row.always_refused && !row.state.starts_with("held") { paint(ALWAYS_REFUSED, Mood::Careful) } else { row.state.clone() },
+            if row.always_refused && !row.state.starts_with("held") {
+                paint(ALWAYS_REFUSED, Mood::Careful)
+            } else {
+                row.state.clone()
+            },
         ]);
     }
     screen.data(lines(&shown))?;

@@ -393,6 +393,7 @@ fn an_exchange(tenancy: &Tenancy) {
 fn pages(tenancy: &Tenancy) {
     let address = tenancy.gateway.address;
     let mut read: Vec<String> = [
+        "/livez",
         "/healthz",
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/mcp",

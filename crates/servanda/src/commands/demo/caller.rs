@@ -32,9 +32,9 @@ impl Caller {
     pub(super) fn guest(self) -> Result<Guest, Failure> {
         match self {
             Self::LocalUser => Ok(local_guest(CLIENT)),
-            Self::ReadingAgent => reading_agent().map_err(|why| {
-                Failure::failed(format!("no credential of an agent can be made: {why}"))
-            }),
+            Self::ReadingAgent => {
+                reading_agent().map_err(|why| Failure::failed(format!("no credential of an agent can be made: {why}")))
+            }
         }
     }
 }

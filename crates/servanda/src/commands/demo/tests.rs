@@ -49,8 +49,20 @@ fn the_tour_has_a_refusal_of_every_stage_that_can_be_provoked() {
         Structure, Types,
     };
     let stages = [
-        Resolve, Parse, Structure, Types, Bounds, Semantics, Behaviour, Scope, Policy, State, Confirmation, Budget,
-        Perform, Observe,
+        Resolve,
+        Parse,
+        Structure,
+        Types,
+        Bounds,
+        Semantics,
+        Behaviour,
+        Scope,
+        Policy,
+        State,
+        Confirmation,
+        Budget,
+        Perform,
+        Observe,
     ];
     for gate in stages {
         step(|expected| matches!(expected, Expected::Refused { gate: at, .. } if *at == gate));

@@ -131,12 +131,7 @@ const BROKEN: [Step; 14] = [
     // The call is good, and the credential of the agent that makes it covers reading customers only.
     Step {
         caller: Caller::ReadingAgent,
-        ..refused(
-            GateName::Scope,
-            TaxonomyClass::PermissionDenied,
-            "delete_file",
-            r#"{"path":"/notes/standup.md"}"#,
-        )
+        ..refused(GateName::Scope, TaxonomyClass::PermissionDenied, "delete_file", r#"{"path":"/notes/standup.md"}"#)
     },
     // All is well with it but the recipient, of which the contract says nothing and the demo's one policy does.
     refused(
@@ -185,5 +180,12 @@ const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> St
 }
 
 const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, arguments: &'static str) -> Step {
-    Step { tool, arguments, task: None, caller: Caller::LocalUser, remark: "", expected: Expected::Refused { gate, class } }
+    Step {
+        tool,
+        arguments,
+        task: None,
+        caller: Caller::LocalUser,
+        remark: "",
+        expected: Expected::Refused { gate, class },
+    }
 }

@@ -133,7 +133,9 @@ async fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Re
     })?;
     if screen.json {
         let answer = String::from_utf8_lossy(&kept.body);
-        return screen.json(&serde_json::json!({ "call_id": record.call_id, "bytes_total": kept.bytes_total, "answer": answer }));
+        return screen.json(
+            &serde_json::json!({ "call_id": record.call_id, "bytes_total": kept.bytes_total, "answer": answer }),
+        );
     }
     if kept.bytes_total > i64::try_from(kept.body.len()).unwrap_or(i64::MAX) {
         screen.say(format_args!("note: the answer had {} bytes; this is the beginning", kept.bytes_total));
