@@ -36,17 +36,18 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
     let address = loaded.listen()?;
     let (admitted, problems) = contracts::judge_all(&loaded)?;
     let names: Vec<String> = admitted.iter().map(|contract| contract.contract().identity.name.clone()).collect();
+    let lock = lock::read(&loaded.lock_file())?;
+    let flagged = flagged(&admitted, lock.as_ref());
+    let said = said_by_contracts(&admitted, lock.as_ref(), &loaded);
     if !problems.is_empty() {
         if screen.json {
-            screen.json(&json!({ "admitted": names, "problems": problems, "notes": [], "flagged": [] }))?;
+            let notes: Vec<&String> = said.general.iter().chain(&said.unconfirmed).collect();
+            screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes, "flagged": flagged }))?;
         }
         return Err(contracts::load(&loaded)
             .err()
             .unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
     }
-    let lock = lock::read(&loaded.lock_file())?;
-    let flagged = flagged(&admitted, lock.as_ref());
-    let said = said_by_contracts(&admitted, lock.as_ref(), &loaded);
     let preflight = Preflight::read(&loaded, admitted, Some(address))?;
     preflight.read_ledger(&loaded).await?;
     let warning = policies::warning(&loaded, &preflight.authorities);

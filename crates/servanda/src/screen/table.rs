@@ -226,7 +226,7 @@ mod tests {
         );
         let mut table = Table::of_width(&["path"], 12);
         table.add_row(["/a/path/that/is/long"]);
-        assert_eq!(table.lines(), " PATH\n /a/path/\n that/is/\n long");
+        assert_eq!(table.lines(), " PATH\n /a/path/tha\n t/is/long");
     }
 
     #[test]

@@ -23,7 +23,7 @@ const TRIED: [(&str, &[&str], i32); 45] = [
     ("check", &[], 0),
     ("tools", &["--offline"], 0),
     ("pins", &["--offline"], 0),
-    ("pin", &["--all"], 0),
+    ("pin", &["--all", "--yes"], 0),
     ("diff", &[], 0),
     ("call", &["company__get_invoice", r#"{"invoice_id":"inv_1001"}"#], 0),
     ("call", &["company__get_invoice", r#"{"invoice_id":1}"#], 3),
@@ -45,7 +45,7 @@ const TRIED: [(&str, &[&str], i32); 45] = [
     ("budgets", &[], 0),
     ("quarantine", &[], 0),
     ("quarantine list", &[], 0),
-    ("quarantine add", &["company__get_invoice", "--reason", "a test"], 0),
+    ("quarantine block", &["company__get_invoice", "--reason", "a test"], 0),
     ("quarantine release", &["company__get_invoice", "--reason", "a test"], 0),
     ("policy schema", &[], 0),
     ("policy test", &["cases.yaml"], 0),
@@ -53,7 +53,7 @@ const TRIED: [(&str, &[&str], i32); 45] = [
     ("policy what-if", &["--policies", "policies", "--since", "1d"], 0),
     ("identity show", &["company__get_invoice"], 0),
     ("identity confusions", &[], 0),
-    ("identity statements", &["statements.jsonl"], 0),
+    ("identity effects", &["statements.jsonl"], 0),
     ("identity classify", &["tools.jsonl"], 0),
     ("keys", &[], 0),
     ("keys list", &[], 0),
@@ -61,7 +61,7 @@ const TRIED: [(&str, &[&str], i32); 45] = [
     ("keys rotate", &[], 0),
     ("keys revoke", &["KEY"], 0),
     ("delegate", &["--agent", "a", "--tenant", "acme", "--principal", "ada", "--scope", "a"], 0),
-    ("revoke", &["key:0123456789abcdef0123456789abcdef"], 0),
+    ("revoke", &["key:0123456789abcdef0123"], 0),
     ("doctor", &[], 0),
     ("schema", &["config"], 0),
     ("demo", &["--once"], 0),
@@ -102,7 +102,10 @@ fn world() -> World {
     world.write("statements.jsonl", "{\"sql\":\"SELECT 1\",\"dialect\":\"sqlite\"}\n");
     world.write("tools.jsonl", "{\"name\":\"get_x\",\"inputSchema\":{\"type\":\"object\"}}\n");
     world.write("policies/p.cedar", "@id(\"all\")\npermit (principal, action, resource);\n");
-    world.write("cases.yaml", "[]\n");
+    world.write(
+        "cases.yaml",
+        "cases:\n  - {name: a read, tool: company.get_invoice, args: {invoice_id: inv_1001}, expect: allow}\n",
+    );
     world
 }
 
@@ -146,7 +149,7 @@ const TRIED_APART: [&str; 12] = [
     "disconnect",
     "secret set",
     "secret list",
-    "secret remove",
+    "secret rm",
     "secret jwks",
     "callbacks",
     "callbacks test",
@@ -171,7 +174,7 @@ fn commands_about_clients_and_secrets_answer_with_json() {
     run(&["secret", "set", "TOKEN"], "a-secret-of-some-length\n");
     run(&["secret"], "");
     run(&["secret", "list"], "");
-    run(&["secret", "remove", "TOKEN"], "");
+    run(&["secret", "rm", "TOKEN"], "");
     run(&["secret", "jwks"], "");
     run(&["callbacks"], "");
     run(&["logins"], "");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     access::payment,
-    contract::{Contract, changes, count_effects, get_invoice, pay_invoice, reads, slow_change},
+    contract::{changes, count_effects, get_invoice, pay_invoice, reads, slow_change},
     world::{World, until},
 };
 
@@ -45,9 +45,8 @@ fn a_tool_that_asks_for_an_approval_is_always_refused_and_everybody_says_so() {
 #[test]
 fn check_finds_what_serve_refuses() {
     let unset = "${SERVANDA_TEST_UNSET}";
-    let cases: [(&str, &str, Value); 9] = [
+    let cases: [(&str, &str, Value); 8] = [
         ("ledger", "/ledger", json!("${DATABASE_URL}")),
-        ("position file", "/position_file", json!("contracts/../.servanda/../../out/link")),
         ("listen", "/listen", json!("0.0.0.0:7332")),
         ("environment", "/upstreams/company/env", json!({ "TOKEN": unset })),
         ("url", "/upstreams/web", json!({ "url": format!("http://{unset}/mcp") })),
@@ -60,14 +59,10 @@ fn check_finds_what_serve_refuses() {
     for (what, pointer, value) in cases {
         let world = World::company([get_invoice()]).unpinned();
         world.change_config(|config| set(config, pointer, value.clone()));
-        let served = world.run(&["serve", "--listen", "127.0.0.1:0"]);
         let checked = world.run(&["check"]);
-        if what == "position file" {
-            // Either both take it or both refuse it; nothing more is said about it here.
-            continue;
-        }
-        assert_eq!(served.code, Some(2), "{what}: {served:?}");
         assert_eq!(checked.code, Some(2), "`check` does not find {what}: {checked:?}");
+        let served = world.run(&["serve"]);
+        assert_eq!(served.code, Some(2), "{what}: {served:?}");
         let (of_serve, of_check) = (error(&served.stderr), error(&checked.stderr));
         assert_eq!(of_serve, of_check, "{what}");
         assert!(!world.has(".servanda/ledger.db"), "{what}: nothing is made");
@@ -116,43 +111,54 @@ fn check_as_json_has_every_note_of_the_text() {
     }
 }
 
-/// A change that was sent and did not answer in time.
-fn unknown_effect(contract: &Contract, arguments: &Value) -> (World, String, String) {
-    let world = World::company([contract.clone(), count_effects(), get_invoice()]).unpinned();
-    world.call("company__count_effects", "{}").ended(0);
-    let ran = world.run(&["call", "company__misbehave_slow", &arguments.to_string(), "--timeout-ms", "1500"]).ended(4);
-    let listed = world.run(&["effects", "--state", "outcome_unknown", "--json"]).ended(0).json();
-    let handle = listed[0]["id"].as_str().unwrap().to_owned();
-    (world, handle, ran.call_id())
-}
+/// A server that takes payments and never says how one ended.
+const SILENT: &str = r#"
+tools='{"name":"pay","inputSchema":{"type":"object"}},{"name":"get_invoice","inputSchema":{"type":"object"}}'
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bank","version":"1"}}}\n' "$id" ;;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}\n' "$id" "$tools" ;;
+    *'"get_invoice"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"open"}]}}\n' "$id" ;;
+  esac
+done
+"#;
 
 #[test]
 fn an_unknown_effect_is_shown_with_all_that_is_needed_to_settle_it() {
     let properties = json!({
-        "milliseconds": { "type": "integer" },
+        "amount_cents": { "type": "integer" },
         "invoice_id": { "type": "string" },
         "card": { "type": "string", "x-sensitivity": "pii" },
     });
-    let mut contract = slow_change().input(&["milliseconds"], &properties);
+    let mut contract = changes("pay").input(&["invoice_id"], &properties);
     contract.0["verification"] =
         json!({ "target_state_reference": "invoice/{invoice_id}", "tool": "company.get_invoice" });
-    let arguments = json!({ "milliseconds": 6000, "invoice_id": "inv_1003", "card": "4242424242424242" });
-    let (world, handle, _) = unknown_effect(&contract, &arguments);
+    let world = World::empty();
+    world.configure(&json!({ "company": { "command": "sh", "args": ["-c", SILENT, world.path("bank")] } }));
+    world.add(&contract);
+    world.add(&get_invoice());
+    let world = world.unpinned();
+    let arguments = json!({ "amount_cents": 6000, "invoice_id": "inv_1003", "card": "4242424242424242" });
+    world.run(&["call", "company__pay", &arguments.to_string(), "--timeout-ms", "1500"]).ended(4);
+    let listed = world.run(&["effects", "--state", "outcome_unknown", "--json"]).ended(0).json();
+    let handle = listed[0]["id"].as_str().unwrap().to_owned();
 
     let page = world.run(&["effects", "show", &handle]).ended(0).stdout;
     for part in [
         r#""invoice_id":"inv_1003""#,
         r#""card":"[masked]""#,
         "operation",
-        "look for  at `company`, what `misbehave_slow` makes of these arguments",
+        "look for  at `company`, what `pay` makes of these arguments",
         r#"servanda call company__get_invoice '{"invoice_id":"inv_1003"}'"#,
     ] {
         assert!(page.contains(part), "{part}:\n{page}");
     }
     let told = world.run(&["effects", "show", &handle, "--json"]).ended(0).json();
     let look_up = &told["look_up"];
-    assert_eq!(look_up["arguments"], json!({ "milliseconds": 6000, "invoice_id": "inv_1003", "card": "[masked]" }));
-    assert_eq!((&look_up["upstream"], &look_up["tool"]), (&json!("company"), &json!("misbehave_slow")));
+    assert_eq!(look_up["arguments"], json!({ "amount_cents": 6000, "invoice_id": "inv_1003", "card": "[masked]" }));
+    assert_eq!((&look_up["upstream"], &look_up["tool"]), (&json!("company"), &json!("pay")));
     assert!(look_up["operation_id"].as_str().is_some_and(|key| !key.is_empty()), "{told:#}");
     assert!(look_up["sent_at"].is_string() && look_up["commands"].as_array().unwrap().len() == 1, "{told:#}");
     assert!(!format!("{page}{told}").contains("4242"), "what the schema marks is masked");
@@ -221,7 +227,7 @@ fn doctor_names_host_port_and_cause_of_every_connection_that_fails() {
         config["ledger"] = json!(format!("postgres://ada:s3cret@127.0.0.1:{database}/servanda"));
         config["upstreams"]["web"] = json!({ "url": format!("http://127.0.0.1:{upstream}/mcp") });
         config["auth"] = json!({ "mode": "required", "issuers": [{
-            "issuer": format!("http://127.0.0.1:{issuer}/"), "tenant": { "fixed": "acme" } }] });
+            "issuer": format!("http://127.0.0.1:{issuer}/"), "tenant": "acme" }] });
     });
     let told = world.run(&["doctor", "--json"]).ended(1).json();
     let findings = told["findings"].as_array().unwrap();
@@ -269,7 +275,9 @@ fn ready_means_that_every_server_answered_or_is_named() {
     let said = until("what is said", || Some(gateway.said()).filter(|said| said.contains("connect: ")));
     assert!(said.contains("`broken` does not answer, so its tools cannot be called"), "{said}");
     assert!(!said.contains("`company` does not answer"), "{said}");
-    assert_eq!(gateway.modern().tools(), ["company__get_invoice"], "the list is whole from the first time on");
+    let tools = gateway.modern().tools();
+    assert!(tools.iter().any(|tool| tool == "company__get_invoice"), "{tools:?}");
+    assert_eq!(gateway.modern().tools(), tools, "the list stays as it was the first time");
     let told: Value =
         serde_json::from_str(&crate::http::Question::page("/readyz").ask(gateway.address).text()).unwrap();
     let expected = json!({ "answering": 1, "not_answering": 1, "not_answering_ids": ["broken"] });

@@ -6,7 +6,7 @@ mod page;
 use std::path::Path;
 
 use serde_json::json;
-use servanda_ledger::{AdoptionTerms, Restored, Retention, Settling};
+use servanda_ledger::{Adoption, AdoptionTerms, Restored, Retention, Settling};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},
@@ -67,13 +67,22 @@ fn terms(evidence: &str, retention: Retention) -> Result<AdoptionTerms, Failure>
     Ok(AdoptionTerms { by: operator::who(), evidence, in_force_ms })
 }
 
+/// What was accepted, if anything had to be, and where the ledger of before is.
+#[derive(serde::Serialize)]
+struct Adopted<'a> {
+    #[serde(flatten)]
+    adoption: Option<&'a Adoption>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_aside: Option<&'a Path>,
+}
+
 fn adopted(accepted: &Restored, screen: Screen) -> Result<(), Failure> {
     if let Some(set_aside) = &accepted.set_aside {
         screen.say(format_args!("what was there before is in {}", set_aside.display()));
     }
     let adoption = accepted.adoption.as_ref();
     if screen.json {
-        return screen.json(&adoption);
+        return screen.json(&Adopted { adoption, set_aside: accepted.set_aside.as_deref() });
     }
     let Some(adoption) = adoption else {
         return screen.data("the ledger is the one that is known and lacks nothing that was acknowledged");
