@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use servanda_contract::{Timestamp, ToolContract};
-use servanda_gates::effect::Effect;
+use servanda_gates::{CompiledContract, effect::Effect};
 
 use crate::{config::Loaded, contracts, import};
 
@@ -36,7 +36,7 @@ impl LookUp {
     /// By the contracts of a configuration. Without the effect's contract only what the effect itself says is known.
     pub(super) fn of(effect: &Effect, loaded: &Loaded) -> Self {
         let contracts = contracts::judge_all(loaded).map(|(admitted, _)| admitted).unwrap_or_default();
-        let named = |name: &str| contracts.iter().map(|known| known.contract()).find(|it| it.identity.name == name);
+        let named = |name: &str| contracts.iter().map(CompiledContract::contract).find(|it| it.identity.name == name);
         let own = named(&effect.key.tool);
         let order = &effect.order;
         let arguments: Option<Value> = serde_json::from_slice(&order.arguments).ok();
@@ -109,7 +109,7 @@ struct Schema<'a> {
     at: &'a Value,
 }
 
-impl<'a> Schema<'a> {
+impl Schema<'_> {
     fn part(self, keyword: &str) -> Option<Self> {
         let at = self.at.get(keyword)?;
         let reference = at.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
