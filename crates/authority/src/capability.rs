@@ -38,7 +38,8 @@ pub const AGENT_LIFETIME_MS_MAX: u64 = 86_400_000;
 
 const ID_BYTES: usize = 16;
 const TAG_BYTES: usize = 32;
-const ROOT_KEY_BYTES_MIN: usize = 32;
+/// Bytes that a root key has at the least.
+pub const ROOT_KEY_BYTES_MIN: usize = 32;
 const KEY_ID_BYTES_MAX: usize = 64;
 const ROOT_DOMAIN: &[u8] = b"servanda/agent-credential/root-key/v1\0";
 

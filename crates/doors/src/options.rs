@@ -89,7 +89,7 @@ pub struct HttpOptions {
     pub clock: Arc<dyn Clock>,
     /// Who is let in.
     pub doorkeeper: Arc<dyn Doorkeeper>,
-    /// What `/healthz` and `/readyz` say.
+    /// What `/livez`, `/healthz` and `/readyz` say.
     pub health: Arc<dyn Health>,
 }
 

@@ -21,6 +21,7 @@ use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Counterpart, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
+pub use self::acquaintance::Answering;
 use self::acquaintance::{Acquaintance, read};
 pub(crate) use self::doubts::Doubts;
 pub(crate) use self::telling::changed as tell_change;
@@ -173,6 +174,18 @@ impl Discovery {
     /// Whether tools are let through that nobody has agreed to.
     pub fn passes_unpinned(&self) -> bool {
         self.catalog.passes_unpinned()
+    }
+
+    /// Ends when every upstream has answered once or could not be asked.
+    pub async fn all_tried(&self) {
+        for acquaintance in self.acquaintances.values() {
+            acquaintance.tried().await;
+        }
+    }
+
+    /// Whether each upstream answers, by its id.
+    pub fn answering(&self) -> BTreeMap<String, Answering> {
+        self.acquaintances.iter().map(|(id, known)| (id.clone(), known.answering())).collect()
     }
 
     /// Follows an upstream until stopped: connects, asks, hears of changes, probes.

@@ -61,7 +61,7 @@ mod works;
 pub use authorities::{Authorities, NoAuthorities, Recalled, Tenants};
 pub use bridge::PutQuestion;
 pub use clock::SystemClock;
-pub use discovery::{Discovery, discover};
+pub use discovery::{Answering, Discovery, discover};
 pub use engine::{Engine, EngineParts, LONG_WAIT_MS_MAX, Limits};
 pub use gateway::{
     CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult, local_authority,

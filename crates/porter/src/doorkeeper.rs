@@ -33,10 +33,7 @@ impl Doorkeeper for Porter {
             let Some(header) = authorization else { return Err(house.missing()) };
             // Not text is not a credential; which of the two it lacks is nobody's to know.
             let header = header.to_str().unwrap_or_default();
-            self.authenticate(house, header).await.map_err(|why| {
-                tracing::info!(%why, "somebody was not let in");
-                house.turned_away(&why)
-            })
+            self.authenticate(house, header).await.map_err(|why| house.turned_away(&why))
         })
     }
 
@@ -94,20 +91,24 @@ impl Doorkeeper for Porter {
 impl RequiredHouse {
     fn missing(&self) -> NotAdmitted {
         let challenge = Challenge::missing(&self.metadata, &self.terms.scopes_first);
-        NotAdmitted::Challenged { challenge, told: "a credential is needed".to_owned(), hint: self.hint() }
+        NotAdmitted::Challenged { challenge, told: "a credential is needed".to_owned(), hint: self.hint(), wrong: None }
     }
 
     fn turned_away(&self, why: &NotLetIn) -> NotAdmitted {
         let told = match why {
             NotLetIn::Credential(why) if why.may_pass_later() => {
+                tracing::info!(%why, "a credential cannot be checked at present");
                 return NotAdmitted::Later { told: why.told().to_owned() };
             }
             NotLetIn::Credential(why) => why.told(),
             NotLetIn::Standing(NotInGoodStanding::Revoked(_)) => "the credential was revoked",
-            NotLetIn::Standing(NotInGoodStanding::Unknown(..)) | NotLetIn::Store(_) => return not_now(),
+            NotLetIn::Standing(NotInGoodStanding::Unknown(..)) | NotLetIn::Store(_) => {
+                tracing::info!(%why, "a credential cannot be checked at present");
+                return not_now();
+            }
         };
         let challenge = Challenge::invalid(&self.metadata, &self.terms.scopes_first, told);
-        NotAdmitted::Challenged { challenge, told: told.to_owned(), hint: self.hint() }
+        NotAdmitted::Challenged { challenge, told: told.to_owned(), hint: self.hint(), wrong: Some(why.to_string()) }
     }
 
     fn hint(&self) -> String {

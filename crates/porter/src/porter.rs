@@ -116,6 +116,11 @@ impl Porter {
         Ok(porter)
     }
 
+    /// Whether everybody who comes is the one local principal.
+    pub fn is_local(&self) -> bool {
+        matches!(*self.house(), House::Local)
+    }
+
     /// Works on other terms from now on. The keys of issuers that stay are kept; what was verified is verified again.
     pub fn replace(&self, terms: Terms) {
         let before = self.house();

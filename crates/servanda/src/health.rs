@@ -1,10 +1,14 @@
-//! What `/healthz` and `/readyz` say of this gateway, from what its ledger met last. Nothing is asked.
+//! What `/livez`, `/healthz` and `/readyz` say of this gateway, from what its ledger met last and from whether its upstreams answered.
+//! Nothing is asked.
 
 use std::sync::Arc;
 
-use servanda_doors::http::{Ailment, Health};
+use servanda_doors::http::{Ailment, Health, UpstreamsReport};
+use servanda_engine::{Answering, Engine};
 use servanda_gates::effect::{Effects as _, owner_silence_ms_max};
 use servanda_ledger::{Ledger, WriteStanding};
+use servanda_porter::Porter;
+use tokio_util::sync::CancellationToken;
 
 /// How long ago the last beat may have begun. A store that hangs holds a beat up for two minutes at most, and a restart would not
 /// cure that; a loop that has begun none for longer stands still.
@@ -17,24 +21,52 @@ const OUT_OF_ROOM: Ailment = Ailment {
            `servanda ledger status` says how much it uses",
 };
 
-/// A gateway's health, by its ledger.
+/// The catalog knows nothing yet about some upstreams' tools.
+const UPSTREAMS_STARTING: Ailment = Ailment {
+    code: "starting",
+    told: "not every upstream has answered yet; each is waited for, for ten seconds at most",
+};
+
+/// A gateway's health, by its ledger and its upstreams.
 #[derive(Debug)]
-pub(crate) struct LedgerHealth(pub(crate) Arc<Ledger>);
+pub(crate) struct LedgerHealth {
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) porter: Arc<Porter>,
+    /// Cancelled when every upstream has answered once, or was waited for long enough.
+    pub(crate) asked: CancellationToken,
+}
 
 impl Health for LedgerHealth {
     fn alive(&self) -> Result<(), Ailment> {
-        alive(self.0.write_standing())
+        alive(self.ledger.write_standing())
+    }
+
+    fn store(&self) -> Result<(), Ailment> {
+        ready(self.ledger.write_standing())
     }
 
     fn ready(&self) -> Result<(), Ailment> {
-        if self.0.out_of_room().is_some() {
+        if self.ledger.out_of_room().is_some() {
             return Err(OUT_OF_ROOM);
         }
-        ready(self.0.write_standing())
+        ready(self.ledger.write_standing())?;
+        if self.asked.is_cancelled() { Ok(()) } else { Err(UPSTREAMS_STARTING) }
+    }
+
+    fn upstreams(&self) -> Option<UpstreamsReport> {
+        let known = self.engine.discovery().answering();
+        let silent: Vec<&String> =
+            known.iter().filter(|(_, answering)| **answering != Answering::Yes).map(|(id, _)| id).collect();
+        let not_answering = silent.len();
+        // Anybody may ask. Where callers have to be known, ids are only in the log.
+        let named = self.porter.is_local() && not_answering > 0;
+        let not_answering_ids = named.then(|| silent.into_iter().cloned().collect());
+        Some(UpstreamsReport { answering: known.len() - not_answering, not_answering, not_answering_ids })
     }
 
     fn store_wrote_ms_ago(&self) -> Option<u64> {
-        self.0.write_standing().accepted_ms_ago
+        self.ledger.write_standing().accepted_ms_ago
     }
 }
 

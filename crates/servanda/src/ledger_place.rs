@@ -90,6 +90,14 @@ impl LedgerPlace {
         }
     }
 
+    /// The URL, if the ledger is a database. It may have a password in it.
+    pub(crate) fn url(&self) -> Option<&str> {
+        match &self.store {
+            StorePlace::File(_) => None,
+            StorePlace::Postgres(url) => Some(url),
+        }
+    }
+
     /// Whether there is nothing to read, and never was. Of a database only reading tells.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(&self.store, StorePlace::File(file) if !file.exists() && !self.position_file.exists())

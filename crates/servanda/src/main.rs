@@ -21,6 +21,7 @@ mod log;
 mod next_step;
 mod operator;
 mod policies;
+mod preflight;
 mod reload;
 mod remembered;
 mod review;
@@ -77,7 +78,6 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     // What needs no runtime does not get one.
     match &cli.command {
         Command::Schema(args) => return commands::schema::run(args, screen),
-        Command::Check(args) => return commands::check::run(&cli.config, args, screen),
         Command::Contract(args) => return commands::contract::run(&cli.config, args, screen),
         Command::Review(args) => return commands::review::run(&cli.config, args, screen),
         Command::Sample(args) => return commands::sample::run(args),
@@ -90,6 +90,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     let outcome = runtime.block_on(async {
         match &cli.command {
             Command::Init(args) => until_stopped(commands::init::run(&cli.config, args, screen)).await,
+            Command::Check(args) => until_stopped(commands::check::run(&cli.config, args, screen)).await,
             Command::Serve(args) => Box::pin(commands::serve::run(&cli.config, args, screen)).await,
             Command::Stdio => commands::stdio::run(&cli.config, screen).await,
             Command::Tools(args) => until_stopped(commands::tools::run(&cli.config, args, screen)).await,
@@ -117,7 +118,6 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Calls(args) => commands::calls::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
             Command::Schema(_)
-            | Command::Check(_)
             | Command::Contract(_)
             | Command::Review(_)
             | Command::Sample(_)

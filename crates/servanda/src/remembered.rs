@@ -30,6 +30,13 @@ pub(crate) async fn named(loaded: &Loaded, catalog: Catalog) -> Result<Catalog, 
     }
 }
 
+/// Fails where the names that tools had cannot be kept beside those of the contracts.
+pub(crate) async fn require_names(loaded: &Loaded, catalog: &Catalog) -> Result<(), Failure> {
+    let recalled = recall(loaded).await.map_err(|why| Failure::failed(format!("the ledger cannot be read: {why}")))?;
+    let after = recalled.map(|names| catalog.after(&names)).transpose();
+    after.map(|_| ()).map_err(|error| wiring::bad_names(&error))
+}
+
 async fn recall(loaded: &Loaded) -> Result<Option<NameTable>, String> {
     let place = loaded.ledger_place().map_err(|failure| failure.to_string())?;
     if place.is_missing() {

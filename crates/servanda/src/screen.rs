@@ -6,6 +6,7 @@
 //! have a random mark that no text from outside can contain.
 
 mod colour;
+mod table;
 mod usage;
 
 use std::{
@@ -15,12 +16,12 @@ use std::{
     time::Duration,
 };
 
-use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use owo_colors::{OwoColorize as _, Stream};
 use serde::Serialize;
 use servanda_contract::legibility::{hidden, reveal};
 
+use self::table::Table;
 pub(crate) use self::usage::tell_usage;
 use crate::failure::Failure;
 
@@ -54,8 +55,14 @@ pub(crate) enum Mood {
     reason = "whoever speaks has been handed a screen; where it writes is the screen's business"
 )]
 impl Screen {
-    /// A line of data.
+    /// A line of data. A program that asked for JSON gets JSON whatever a command says: text becomes the `message` of an object.
     pub(crate) fn data(self, line: impl Display) -> Result<(), Failure> {
+        if self.json {
+            let line = line.to_string();
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok();
+            let line = if is_json { line } else { serde_json::json!({ "message": line }).to_string() };
+            return self.write(escaped_json(&line).as_bytes());
+        }
         let line = shown(&line.to_string(), has_colour(Stream::Stdout));
         self.write(line.as_bytes())
     }
@@ -207,21 +214,14 @@ fn has_colour(stream: Stream) -> bool {
     "x".if_supports_color(stream, |word| word.red()).to_string().len() > 1
 }
 
-/// A table with a head; plain enough to be cut and pasted.
+/// A table with a head, as wide as the terminal.
 pub(crate) fn table(head: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    // Into a pipe a row is a line; on a terminal it is as wide as the terminal.
-    let width = if io::stdout().is_terminal() { console::Term::stdout().size().1 } else { u16::MAX };
-    table.set_width(width);
-    table.set_header(head.iter().map(|title| title.to_uppercase()));
-    table
+    Table::new(head)
 }
 
-/// A table as text, without the blanks at the ends of its lines.
+/// A table as text.
 pub(crate) fn lines(table: &Table) -> String {
-    let lines = table.lines().map(|line| colour::with_resets(&line).trim_end().to_owned());
-    lines.collect::<Vec<_>>().join("\n")
+    table.lines()
 }
 
 /// So many of a thing, in English.
@@ -289,11 +289,10 @@ mod tests {
         let mixed = format!("{ours} \u{1b}[32mbad\u{1b}[0m\n");
         assert_eq!(shown(&mixed, true), "\u{1b}[32mgood\u{1b}[39m <U+001B>[32mbad<U+001B>[0m\n");
         assert_eq!(shown(&mixed, false), "good <U+001B>[32mbad<U+001B>[0m\n");
-        // A reset that the table adds to a cell of ours counts as ours.
         let mut table = table(&["a"]);
         table.add_row([ours]).add_row(["x\u{1b}[0m".to_owned()]);
         let lines = shown(&lines(&table), true);
-        assert!(lines.contains("\u{1b}[32mgood\u{1b}[39m\u{1b}[0m") && lines.contains("x<U+001B>[0m"), "{lines:?}");
+        assert!(lines.contains("\u{1b}[32mgood\u{1b}[39m") && lines.contains("x<U+001B>[0m"), "{lines:?}");
     }
 
     #[test]

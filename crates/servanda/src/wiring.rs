@@ -21,8 +21,11 @@ use servanda_engine::{
 use servanda_gates::{CompiledContract, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::{Ledger, Migration, Schema};
 use servanda_porter::{Porter, Terms, revocation};
-use servanda_upstream::{Post, Upstream};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use servanda_upstream::{Post, Upstream, UpstreamSpec};
+use tokio_util::{
+    sync::{CancellationToken, WaitForCancellationFutureOwned},
+    task::TaskTracker,
+};
 
 use crate::{
     commands::{guest_by_operator, keys::named},
@@ -32,9 +35,13 @@ use crate::{
     health::LedgerHealth,
     lock::{self, LockKeeper},
     policies,
+    preflight::Preflight,
     upkeep::{self, CurrentRetention},
     visitors_notebook::VisitorsNotebook,
 };
+
+/// How long a gateway that starts waits for its upstreams before it is ready without those that have not answered.
+const FIRST_ANSWERS_MS_MAX: u64 = 10_000;
 
 /// A gateway, put together.
 #[derive(Debug)]
@@ -54,6 +61,8 @@ pub(crate) struct Station {
     stop: CancellationToken,
     /// Cancelled when this process has nothing more to settle.
     ledger_closes: CancellationToken,
+    /// Cancelled when every upstream has answered or is known not to, or when they were waited for long enough.
+    asked: CancellationToken,
     /// How long an unused session is kept. A reload does not change it.
     pub session_idle_ms_max: u64,
 }
@@ -70,16 +79,15 @@ struct Round {
 
 impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error. `schema` says
-    /// what happens to a ledger of an earlier version.
-    pub(crate) async fn assemble(loaded: &Loaded, schema: Schema) -> Result<Self, Failure> {
-        let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
-        let callbacks = Arc::new(loaded.callbacks()?);
-        let authorities = authorities(loaded, &catalog)?;
-        let ledger = loaded.ledger_place()?.open_with(schema).await?;
+    /// what happens to a ledger of an earlier version; `door` is where callers will come in over HTTP, if they do.
+    pub(crate) async fn assemble(loaded: &Loaded, schema: Schema, door: Option<SocketAddr>) -> Result<Self, Failure> {
+        let read = Preflight::read(loaded, contracts::load(loaded)?, door)?;
+        let Preflight { catalog, callbacks, authorities, ledger, upstreams } = read;
+        let ledger = ledger.open_with(schema).await?;
         limit(&ledger, loaded).await;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
-        let upstreams = upstreams(loaded, &notebook)?;
+        let upstreams = showing(loaded, upstreams, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
             world: world(loaded, catalog, upstreams, callbacks, authorities),
@@ -121,8 +129,20 @@ impl Station {
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
         let session_idle_ms_max = limits.session_idle_ms_max;
         let retention = CurrentRetention::new(loaded.config.retention.retention());
-        let door = OnceLock::new();
-        Ok(Self { engine, porter, door, ledger, retention, round, followers, stop, ledger_closes, session_idle_ms_max })
+        let (door, asked) = (OnceLock::new(), CancellationToken::new());
+        Ok(Self {
+            engine,
+            porter,
+            door,
+            ledger,
+            retention,
+            round,
+            followers,
+            stop,
+            ledger_closes,
+            asked,
+            session_idle_ms_max,
+        })
     }
 
     /// Lets people in at that address as the configuration says, or nobody.
@@ -147,7 +167,17 @@ impl Station {
 
     /// What health checks are told.
     pub(crate) fn health(&self) -> LedgerHealth {
-        LedgerHealth(Arc::clone(&self.ledger))
+        LedgerHealth {
+            ledger: Arc::clone(&self.ledger),
+            engine: Arc::clone(&self.engine),
+            porter: Arc::clone(&self.porter),
+            asked: self.asked.clone(),
+        }
+    }
+
+    /// Ends when every upstream has answered or is known not to, or when they were waited for long enough.
+    pub(crate) fn upstreams_asked(&self) -> WaitForCancellationFutureOwned {
+        self.asked.clone().cancelled_owned()
     }
 
     /// How the ledger was brought up to date, if it was.
@@ -181,6 +211,11 @@ impl Station {
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
         self.follow_round();
+        let (discovery, asked) = (self.engine.discovery(), self.asked.clone());
+        self.followers.spawn(async move {
+            let _done = asked.drop_guard();
+            let _ = tokio::time::timeout(Duration::from_millis(FIRST_ANSWERS_MS_MAX), discovery.all_tried()).await;
+        });
         self.stay_alive();
         self.look_after_effects();
         self.deliver_callbacks();
@@ -321,9 +356,21 @@ pub(crate) fn fleeting(loaded: &Loaded) -> Result<Arc<dyn Notebook>, Failure> {
 
 /// Every upstream of a configuration, not connected yet.
 pub(crate) fn upstreams(loaded: &Loaded, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, Failure> {
-    let of = |(id, config): (&String, &UpstreamConfig)| {
-        let spec = loaded.upstream(id, config)?;
-        Ok((id.clone(), credentials::upstream(loaded, config, spec, notebook.clone())?))
+    let of = |(id, config): (&String, &UpstreamConfig)| Ok((id.clone(), loaded.upstream(id, config)?));
+    let specs = loaded.config.upstreams.iter().map(of).collect::<Result<_, Failure>>()?;
+    showing(loaded, specs, notebook)
+}
+
+/// Upstreams as they were read, with what each is shown.
+fn showing(
+    loaded: &Loaded,
+    specs: BTreeMap<String, UpstreamSpec>,
+    notebook: &Arc<dyn Notebook>,
+) -> Result<BTreeMap<String, Upstream>, Failure> {
+    let of = |(id, spec): (String, UpstreamSpec)| {
+        let config = loaded.config.upstreams.get(&id).cloned().unwrap_or_default();
+        let upstream = credentials::upstream(loaded, &config, spec, notebook.clone())?;
+        Ok((id, upstream))
     };
-    loaded.config.upstreams.iter().map(of).collect()
+    specs.into_iter().map(of).collect()
 }

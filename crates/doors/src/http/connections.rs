@@ -51,7 +51,7 @@ struct Open {
 /// One connection. It is forgotten when its [`Seat`] is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
-    peer: IpAddr,
+    pub(super) peer: IpAddr,
     /// Whether it ever sent a request.
     asked: AtomicBool,
     /// Its requests whose answers are not written to the end.

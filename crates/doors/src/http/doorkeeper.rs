@@ -67,6 +67,8 @@ pub enum NotAdmitted {
         told: String,
         /// What to do about it.
         hint: String,
+        /// What the log says about the credential that was shown, and nothing of it; none where none was shown.
+        wrong: Option<String>,
     },
     /// It cannot be found out at present.
     Later {

@@ -1,6 +1,7 @@
-//! `/healthz` and `/readyz`: whether the process is alive, and whether it can take calls that change something now.
+//! `/livez`, `/healthz` and `/readyz`: whether the process is alive, whether it is well (it is not without its store), and whether
+//! it can take calls that change something now.
 //!
-//! Both answer from what is known already, without a credential and without asking the store, so that anybody may ask as often as
+//! All answer from what is known already, without a credential and without asking the store, so that anybody may ask as often as
 //! they like. They name no tenant, host, path or error; the operator finds those in the log and with `servanda doctor`.
 //! Deliberately not here: what is known (a port, [`Health`]).
 
@@ -16,8 +17,10 @@ use servanda_engine::Gateway;
 
 use super::{HttpDoor, json, serve::Draining};
 
-/// Where to ask whether the process is alive.
-pub(super) const ALIVE: &str = "/healthz";
+/// Where to ask whether the process is alive: if it is not, a restart is the cure.
+pub(super) const ALIVE: &str = "/livez";
+/// Where to ask whether it is well, its store included: for people and monitors, because no restart brings a store back.
+pub(super) const WELL: &str = "/healthz";
 /// Where to ask whether it can take calls.
 pub(super) const READY: &str = "/readyz";
 
@@ -25,6 +28,14 @@ pub(super) const READY: &str = "/readyz";
 pub trait Health: Send + Sync + fmt::Debug {
     /// Whether the process runs as it should; a restart is the cure if not.
     fn alive(&self) -> Result<(), Ailment>;
+
+    /// Whether the store takes writes; if not, the store is what needs a cure.
+    fn store(&self) -> Result<(), Ailment>;
+
+    /// Which upstreams answer; none if nobody knows any.
+    fn upstreams(&self) -> Option<UpstreamsReport> {
+        None
+    }
 
     /// Whether a call that changes something would be taken now; time is the cure if not.
     fn ready(&self) -> Result<(), Ailment>;
@@ -53,6 +64,10 @@ impl Health for AlwaysWell {
         Ok(())
     }
 
+    fn store(&self) -> Result<(), Ailment> {
+        Ok(())
+    }
+
     fn ready(&self) -> Result<(), Ailment> {
         Ok(())
     }
@@ -71,7 +86,38 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    checks: Option<Checks>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<StoreReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstreams: Option<UpstreamsReport>,
+}
+
+/// What was looked at: `ok`, or the code of what is wrong.
+#[derive(Serialize)]
+struct Checks {
+    process: &'static str,
+    store: &'static str,
+}
+
+/// What stands in an answer beside its verdict.
+#[derive(Default)]
+struct Details {
+    checks: Option<Checks>,
+    store: Option<StoreReport>,
+    upstreams: Option<UpstreamsReport>,
+}
+
+/// How upstreams stand, for everybody who asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UpstreamsReport {
+    /// How many answered when they were last asked.
+    pub answering: usize,
+    /// How many did not.
+    pub not_answering: usize,
+    /// Their ids, where everybody may know them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_answering_ids: Option<Vec<String>>,
 }
 
 #[derive(Serialize)]
@@ -80,34 +126,38 @@ struct StoreReport {
 }
 
 pub(super) async fn alive<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>) -> Response {
-    answer(door.health.alive(), "alive", "not_alive", None)
+    answer(door.health.alive(), ["alive", "not_alive"], Details::default())
+}
+
+pub(super) async fn well<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>) -> Response {
+    let (process, store) = (door.health.alive(), door.health.store());
+    let word = |found: &Result<(), Ailment>| found.as_ref().map_or_else(|ailment| ailment.code, |()| "ok");
+    let checks = Some(Checks { process: word(&process), store: word(&store) });
+    answer(process.and(store), ["ok", "not_ok"], Details { checks, ..Details::default() })
 }
 
 pub(super) async fn ready<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
     let draining = request.extensions().get::<Draining>().is_some_and(|draining| draining.closing.is_cancelled());
     let store = Some(StoreReport { wrote_ms_ago: door.health.store_wrote_ms_ago() });
     let ready = if draining { Err(DRAINING) } else { door.health.ready() };
-    answer(ready, "ready", "not_ready", store)
+    answer(ready, ["ready", "not_ready"], Details { store, upstreams: door.health.upstreams(), checks: None })
 }
 
 /// What comes in while the door drains and is no question about its health.
 pub(super) fn turned_away() -> Response {
-    answer(Err(DRAINING), "", "not_ready", None)
+    answer(Err(DRAINING), ["", "not_ready"], Details::default())
 }
 
-fn answer(
-    found: Result<(), Ailment>,
-    well: &'static str,
-    unwell: &'static str,
-    store: Option<StoreReport>,
-) -> Response {
-    let (status, report) = match found {
-        Ok(()) => (StatusCode::OK, Report { status: well, reason: None, message: None, store }),
-        Err(Ailment { code, told }) => {
-            let report = Report { status: unwell, reason: Some(code), message: Some(told), store };
-            (StatusCode::SERVICE_UNAVAILABLE, report)
-        }
+/// `words` are the status of an answer that is well and of one that is not.
+fn answer(found: Result<(), Ailment>, words: [&'static str; 2], details: Details) -> Response {
+    let Details { checks, store, upstreams } = details;
+    let [good, bad] = words;
+    let (status, word, ailment) = match found {
+        Ok(()) => (StatusCode::OK, good, None),
+        Err(ailment) => (StatusCode::SERVICE_UNAVAILABLE, bad, Some(ailment)),
     };
+    let (reason, message) = (ailment.map(|ailment| ailment.code), ailment.map(|ailment| ailment.told));
+    let report = Report { status: word, reason, message, checks, store, upstreams };
     // A struct of words and numbers has nothing in it that JSON could refuse.
     let mut response = json(serde_json::to_vec(&report).unwrap_or_default());
     *response.status_mut() = status;

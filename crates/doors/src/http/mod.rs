@@ -1,4 +1,4 @@
-//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/healthz` and `/readyz`, and where clients find out how to be let in.
+//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/livez`, `/healthz` and `/readyz`, and where clients find out how to be let in.
 //!
 //! Responsible for what HTTP adds to the protocol: which requests are let in at all, sessions, headers that repeat the
 //! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the doorkeeper's.
@@ -26,6 +26,7 @@ mod sessions;
 mod stream;
 mod vigil;
 mod written;
+mod wrong_credentials;
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,7 +45,7 @@ use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
 
 pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
-pub use self::health::{Ailment, AlwaysWell, Health};
+pub use self::health::{Ailment, AlwaysWell, Health, UpstreamsReport};
 pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
@@ -53,6 +54,7 @@ use self::{
     reception::Reception,
     serve::Draining,
     sessions::{Lease, Sessions},
+    wrong_credentials::{Peer, WrongCredentials},
 };
 use crate::{
     dispatch::{Desk, DeskLimits},
@@ -77,6 +79,7 @@ struct HttpDoor<G> {
     batch_messages_max: usize,
     doorkeeper: Arc<dyn Doorkeeper>,
     health: Arc<dyn Health>,
+    wrong_credentials: WrongCredentials,
     local_affinity: Arc<str>,
     /// For a router that is served by something else than [`serve`]: nobody ever asks it to drain.
     undisturbed: Draining,
@@ -109,6 +112,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         batch_messages_max: options.batch_messages_max,
         doorkeeper: options.doorkeeper,
         health: options.health,
+        wrong_credentials: WrongCredentials::default(),
         local_affinity: Caller::local().principal.into(),
         admission: Admission::new(options.allowed_hosts, options.allowed_origins),
         undisturbed: Draining::default(),
@@ -116,6 +120,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
     Router::new()
         .route("/mcp", any(handle::<G>))
         .route(health::ALIVE, get(health::alive::<G>))
+        .route(health::WELL, get(health::well::<G>))
         .route(health::READY, get(health::ready::<G>))
         .route(WELL_KNOWN, any(oauth::metadata::<G>))
         .route(&format!("{WELL_KNOWN}/{{*path}}"), any(oauth::metadata::<G>))
@@ -137,7 +142,12 @@ async fn handle<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Reque
     }
     match door.doorkeeper.admit(authorization).await {
         Ok(authority) => parts.extensions.insert(authority),
-        Err(not_admitted) => return turn_away(&not_admitted),
+        Err(not_admitted) => {
+            if let NotAdmitted::Challenged { wrong: Some(why), .. } = &not_admitted {
+                door.wrong_credentials.warn(parts.extensions.get::<Peer>().copied(), why);
+            }
+            return turn_away(&not_admitted);
+        }
     };
     let mut response = attend(&door, &parts, body).await;
     response.extensions_mut().insert(LetIn);
@@ -186,7 +196,7 @@ fn authority(parts: &Parts) -> Result<&Arc<Authenticated>, Fault> {
 
 fn turn_away(not_admitted: &NotAdmitted) -> Response {
     match not_admitted {
-        NotAdmitted::Challenged { challenge, told, hint } => {
+        NotAdmitted::Challenged { challenge, told, hint, .. } => {
             let (status, header) = doorkeeper::header_of(challenge);
             let mut response = refuse(&Fault::invalid_request(status, told.clone()).hint(hint), None);
             response.headers_mut().extend(header);

@@ -11,7 +11,7 @@ use axum::{
 use servanda_authority::{challenge::WELL_KNOWN, exchange::FORM_BYTES_MAX};
 use servanda_engine::Gateway;
 
-use super::{HttpDoor, body, empty, json, method_not_allowed, refuse};
+use super::{HttpDoor, body, empty, json, method_not_allowed, refuse, wrong_credentials::Peer};
 use crate::fault::Fault;
 
 /// How long clients may keep the document: short, because the configuration may change.
@@ -68,6 +68,10 @@ pub(super) async fn exchange<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, r
         Err(fault) => return refuse(&fault, None),
     };
     let Some(exchanged) = door.doorkeeper.exchange(form).await else { return refuse(&not_here(), None) };
+    if exchanged.status == StatusCode::BAD_REQUEST.as_u16() || exchanged.status == StatusCode::UNAUTHORIZED.as_u16() {
+        let why = format!("it was to be exchanged: {}", told(&exchanged.body));
+        door.wrong_credentials.warn(parts.extensions.get::<Peer>().copied(), &why);
+    }
     let mut response = json(exchanged.body);
     *response.status_mut() = StatusCode::from_u16(exchanged.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
@@ -78,4 +82,16 @@ pub(super) async fn exchange<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, r
 
 fn not_here() -> Fault {
     Fault::invalid_request(StatusCode::NOT_FOUND, "there is nothing here: this gateway asks nobody for a credential")
+}
+
+/// What a refused token request is told (RFC 6749, 5.2). It is our own text and has nothing of a credential.
+fn told(body: &[u8]) -> String {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Refused {
+        error: String,
+        error_description: String,
+    }
+    let Refused { error, error_description } = serde_json::from_slice(body).unwrap_or_default();
+    if error_description.is_empty() { error } else { error_description }
 }

@@ -30,6 +30,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     connections::{Connections, LetIn, Seat},
     health,
+    wrong_credentials::Peer,
 };
 use crate::options::Serving;
 
@@ -155,7 +156,7 @@ pub async fn serve_with(
 async fn only_health(request: Request, next: Next) -> Response {
     let keeps_alive = request.version() < Version::HTTP_2;
     let mut response = match request.uri().path() {
-        health::ALIVE | health::READY => next.run(request).await,
+        health::ALIVE | health::WELL | health::READY => next.run(request).await,
         _ => health::turned_away(),
     };
     if keeps_alive {
@@ -231,8 +232,9 @@ impl Host {
         }
         let asked = CancellationToken::new();
         let router = TowerToHyperService::new(self.router.clone());
-        let service = service_fn(|request: hyper::Request<Incoming>| {
+        let service = service_fn(|mut request: hyper::Request<Incoming>| {
             asked.cancel();
+            request.extensions_mut().insert(Peer(seat.connection.peer));
             let busy = seat.connection.ask();
             let answer = router.call(request);
             async move {

@@ -1,4 +1,4 @@
-//! What `/healthz` and `/readyz` say, in which shape, and while the door drains.
+//! What `/livez`, `/healthz` and `/readyz` say, in which shape, and while the door drains.
 
 use std::sync::{
     Arc,
@@ -24,6 +24,10 @@ impl Health for Told {
     fn alive(&self) -> Result<(), Ailment> {
         let stuck = Ailment { code: "stuck", told: "a loop stands still" };
         if self.is_stuck.load(Ordering::SeqCst) { Err(stuck) } else { Ok(()) }
+    }
+
+    fn store(&self) -> Result<(), Ailment> {
+        self.ready()
     }
 
     fn ready(&self) -> Result<(), Ailment> {
@@ -52,15 +56,21 @@ async fn each_says_how_it_is_and_turns_back_by_itself() {
     let told = Arc::new(Told::default());
     let server = Server::start_with(|options| options.health = told.clone()).await;
     let ready = json!({ "status": "ready", "store": { "wrote_ms_ago": 7 } });
-    assert_eq!(ask(&server, "/healthz").await, (200, json!({ "status": "alive" })));
+    let well = json!({ "status": "ok", "checks": { "process": "ok", "store": "ok" } });
+    assert_eq!(ask(&server, "/livez").await, (200, json!({ "status": "alive" })));
+    assert_eq!(ask(&server, "/healthz").await, (200, well.clone()));
     assert_eq!(ask(&server, "/readyz").await, (200, ready.clone()));
     told.has_no_store.store(true, Ordering::SeqCst);
     let not_ready = json!({ "status": "not_ready", "reason": "store_away", "message": "the store is away", "store": { "wrote_ms_ago": 7 } });
     assert_eq!(ask(&server, "/readyz").await, (503, not_ready));
-    assert_eq!(ask(&server, "/healthz").await.0, 200, "a restart would not help");
+    let not_well = json!({ "status": "not_ok", "reason": "store_away", "message": "the store is away",
+        "checks": { "process": "ok", "store": "store_away" } });
+    assert_eq!(ask(&server, "/healthz").await, (503, not_well));
+    assert_eq!(ask(&server, "/livez").await.0, 200, "a restart would not help");
     told.is_stuck.store(true, Ordering::SeqCst);
     let stuck = json!({ "status": "not_alive", "reason": "stuck", "message": "a loop stands still" });
-    assert_eq!(ask(&server, "/healthz").await, (503, stuck));
+    assert_eq!(ask(&server, "/livez").await, (503, stuck));
+    assert_eq!(ask(&server, "/healthz").await.1["checks"], json!({ "process": "stuck", "store": "store_away" }));
     told.has_no_store.store(false, Ordering::SeqCst);
     assert_eq!(ask(&server, "/readyz").await, (200, ready));
 }
@@ -73,7 +83,8 @@ async fn a_door_that_drains_says_so_and_takes_nothing_new() {
     server.shutdown.cancel();
     let (status, told) = ask(&server, "/readyz").await;
     assert_eq!((status, &told["reason"]), (503, &json!("draining")), "{told}");
-    assert_eq!(ask(&server, "/healthz").await.0, 200, "it is not to be killed: it finishes what is under way");
+    assert_eq!(ask(&server, "/healthz").await.0, 200);
+    assert_eq!(ask(&server, "/livez").await.0, 200, "it is not to be killed: it finishes what is under way");
     let (status, told) = ask(&server, "/mcp").await;
     assert_eq!((status, &told["reason"]), (503, &json!("draining")), "{told}");
     assert!(!server.task.is_finished());

@@ -38,6 +38,8 @@ pub(super) struct Acquaintance {
     hashing: RandomState,
     memory: Mutex<Memory>,
     doubts: Arc<Doubts>,
+    /// Whether it was asked to the end once, for everybody: it answered, or it could not be asked.
+    tried: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +50,17 @@ struct Memory {
     failed: Option<(Counterpart, Instant)>,
     /// The last list, so that the same one again is not read again.
     last: Option<(Digest, Arc<Inventory>)>,
+}
+
+/// Whether an upstream answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answering {
+    /// It did when it was last asked.
+    Yes,
+    /// It could not be asked, for this reason.
+    No(String),
+    /// It was asked, and has not answered so far.
+    NotYet,
 }
 
 impl Acquaintance {
@@ -62,6 +75,22 @@ impl Acquaintance {
             hashing: RandomState::new(),
             memory: Mutex::default(),
             doubts,
+            tried: watch::Sender::new(false),
+        }
+    }
+
+    /// Ends when it has answered once or could not be asked.
+    pub(super) async fn tried(&self) {
+        // It never fails: the sender is a field of this value.
+        let _ = self.tried.subscribe().wait_for(|tried| *tried).await;
+    }
+
+    /// Whether it answered when it was last asked.
+    pub(super) fn answering(&self) -> Answering {
+        match self.catalog.silence(&self.id) {
+            Some(why) => Answering::No(why),
+            None if *self.tried.borrow() => Answering::Yes,
+            None => Answering::NotYet,
         }
     }
 
@@ -143,10 +172,17 @@ impl Acquaintance {
         if let Ok(answered) = tokio::time::timeout(Duration::from_millis(SLOW_MS), &mut answered).await {
             return answered;
         }
-        // One that is known not to answer has been told of.
-        if self.catalog.silence(&self.id).is_none() {
-            let wait_s_max = self.upstream.spec().limits.connect_ms_max / 1_000;
-            tracing::warn!(upstream = %self.id, wait_s_max, "the upstream has not answered yet; it is waited for");
+        let wait_s_max = self.upstream.spec().limits.connect_ms_max / 1_000;
+        match self.answering() {
+            // Many servers take a while to start; those that have not answered when the gateway is ready are named then.
+            Answering::NotYet => {
+                tracing::info!(upstream = %self.id, wait_s_max, "the upstream has not answered yet; it is waited for");
+            }
+            Answering::Yes => {
+                tracing::warn!(upstream = %self.id, wait_s_max, "the upstream does not answer; it is waited for");
+            }
+            // That it does not answer has been logged.
+            Answering::No(_) => {}
         }
         answered.await
     }
@@ -207,7 +243,9 @@ impl Acquaintance {
     async fn ask_now(&self, counterpart: &Counterpart) -> bool {
         // Before asking: what changes while it answers has to be asked for again.
         let changes = *self.changes.borrow();
-        match self.upstream.tools(counterpart).await {
+        let answered = self.upstream.tools(counterpart).await;
+        let is_somebodys = self.is_somebodys(counterpart);
+        let answered = match answered {
             Ok(list) => {
                 self.take(counterpart, &list, changes);
                 true
@@ -215,7 +253,7 @@ impl Acquaintance {
             Err(error) => {
                 let first = self.memory().failed.replace((counterpart.clone(), Instant::now())).is_none();
                 // What could not be asked on behalf of one client says nothing about the others.
-                if !self.is_somebodys(counterpart) {
+                if !is_somebodys {
                     if first || self.catalog.silence(&self.id).is_none() {
                         tracing::warn!(upstream = %self.id, %error, "the upstream could not be asked for its tools");
                     }
@@ -223,7 +261,11 @@ impl Acquaintance {
                 }
                 false
             }
+        };
+        if !is_somebodys {
+            self.tried.send_replace(true);
         }
+        answered
     }
 
     fn take(&self, counterpart: &Counterpart, list: &ToolList, changes: u64) {

@@ -35,7 +35,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         arguments = arguments(args) => arguments?,
         () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
     };
-    let station = Station::assemble(&loaded, Schema::Require).await?;
+    let station = Station::assemble(&loaded, Schema::Require, None).await?;
     station.stay_alive();
     let guest = match &args.acting_as {
         None => super::local_guest("servanda-cli"),

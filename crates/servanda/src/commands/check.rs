@@ -20,68 +20,120 @@ use crate::{
     failure::Failure,
     import::Held,
     lock, policies,
+    preflight::Preflight,
     screen::{Screen, count, plural},
     server_page::{self, Values},
-    wiring,
 };
 
 /// How many of a kind are named.
 const SHOWN_MAX: usize = 5;
 
-pub(crate) fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
     if args.commands {
         return show_commands(&loaded, screen);
     }
-    loaded.listen()?;
-    for (id, upstream) in &loaded.config.upstreams {
-        loaded.upstream(id, upstream)?;
-    }
-    loaded.callbacks()?;
+    let address = loaded.listen()?;
     let (admitted, problems) = contracts::judge_all(&loaded)?;
+    let names: Vec<String> = admitted.iter().map(|contract| contract.contract().identity.name.clone()).collect();
     let lock = lock::read(&loaded.lock_file())?;
-    let notes = not_enforced(&admitted).into_iter().chain(shell_readers(&admitted)).chain(cut_timeouts(&admitted));
-    let notes: Vec<String> = notes.chain(unpinned(&admitted, lock.as_ref(), &loaded)).chain(lacking(&loaded)).collect();
     let flagged = flagged(&admitted, lock.as_ref());
-    if screen.json {
-        let names: Vec<_> = admitted.iter().map(|contract| &contract.contract().identity.name).collect();
-        screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes, "flagged": flagged }))?;
-    }
+    let said = said_by_contracts(&admitted, lock.as_ref(), &loaded);
     if !problems.is_empty() {
+        if screen.json {
+            let notes: Vec<&String> = said.general.iter().chain(&said.unconfirmed).collect();
+            screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes, "flagged": flagged }))?;
+        }
         return Err(contracts::load(&loaded)
             .err()
             .unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
     }
-    let admitted_count = admitted.len();
-    let authorities = policies::authorities(&loaded, admitted.iter().map(CompiledContract::contract))?;
-    let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
-    wiring::catalog(&loaded, admitted)?;
+    let preflight = Preflight::read(&loaded, admitted, Some(address))?;
+    preflight.read_ledger(&loaded).await?;
+    let warning = policies::warning(&loaded, &preflight.authorities);
+    let notes = Notes { warning, said, lacking: lacking(&loaded) };
     if screen.json {
-        return Ok(());
+        let notes: Vec<String> = notes.all().collect();
+        return screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes, "flagged": flagged }));
     }
-    let contracts = count(admitted_count, "contract");
+    let contracts = count(names.len(), "contract");
     let upstreams = count(loaded.config.upstreams.len(), "upstream");
-    let rules = rules(&authorities);
+    let rules = rules(&preflight.authorities);
     screen.data(format_args!("{} is good: {contracts} for {upstreams}{rules}", loaded.file.display()))?;
-    if let Some(warning) = policies::warning(&loaded, &authorities) {
-        screen.say(warning);
-    }
-    for note in &notes {
-        screen.say(format_args!("note: {note}"));
-    }
+    notes.tell(screen);
     tell_flagged(&flagged, screen);
-    if !grave.is_empty() {
-        screen.say(format_args!(
-            "note: {} without a person's approval: {}",
-            match grave.len() {
-                1 => "one grave tool runs".to_owned(),
-                grave => format!("{grave} grave tools run"),
-            },
-            short_list(&grave)
-        ));
-        screen.hint("set transactional.confirmation_required: true in a contract to keep its tool from running");
+    if notes.said.unconfirmed.is_some() {
+        screen.hint(
+            "set transactional.confirmation_required: true in a contract to keep its tool from running: every call is refused then, \
+             because there is no way to approve one yet",
+        );
     }
     Ok(())
+}
+
+/// What there is to know about a configuration that is good: the same for people and for programs.
+struct Notes {
+    /// What the policies lack; it is a sentence of its own.
+    warning: Option<String>,
+    said: SaidByContracts,
+    lacking: Vec<String>,
+}
+
+/// What follows from the contracts.
+struct SaidByContracts {
+    general: Vec<String>,
+    unconfirmed: Option<String>,
+}
+
+impl Notes {
+    fn all(&self) -> impl Iterator<Item = String> {
+        let Self { warning, said, lacking } = self;
+        warning.iter().chain(&said.general).chain(lacking).chain(&said.unconfirmed).cloned()
+    }
+
+    fn tell(&self, screen: Screen) {
+        if let Some(warning) = &self.warning {
+            screen.say(warning);
+        }
+        for note in self.all().skip(usize::from(self.warning.is_some())) {
+            screen.say(format_args!("note: {note}"));
+        }
+    }
+}
+
+fn said_by_contracts(admitted: &[CompiledContract], lock: Option<&Lock>, loaded: &Loaded) -> SaidByContracts {
+    let general = [
+        not_enforced(admitted),
+        shell_readers(admitted),
+        cut_timeouts(admitted),
+        always_refused(admitted),
+        unpinned(admitted, lock, loaded),
+    ];
+    let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
+    let unconfirmed = (!grave.is_empty()).then(|| {
+        let run = match grave.len() {
+            1 => "one grave tool runs".to_owned(),
+            grave => format!("{grave} grave tools run"),
+        };
+        format!("{run} without a person's approval: {}", short_list(&grave))
+    });
+    SaidByContracts { general: general.into_iter().flatten().collect(), unconfirmed }
+}
+
+/// Tools whose contract asks for a person's approval, which nobody can give yet.
+fn always_refused(admitted: &[CompiledContract]) -> Option<String> {
+    let names: Vec<String> = admitted
+        .iter()
+        .map(CompiledContract::contract)
+        .filter(|contract| contract.transactional.confirmation_required)
+        .map(|contract| contract.identity.name.clone())
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "always refused, because their contracts ask for an approval and there is no way to approve yet: {}",
+            short_list(&names)
+        )
+    })
 }
 
 /// Shows what the configuration starts and asks, and starts none of it.

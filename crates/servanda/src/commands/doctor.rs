@@ -3,6 +3,7 @@
 mod databases;
 mod ledger;
 mod privacy;
+mod reach;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -12,7 +13,7 @@ use servanda_contract::legibility::reveal;
 use servanda_engine::{discover, quarantine::History};
 use servanda_gates::JournalError;
 use servanda_mcp::ClientCapabilities;
-use servanda_upstream::{Upstream, UpstreamStatus};
+use servanda_upstream::{Transport, Upstream, UpstreamStatus};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -20,7 +21,7 @@ use tokio::{
 
 use crate::{
     cli::DoctorArgs,
-    config::{AuthMode, LOCK_FILE, Loaded},
+    config::{AuthMode, LOCK_FILE, Loaded, OauthConfig},
     contracts, credentials, doubts,
     failure::Failure,
     lock, remembered,
@@ -113,8 +114,8 @@ async fn look(loaded: &Loaded, args: &DoctorArgs, findings: &mut Findings, scree
     let waiting = screen.wait(format!("connecting to {}", count(upstreams.len(), "upstream")));
     for (id, upstream) in upstreams {
         waiting.set_message(format!("connecting to {id}"));
-        let is_oauth = loaded.config.upstreams.get(&id).is_some_and(|config| config.oauth().is_some());
-        let looking = look_at_upstream((&id, is_oauth), &upstream, catalog.as_ref(), findings);
+        let oauth = loaded.config.upstreams.get(&id).and_then(|config| config.oauth());
+        let looking = look_at_upstream((&id, oauth), &upstream, catalog.as_ref(), findings);
         told_if_slow(&upstream, looking, &waiting, screen).await;
         if let Some(catalog) = catalog.as_ref().filter(|_| args.databases) {
             databases::look(&id, &upstream, catalog, findings).await;
@@ -251,6 +252,7 @@ async fn look_at_issuers(loaded: &Loaded, findings: &mut Findings) {
         match servanda_porter::look_at_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
             Ok(()) => findings.good(what, "its keys can be had"),
             Err(why) => {
+                let why = reach::explained(Some(issuer.jwks_uri.as_deref().unwrap_or(&issuer.issuer)), &why).await;
                 findings.bad(what, why, "check `issuer` and `jwks_uri`; without its keys no token of it is taken");
             }
         }
@@ -265,16 +267,27 @@ pub(crate) async fn is_gateway(address: SocketAddr) -> bool {
         stream.write_all(request.as_bytes()).await.ok()?;
         let mut answer = Vec::new();
         stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
-        // A gateway of an earlier version says `ok`.
-        let is_ours = answer.ends_with(br#"{"status":"alive"}"#) || answer.ends_with(b"ok");
-        Some(answer.starts_with(b"HTTP/1.1 200") && is_ours)
+        let answer = String::from_utf8_lossy(&answer);
+        // Gateways of earlier versions say `ok` or `{"status":"alive"}`. One that has lost its store is a gateway too.
+        let was_ours = answer.ends_with(r#"{"status":"alive"}"#) || answer.ends_with("ok");
+        let is_ours = answer.contains(r#""checks":{"process":"#);
+        Some(is_ours || (answer.starts_with("HTTP/1.1 200") && was_ours))
     };
     let answered = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), ask).await;
     answered.ok().flatten().unwrap_or(false)
 }
 
+/// Whether the issuer of an upstream's tokens can be reached.
+async fn look_at_way_to(issuer: &str, what: &str, findings: &mut Findings) {
+    let Some(endpoint) = reach::Endpoint::of(issuer) else { return };
+    if let Some(cause) = endpoint.cause().await {
+        let says = format!("its issuer at {endpoint} cannot be reached: {cause}");
+        findings.bad(what, says, "check `issuer` in its `oauth`; without it no token can be had");
+    }
+}
+
 async fn look_at_upstream(
-    (id, is_oauth): (&str, bool),
+    (id, oauth): (&str, Option<&OauthConfig>),
     upstream: &Upstream,
     catalog: Option<&Catalog>,
     findings: &mut Findings,
@@ -283,13 +296,22 @@ async fn look_at_upstream(
     let inventory = match discover(upstream).await {
         Ok(inventory) => inventory,
         Err(error) => {
-            let hint = if is_oauth {
+            let url = match &upstream.spec().transport {
+                Transport::Http { url, .. } => Some(url.as_str()),
+                Transport::Stdio { .. } => None,
+            };
+            let says = reach::explained(url, &error.to_string()).await;
+            let hint = if oauth.is_some() {
                 format!("`servanda login {id}`, if somebody has to log in; docs/upstream-oauth.md has the errors")
             } else {
                 "if it has a command, run that by hand and read what it prints; else check its URL and what it is shown"
                     .to_owned()
             };
-            return findings.bad(what, error.to_string(), hint);
+            findings.bad(what.clone(), says, hint);
+            if let Some(issuer) = oauth.and_then(|oauth| oauth.issuer.as_deref()) {
+                look_at_way_to(issuer, &what, findings).await;
+            }
+            return;
         }
     };
     let speaks = match upstream.status() {

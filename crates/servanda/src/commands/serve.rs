@@ -1,8 +1,10 @@
 //! `servanda serve`: the gateway over Streamable HTTP, until it is told to stop.
 
-use std::{future::pending, io, path::Path, sync::Arc};
+use std::{collections::BTreeMap, future::pending, io, net::SocketAddr, path::Path, sync::Arc};
 
+use serde_json::json;
 use servanda_doors::{HttpOptions, http};
+use servanda_engine::{Answering, Engine};
 use servanda_ledger::Schema;
 use servanda_mcp::ClientCapabilities;
 use tokio::net::TcpListener;
@@ -22,7 +24,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let files = Files::read(config)?;
     let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
     files.loaded.require_guarded(address)?;
-    let station = Station::assemble(&files.loaded, Schema::Migrate).await?;
+    let station = Station::assemble(&files.loaded, Schema::Migrate, Some(address)).await?;
     super::migrate::tell(station.migration(), screen);
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {address}: {error}"))
@@ -33,22 +35,74 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let address = listener.local_addr()?;
     station.admit_at(&files.loaded, address)?;
     station.follow_upstreams();
-    let tools = count(station.engine.catalog().listing(&ClientCapabilities::none()).tools.len(), "tool");
-    let upstreams = count(station.engine.upstreams().len(), "upstream");
-    screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
-    if files.loaded.config.auth.mode == AuthMode::Required {
-        screen.say("callers have to show a credential: servanda keys create makes an API key");
-    } else {
-        screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
-    }
-    if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
-        screen.say(warning);
-    }
+    let announced =
+        tokio::spawn(announce(Announcement::of(&station, &files, address), station.upstreams_asked(), screen));
     let served = serve_http(&station, listener, &stop, Some(files), screen).await;
+    announced.abort();
     if served.is_ok() {
         screen.say("stopped");
     }
     served
+}
+
+/// What is said once a gateway is ready.
+struct Announcement {
+    engine: Arc<Engine>,
+    address: SocketAddr,
+    asks_for_credentials: bool,
+    warning: Option<String>,
+}
+
+impl Announcement {
+    fn of(station: &Station, files: &Files, address: SocketAddr) -> Self {
+        Self {
+            engine: Arc::clone(&station.engine),
+            address,
+            asks_for_credentials: files.loaded.config.auth.mode == AuthMode::Required,
+            warning: policies::warning(&files.loaded, &station.engine.authorities()),
+        }
+    }
+}
+
+/// Says that the gateway is ready when every upstream has answered or can be named as one that does not. The door is open before
+/// that: a list or a call that comes early waits for the upstream it needs.
+async fn announce(what: Announcement, asked: impl Future<Output = ()>, screen: Screen) -> Result<(), Failure> {
+    let Announcement { engine, address, asks_for_credentials, warning } = what;
+    let waiting = screen.wait("waiting for the servers to answer");
+    asked.await;
+    waiting.finish_and_clear();
+    let tools = engine.catalog().listing(&ClientCapabilities::none()).tools.len();
+    let answering = engine.discovery().answering();
+    let silent = || answering.iter().filter(|(_, answering)| **answering != Answering::Yes);
+    if screen.json {
+        let not_answering: BTreeMap<&String, Option<&String>> = silent()
+            .map(|(id, answering)| match answering {
+                Answering::No(why) => (id, Some(why)),
+                _ => (id, None),
+            })
+            .collect();
+        let ready = json!({ "url": format!("http://{address}/mcp"), "tools": tools, "upstreams": answering.len(),
+            "not_answering": not_answering });
+        return screen.json(&json!({ "ready": ready }));
+    }
+    let (tools, upstreams) = (count(tools, "tool"), count(answering.len(), "upstream"));
+    screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
+    for (id, answering) in silent() {
+        let why = match answering {
+            Answering::No(why) => why.as_str(),
+            _ => "it has not answered yet, and is waited for",
+        };
+        screen.say(format_args!("`{id}` does not answer, so its tools cannot be called: {why}"));
+    }
+    if asks_for_credentials {
+        screen.say("callers have to show a credential: servanda keys create makes an API key");
+    } else {
+        screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
+    }
+    if let Some(warning) = warning {
+        screen.say(warning);
+    }
+    Ok(())
 }
 
 /// Serves MCP over HTTP until told to stop, then takes the gateway apart. `files` are the configuration to keep up with.

@@ -15,7 +15,7 @@ use crate::{failure::Failure, policies, reload::Files, screen::Screen, stopping:
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let files = Files::read(config)?;
-    let station = Station::assemble(&files.loaded, Schema::Migrate).await?;
+    let station = Station::assemble(&files.loaded, Schema::Migrate, None).await?;
     super::migrate::tell(station.migration(), screen);
     if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
         screen.say(warning);

@@ -20,6 +20,8 @@ use crate::{
     survey, wiring,
 };
 
+/// What a tool is as long as approvals do not exist and its contract asks for one.
+pub(crate) const ALWAYS_REFUSED: &str = "always refused";
 const CANNOT_BE_USED: &str = "held: it cannot be used";
 
 #[derive(Serialize)]
@@ -32,6 +34,8 @@ struct Row {
     effect_class: servanda_contract::tool::EffectClass,
     timeout_ms: u64,
     confirmation_required: bool,
+    /// Its contract asks for an approval, and there is no way to approve a call yet.
+    always_refused: bool,
     state: String,
     /// Why it is held back, or what it lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,14 +63,17 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
         screen.hint("`servanda init` makes one for every tool of the servers in .mcp.json");
         return Ok(());
     }
-    let mut shown = table(&["tool", "side effects", "timeout", "approval", "state"]);
+    let mut shown = table(&["tool", "side effects", "timeout", "state"]);
     for row in &rows {
         shown.add_row([
             row.name.clone(),
             paint(row.side_effect_class, mood(row.side_effect_class)),
             timeout(row.timeout_ms),
-            if row.confirmation_required { paint("needed", Mood::Careful) } else { "no".to_owned() },
-            row.state.clone(),
+            if row.always_refused && !row.state.starts_with("held") {
+                paint(ALWAYS_REFUSED, Mood::Careful)
+            } else {
+                row.state.clone()
+            },
         ]);
     }
     screen.data(lines(&shown))?;
@@ -143,6 +150,7 @@ fn row(name: &str, entry: &Entry, catalog: &Catalog) -> Row {
         effect_class: contract.effect_class(),
         timeout_ms: contract.timeout_ms(),
         confirmation_required: contract.transactional.confirmation_required,
+        always_refused: contract.transactional.confirmation_required,
         state: state.to_owned(),
         notes,
     }

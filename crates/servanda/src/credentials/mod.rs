@@ -108,7 +108,8 @@ impl SealingKeys for StoreKeys {
     }
 }
 
-fn sources(
+/// What an upstream is shown, made from its configuration. Nothing is asked of anybody yet.
+pub(crate) fn sources(
     loaded: &Loaded,
     config: &UpstreamConfig,
     spec: &UpstreamSpec,

@@ -26,7 +26,7 @@ use self::client_file::Places;
 pub(crate) use self::{
     bundle::Unpacked,
     client_file::{inputs_of, listed, servers_of},
-    secrets::Held,
+    secrets::{Held, is_surely_secret},
 };
 use crate::{
     clients::{json, toml},

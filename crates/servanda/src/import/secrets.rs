@@ -140,6 +140,11 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     !about && (has_word(name, &SURELY_SECRET_WORDS) || has_word(name, &SECRET_WORDS) && !plain)
 }
 
+/// Whether a value is a secret by its form, or by a name that means nothing else.
+pub(crate) fn is_surely_secret(name: &str, value: &str) -> bool {
+    is_marked(value.trim()) || has_word(name, &SURELY_SECRET_WORDS)
+}
+
 /// A header's value without the word before the secret.
 pub(crate) fn without_scheme(value: &str) -> &str {
     match value.split_once(' ') {

@@ -58,7 +58,7 @@ fn what_is_not_enforced_is_noted() {
     let mut page = Page::new(&world);
     page.run(&["check"]).ended(0);
     page.compare("not_enforced");
-    assert_eq!(world.run(&["check", "--json"]).ended(0).json()["notes"].as_array().unwrap().len(), 3);
+    assert_eq!(world.run(&["check", "--json"]).ended(0).json()["notes"].as_array().unwrap().len(), 4);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Every stage of this version that can refuse a call.
-const GATES: [&str; 11] = [
+const GATES: [&str; 14] = [
     "resolve",
     "parse",
     "structure",
@@ -21,8 +21,11 @@ const GATES: [&str; 11] = [
     "bounds",
     "semantics",
     "behaviour",
+    "scope",
     "policy",
+    "state",
     "confirmation",
+    "budget",
     "perform",
     "observe",
 ];

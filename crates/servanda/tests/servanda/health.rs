@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz` beside a store that goes away and comes back: a PostgreSQL that is stopped, a disk that is full.
+//! `/livez`, `/healthz` and `/readyz` beside a store that goes away and comes back: a PostgreSQL that is stopped, a disk that is full.
 
 use std::process::Command;
 
@@ -22,17 +22,25 @@ fn ask(gateway: &Gateway, path: &str) -> (u16, Value) {
 fn until_ready(gateway: &Gateway) {
     until("the gateway to be ready", || (ask(gateway, "/readyz").0 == 200).then_some(()));
     let (_, told) = ask(gateway, "/readyz");
+    assert_eq!(ask(gateway, "/healthz").1, json!({ "status": "ok", "checks": { "process": "ok", "store": "ok" } }));
     assert!(told["status"] == "ready" && told["store"]["wrote_ms_ago"].is_u64(), "{told}");
 }
 
-/// Not ready for that reason, alive all the same, and nothing is told that only the operator may know.
+/// Not ready for that reason, alive all the same, well only with a store, and nothing is told that only the operator may know.
 fn until_not_ready(gateway: &Gateway, reason: &str) {
     let told = until(&format!("/readyz to say {reason}"), || {
         let (status, told) = ask(gateway, "/readyz");
         (status == 503 && told["reason"] == reason).then_some(told)
     });
     assert_eq!(told["status"], "not_ready");
-    assert_eq!(ask(gateway, "/healthz"), (200, json!({ "status": "alive" })));
+    assert_eq!(ask(gateway, "/livez"), (200, json!({ "status": "alive" })), "a restart would not help");
+    let (status, health) = ask(gateway, "/healthz");
+    if reason == "store_refuses_writes" {
+        assert_eq!((status, &health["status"], &health["reason"]), (503, &json!("not_ok"), &json!(reason)), "{health}");
+        assert_eq!(health["checks"], json!({ "process": "ok", "store": reason }));
+    } else {
+        assert_eq!((status, &health["status"]), (200, &json!("ok")), "{health}");
+    }
     for secret in ["postgres", "/tmp", "local", "servanda-test", "SQLSTATE", "error"] {
         assert!(!told.to_string().contains(secret), "{secret}: {told}");
     }

@@ -31,6 +31,8 @@ mod check;
 #[path = "../../../ledger/src/tests/cluster.rs"]
 mod cluster;
 #[cfg(test)]
+mod columns;
+#[cfg(test)]
 mod connect;
 #[cfg(test)]
 mod contract;
@@ -72,11 +74,15 @@ mod init;
 #[cfg(test)]
 mod issuer;
 #[cfg(test)]
+mod json_everywhere;
+#[cfg(test)]
 mod layers;
 #[cfg(test)]
 mod logins;
 #[cfg(test)]
 mod names;
+#[cfg(test)]
+mod operators;
 #[cfg(test)]
 mod opinions;
 #[cfg(test)]

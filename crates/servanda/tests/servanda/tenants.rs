@@ -393,6 +393,7 @@ fn an_exchange(tenancy: &Tenancy) {
 fn pages(tenancy: &Tenancy) {
     let address = tenancy.gateway.address;
     let mut read: Vec<String> = [
+        "/livez",
         "/healthz",
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/mcp",
@@ -406,7 +407,7 @@ fn pages(tenancy: &Tenancy) {
     read.push(Question::form("/oauth/token", &[]).ask(address).text());
     let nobody = tenancy.gateway.modern().begin(1, "tools/list", json!({}));
     read.extend([nobody.headers["www-authenticate"].clone(), nobody.text()]);
-    assert!(read[0].contains("alive") && read[1].contains("resource"), "{read:?}");
+    assert!(read[0].contains("alive") && read[2].contains("resource"), "{read:?}");
     for text in read {
         assert!(!["acme", "globex", "vault"].iter().any(|word| text.contains(word)), "{text}");
     }

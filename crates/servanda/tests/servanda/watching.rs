@@ -96,7 +96,9 @@ fn a_server_that_does_not_answer_is_named() {
         let ran = world.run(&[command]);
         assert!(ran.stderr.contains("waiting for `company` to answer (up to 4 s)\n"), "{command}: {}", ran.stderr);
     }
-    until("the gateway to say so", || gateway.said().contains("the upstream has not answered yet").then_some(()));
+    until("the gateway to say so", || {
+        gateway.said().contains("`company` does not answer, so its tools cannot").then_some(())
+    });
 }
 
 /// A server that stays down is tried again and again, and told of once; for another reason, once more.

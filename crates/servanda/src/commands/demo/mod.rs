@@ -3,6 +3,7 @@
 //!
 //! The demo is a test of itself: every step says how it has to end, and one that ends otherwise makes the demo fail.
 
+mod caller;
 mod connect;
 mod folder;
 mod outcome;
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
     let folder = DemoFolder::make(address)?;
     let loaded = Loaded::read(&folder.config_file())?;
-    let station = Station::assemble(&loaded, Schema::Require).await?;
+    let station = Station::assemble(&loaded, Schema::Require, None).await?;
     let toured = tokio::select! {
         toured = tour(&loaded, &station, listener.is_some(), screen) => toured,
         () = stop.told.cancelled() => Err(Failure::failed("stopped before the tour was over")),

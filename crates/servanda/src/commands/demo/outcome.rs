@@ -39,7 +39,7 @@ pub(super) enum Ending {
 /// Makes one call of the tour.
 pub(super) async fn play(engine: &Engine, step: &'static Step) -> Result<Played, Failure> {
     let request = CallRequest {
-        guest: crate::commands::local_guest("servanda-demo"),
+        guest: step.caller.guest()?,
         tool: step.tool.to_owned(),
         arguments: Bytes::from_static(step.arguments.as_bytes()),
         chain: Some(CONVERSATION.to_owned()),

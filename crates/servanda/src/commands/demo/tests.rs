@@ -45,10 +45,26 @@ fn a_step_that_ends_otherwise_is_noticed() {
 #[test]
 fn the_tour_has_a_refusal_of_every_stage_that_can_be_provoked() {
     use GateName::{
-        Behaviour, Bounds, Budget, Confirmation, Observe, Parse, Perform, Resolve, Semantics, Structure, Types,
+        Behaviour, Bounds, Budget, Confirmation, Observe, Parse, Perform, Policy, Resolve, Scope, Semantics, State,
+        Structure, Types,
     };
-    for gate in [Resolve, Parse, Structure, Types, Bounds, Semantics, Behaviour, Confirmation, Budget, Perform, Observe]
-    {
+    let stages = [
+        Resolve,
+        Parse,
+        Structure,
+        Types,
+        Bounds,
+        Semantics,
+        Behaviour,
+        Scope,
+        Policy,
+        State,
+        Confirmation,
+        Budget,
+        Perform,
+        Observe,
+    ];
+    for gate in stages {
         step(|expected| matches!(expected, Expected::Refused { gate: at, .. } if *at == gate));
     }
 }

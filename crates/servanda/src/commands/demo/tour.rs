@@ -2,6 +2,8 @@
 
 use servanda_contract::{GateName, TaxonomyClass};
 
+use super::caller::Caller;
+
 /// Calls that belong together.
 #[derive(Debug)]
 pub(super) struct Chapter {
@@ -17,6 +19,8 @@ pub(super) struct Step {
     pub(super) arguments: &'static str,
     /// The task it is said to belong to, of those the demo's configuration declares.
     pub(super) task: Option<&'static str>,
+    /// Who makes it.
+    pub(super) caller: Caller,
     /// What a reader should know before the result.
     pub(super) remark: &'static str,
     pub(super) expected: Expected,
@@ -65,7 +69,7 @@ const KEPT: [Step; 4] = [
     ),
 ];
 
-const BROKEN: [Step; 12] = [
+const BROKEN: [Step; 14] = [
     refused(
         GateName::Resolve,
         TaxonomyClass::StructuralViolation,
@@ -91,6 +95,7 @@ const BROKEN: [Step; 12] = [
         tool: "pay_invoice",
         arguments: QUOTED_AMOUNT,
         task: None,
+        caller: Caller::LocalUser,
         remark: "",
         expected: Expected::ToldToStop { gate: GateName::Types },
     },
@@ -123,12 +128,24 @@ const BROKEN: [Step; 12] = [
             r#"{"query":"UPDATE invoices SET status = 'paid'"}"#,
         )
     },
+    // The call is good, and the credential of the agent that makes it covers reading customers only.
+    Step {
+        caller: Caller::ReadingAgent,
+        ..refused(GateName::Scope, TaxonomyClass::PermissionDenied, "delete_file", r#"{"path":"/notes/standup.md"}"#)
+    },
     // All is well with it but the recipient, of which the contract says nothing and the demo's one policy does.
     refused(
         GateName::Policy,
         TaxonomyClass::PolicyViolation,
         "send_mail",
         r#"{"to":"me@mailbox.test","subject":"Open invoices","body":"As asked."}"#,
+    ),
+    // The company is asked first, and something was paid on that invoice.
+    refused(
+        GateName::State,
+        TaxonomyClass::StaleState,
+        "void_invoice",
+        r#"{"invoice_id":"inv_1008","reason":"customer_request"}"#,
     ),
     refused(
         GateName::Confirmation,
@@ -159,9 +176,16 @@ const MISBEHAVING: [Step; 4] = [
 const QUOTED_AMOUNT: &str = r#"{"invoice_id":"inv_1007","amount_cents":"478800","currency":"USD"}"#;
 
 const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> Step {
-    Step { tool, arguments, task: None, remark: "", expected: Expected::Passes { effects } }
+    Step { tool, arguments, task: None, caller: Caller::LocalUser, remark: "", expected: Expected::Passes { effects } }
 }
 
 const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, arguments: &'static str) -> Step {
-    Step { tool, arguments, task: None, remark: "", expected: Expected::Refused { gate, class } }
+    Step {
+        tool,
+        arguments,
+        task: None,
+        caller: Caller::LocalUser,
+        remark: "",
+        expected: Expected::Refused { gate, class },
+    }
 }

@@ -6,7 +6,7 @@ use servanda_engine::{SystemClock, quarantine::histories};
 use servanda_gates::effect::{EffectQuery, EffectState, Effects};
 use servanda_ledger::{Adoption, Ledger, LedgerError, Soundness};
 
-use super::{Findings, look_at_quarantine};
+use super::{Findings, look_at_quarantine, reach};
 use crate::{config::Loaded, failure::Failure, ledger_place::LedgerPlace, screen::count};
 
 /// Effects whose end nobody knows that are counted.
@@ -40,7 +40,12 @@ pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
             look_at_held_back(loaded, &place, findings).await;
         }
         Err(error) => {
+            let connects = matches!(
+                error,
+                LedgerError::Connect { .. } | LedgerError::Tls { .. } | LedgerError::Server(_) | LedgerError::Silent(_)
+            );
             let (says, hint) = (error.to_string(), hint(error));
+            let says = reach::explained(place.url().filter(|_| connects), &says).await;
             findings.bad("ledger", says, hint);
         }
     }

@@ -2,6 +2,7 @@
 //! beside a gateway that is running: both speak to the same store.
 
 mod bulk;
+mod look_up;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,10 @@ use crate::{
     wiring,
 };
 
-use self::bulk::{Consent, Verdict};
+use self::{
+    bulk::{Consent, Verdict},
+    look_up::LookUp,
+};
 
 /// Effects that are looked through for the beginning of a handle.
 const SEARCHED_MAX: u32 = 1_000;
@@ -43,6 +47,7 @@ struct Shown {
     effect: Effect,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<WorkProgress>,
+    look_up: LookUp,
 }
 
 /// What is wanted, however it was typed.
@@ -66,10 +71,11 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
         Wanted::Show(handle) => {
             let effect = find(effects.as_ref(), handle).await?;
             let progress = WorkProgress::of(effects.as_ref(), &effect.id, SystemClock.now()).await;
+            let look_up = LookUp::of(&effect, &loaded);
             if screen.json {
-                screen.json(&Shown { effect, progress })
+                screen.json(&Shown { effect, progress, look_up })
             } else {
-                screen.data(page::page(&effect, progress.as_ref()))
+                screen.data(page::page(&effect, progress.as_ref(), Some(&look_up)))
             }
         }
         Wanted::Settle { handle, settle_as, evidence } => {
@@ -78,7 +84,7 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             if screen.json {
                 return screen.json(&settled);
             }
-            screen.data(page::page(&settled, None))?;
+            screen.data(page::page(&settled, None, None))?;
             screen.hint(after(&settled));
             Ok(())
         }

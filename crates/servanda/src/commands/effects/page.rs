@@ -4,7 +4,11 @@ use servanda_contract::Timestamp;
 use servanda_engine::WorkProgress;
 use servanda_gates::effect::{Awaits, ClientKey, Effect, EffectState, StoredAnswer};
 
-use crate::screen::{Mood, lines, paint, table};
+use super::look_up::LookUp;
+use crate::screen::{Mood, lines, one_line, paint, table};
+
+/// Characters of arguments that a page shows.
+const ARGUMENTS_CHARS_MAX: usize = 2_000;
 
 /// A line each, newest first.
 pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
@@ -22,7 +26,7 @@ pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
 }
 
 /// Everything that is known about one.
-pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>) -> String {
+pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Option<&LookUp>) -> String {
     let order = &effect.order;
     let mut lines = vec![format!("{}  {}", paint(effect.id.as_str(), Mood::Strong), order.exposed_tool)];
     let mut line = |name: &str, text: String| lines.push(format!("  {name:<10}{text}"));
@@ -39,6 +43,10 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>) -> String {
     }
     line("call", format!("{}: servanda explain {}", effect.call_id, effect.call_id));
     line("sent", sent(effect));
+    line("operation", format!("{}, the key that the upstream is given where it takes one", order.upstream_key));
+    if let Some(look_up) = look_up {
+        line("arguments", arguments(look_up));
+    }
     if let Some(awaits) = &effect.awaits {
         let what = match awaits {
             Awaits::Input(_) => "input that the upstream asked for".to_owned(),
@@ -65,12 +73,38 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>) -> String {
         line("next", "look at the target: what clients were told before the answer came may be wrong".to_owned());
     }
     if effect.state == EffectState::OutcomeUnknown {
+        if let Some(look_up) = look_up {
+            line("look for", looked_for(look_up));
+            for command in &look_up.commands {
+                line("", command.clone());
+            }
+        }
         line("next", "look at the target, then say what you found:".to_owned());
         for settle_as in ["completed", "not-executed"] {
             lines.push(format!("            servanda effects settle {} --as {settle_as} --evidence TEXT", effect.id));
         }
     }
     lines.join("\n")
+}
+
+/// The arguments on one line, as far as a page has room.
+fn arguments(look_up: &LookUp) -> String {
+    let Some(arguments) = &look_up.arguments else {
+        return "not kept: an effect that is settled keeps only their digest".to_owned();
+    };
+    let text = one_line(&arguments.to_string());
+    if text.chars().count() <= ARGUMENTS_CHARS_MAX {
+        return text;
+    }
+    let shown: String = text.chars().take(ARGUMENTS_CHARS_MAX).collect();
+    format!("{shown}… (`servanda effects show HANDLE --json` has all of them)")
+}
+
+/// What a person searches for at the upstream.
+fn looked_for(look_up: &LookUp) -> String {
+    let LookUp { upstream, tool, sent_at, operation_id, .. } = look_up;
+    let when = sent_at.as_ref().map_or_else(String::new, |at| format!(", made since {at}"));
+    format!("at `{upstream}`, what `{tool}` makes of these arguments{when}, or the key {operation_id}")
 }
 
 /// The state; where evidence contradicts it, that is said with it.
@@ -98,7 +132,7 @@ fn meaning(effect: &Effect) -> &'static str {
 fn key(key: &ClientKey) -> String {
     match key {
         ClientKey::Given(key) => {
-            format!("`{}`, the client's own", crate::screen::one_line(key))
+            format!("`{}`, the client's own", one_line(key))
         }
         ClientKey::Derived(digest) => format!("{}, from the operation or step that the client named", digest.short()),
         ClientKey::Call(_) => "none: the call was an operation of its own".to_owned(),

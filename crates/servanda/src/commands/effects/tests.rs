@@ -93,10 +93,10 @@ async fn screens() {
     let effects = bank().await;
     let all = effects.list(EffectQuery { limit: 10, ..EffectQuery::default() }).await.unwrap();
     insta::assert_snapshot!("effects_list", page::list(&all, Timestamp::from_unix_ms(NOW_MS)));
-    insta::assert_snapshot!("effects_unknown", page::page(&shown(&effects, "eff_2").await, None));
+    insta::assert_snapshot!("effects_unknown", page::page(&shown(&effects, "eff_2").await, None, None));
     let by = || "ada (uid 1000)".to_owned();
     let settled = settle(&effects, "eff_2", SettleAs::Completed, " bank statement ", by(), &nobody()).await.unwrap();
-    insta::assert_snapshot!("effects_settled", page::page(&settled, None));
+    insta::assert_snapshot!("effects_settled", page::page(&settled, None, None));
     assert_eq!(settled.state, EffectState::Completed);
 }
 
@@ -111,7 +111,7 @@ async fn what_contradicts_the_ledger_is_shown() {
         effects.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
     }
     let contradicted = shown(&effects, "eff_3").await;
-    insta::assert_snapshot!("effects_conflict", page::page(&contradicted, None));
+    insta::assert_snapshot!("effects_conflict", page::page(&contradicted, None, None));
     let listed = page::list(&[contradicted], Timestamp::from_unix_ms(NOW_MS));
     assert!(listed.contains("completed, in conflict"), "{listed}");
 }

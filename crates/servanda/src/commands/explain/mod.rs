@@ -86,6 +86,12 @@ async fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Re
     let kept = reader.quarantined(record.call_id.as_str()).await?.ok_or_else(|| {
         Failure::bad_input("no answer of that call was kept back").hint(format!("servanda explain {}", record.call_id))
     })?;
+    if screen.json {
+        let answer = String::from_utf8_lossy(&kept.body);
+        return screen.json(
+            &serde_json::json!({ "call_id": record.call_id, "bytes_total": kept.bytes_total, "answer": answer }),
+        );
+    }
     if kept.bytes_total > i64::try_from(kept.body.len()).unwrap_or(i64::MAX) {
         screen.say(format_args!("note: the answer had {} bytes; this is the beginning", kept.bytes_total));
     }
@@ -228,7 +234,7 @@ fn stage(gate: GateName, record: &CallRecord) -> String {
     // The state is judged twice where something was asked: the last word counts.
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == gate);
     let Some(verdict) = verdict else {
-        return format!("  {number} {name} {}", paint("not reached", Mood::Quiet));
+        return format!("  {number} {name} {}", no_verdict(gate, record));
     };
     let passed = verdict.decision == Decision::Passed;
     if verdict.decision == Decision::Skipped {
@@ -243,6 +249,29 @@ fn stage(gate: GateName, record: &CallRecord) -> String {
         return format!("  {number} {name} {word}  not needed: nothing is changed");
     }
     format!("  {number} {name} {word}  {} ({})", gate.question(), took(verdict.took_us))
+}
+
+/// What a stage says that gave no verdict. A call that was sent has reached the stages before the sending, whoever passed them, and
+/// has been performed as far as anybody knows.
+fn no_verdict(gate: GateName, record: &CallRecord) -> String {
+    let Some(sent_at) = record.dispatched_at.filter(|_| record.outcome != Outcome::NotExecuted) else {
+        return paint("not reached", Mood::Quiet);
+    };
+    match gate {
+        GateName::Perform => format!("{}  sent at {sent_at}; {}", paint("SENT   ", Mood::Careful), no_end(record)),
+        GateName::Observe => paint("no answer to look at", Mood::Quiet),
+        _ => paint("passed when the call was first made", Mood::Quiet),
+    }
+}
+
+/// What is known about the end of a call that was sent and has no verdict about it.
+const fn no_end(record: &CallRecord) -> &'static str {
+    match record.outcome {
+        Outcome::TaskCreated => "the upstream works on it as a task",
+        Outcome::InputRequired => "the upstream asked for input",
+        Outcome::Dispatching => "no answer is on record yet",
+        _ => "no answer is on record",
+    }
 }
 
 /// Microseconds where they are few, milliseconds where nobody counts the rest.

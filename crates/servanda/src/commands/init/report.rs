@@ -100,7 +100,9 @@ impl Report<'_> {
         if written > 0 {
             let none = if self.added.is_none() { "no tool waits" } else { "none of the new tools waits" };
             screen.say(format_args!(
-                "{none} for a person's approval: set transactional.confirmation_required: true to hold one back"
+                "{none} for a person's approval; one with transactional.confirmation_required: true is {}, because there is no way to \
+                 approve a call yet",
+                tools::ALWAYS_REFUSED
             ));
         }
         if let Some(client) = &self.bypass {

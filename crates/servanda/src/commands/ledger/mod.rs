@@ -5,7 +5,8 @@ mod page;
 
 use std::path::Path;
 
-use servanda_ledger::{AdoptionTerms, Restored, Retention, Settling};
+use serde_json::json;
+use servanda_ledger::{Adoption, AdoptionTerms, Restored, Retention, Settling};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},
@@ -33,6 +34,10 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
         Some(LedgerCommand::Verify) => verify(&place, screen).await,
         Some(LedgerCommand::Backup { file }) => {
             place.upkeep().backup(file)?;
+            if screen.json {
+                let bytes = std::fs::metadata(file).map(|copy| copy.len()).ok();
+                return screen.json(&json!({ "file": file, "bytes": bytes }));
+            }
             screen.data(format_args!("{} is a copy of the ledger", file.display()))?;
             screen.hint(format_args!("`servanda ledger restore {} --evidence TEXT` puts it back", file.display()));
             Ok(())
@@ -44,6 +49,9 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
         Some(LedgerCommand::SettleLost { evidence }) => {
             let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
             let settled = place.upkeep().settle(&Settling { by: operator::who(), evidence }).await?;
+            if screen.json {
+                return screen.json(&json!({ "settled": settled }));
+            }
             if settled == 0 {
                 return screen.data("there is no lost time to settle");
             }
@@ -59,13 +67,22 @@ fn terms(evidence: &str, retention: Retention) -> Result<AdoptionTerms, Failure>
     Ok(AdoptionTerms { by: operator::who(), evidence, in_force_ms })
 }
 
+/// What was accepted, if anything had to be, and where the ledger of before is.
+#[derive(serde::Serialize)]
+struct Adopted<'a> {
+    #[serde(flatten)]
+    adoption: Option<&'a Adoption>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_aside: Option<&'a Path>,
+}
+
 fn adopted(accepted: &Restored, screen: Screen) -> Result<(), Failure> {
     if let Some(set_aside) = &accepted.set_aside {
         screen.say(format_args!("what was there before is in {}", set_aside.display()));
     }
     let adoption = accepted.adoption.as_ref();
     if screen.json {
-        return screen.json(&adoption);
+        return screen.json(&Adopted { adoption, set_aside: accepted.set_aside.as_deref() });
     }
     let Some(adoption) = adoption else {
         return screen.data("the ledger is the one that is known and lacks nothing that was acknowledged");
@@ -100,6 +117,9 @@ async fn verify(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
         return Err(servanda_ledger::LedgerError::Refused(Box::new(refused)).into());
     }
     if !status.exists {
+        if screen.json {
+            return screen.json(&json!({ "exists": false }));
+        }
         return screen.data("there is no ledger yet");
     }
     let verified = upkeep.verify().await?;

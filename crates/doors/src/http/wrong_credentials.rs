@@ -1,0 +1,100 @@
+//! Log lines about credentials that were not accepted: the address they came from and the reason, never anything of the credential.
+//! Anybody can send thousands a second, so an address gets one line for each interval, which says how many there were before it.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// Between two lines about one address.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Addresses that are told apart within an interval; all others share one line.
+const ADDRESSES_MAX: usize = 256;
+
+/// Where a request came from. A proxy in between shows its own address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// What was logged about addresses lately.
+#[derive(Debug, Default)]
+pub(super) struct WrongCredentials(Mutex<BTreeMap<Option<IpAddr>, Told>>);
+
+#[derive(Debug)]
+struct Told {
+    last: Instant,
+    left_out: u64,
+}
+
+impl WrongCredentials {
+    /// Logs that a credential was not accepted, unless a line about its address was just written.
+    pub(super) fn warn(&self, peer: Option<Peer>, why: &str) {
+        let address = peer.map(|Peer(address)| address);
+        if let Some(left_out) = self.turn(address, Instant::now()) {
+            let address = address.map_or_else(|| "unknown".to_owned(), |address| address.to_string());
+            tracing::warn!(address, why, left_out, "a credential was not accepted");
+        }
+    }
+
+    /// How many of that address were left out since its last line, if it is time for one.
+    fn turn(&self, address: Option<IpAddr>, now: Instant) -> Option<u64> {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |told: &Told| now.duration_since(told.last) >= INTERVAL;
+        if told.len() >= ADDRESSES_MAX && !told.contains_key(&address) {
+            told.retain(|_, told| !is_over(told));
+        }
+        let is_full = told.len() >= ADDRESSES_MAX && !told.contains_key(&address);
+        let place = if is_full { None } else { address };
+        match told.get_mut(&place) {
+            Some(told) if !is_over(told) => {
+                told.left_out += 1;
+                None
+            }
+            Some(told) => {
+                told.last = now;
+                Some(std::mem::take(&mut told.left_out))
+            }
+            None => {
+                told.insert(place, Told { last: now, left_out: 0 });
+                Some(0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn address(number: u32) -> Option<IpAddr> {
+        Some(IpAddr::V4(Ipv4Addr::from(number)))
+    }
+
+    #[test]
+    fn a_flood_of_one_address_is_one_line_for_each_interval_and_hides_no_other() {
+        let wrong = WrongCredentials::default();
+        let start = Instant::now();
+        assert_eq!(wrong.turn(address(1), start), Some(0));
+        for _ in 0..1_000 {
+            assert_eq!(wrong.turn(address(1), start), None);
+        }
+        assert_eq!(wrong.turn(address(2), start), Some(0));
+        assert_eq!(wrong.turn(address(1), start + INTERVAL), Some(1_000));
+        assert_eq!(wrong.turn(address(1), start + INTERVAL), None);
+    }
+
+    #[test]
+    fn a_flood_of_many_addresses_is_bounded() {
+        let wrong = WrongCredentials::default();
+        let start = Instant::now();
+        let lines = (0..10_000).filter(|number| wrong.turn(address(*number), start).is_some()).count();
+        assert_eq!(lines, ADDRESSES_MAX + 1, "one for each place, and one for all the others");
+        assert!(wrong.0.lock().unwrap().len() <= ADDRESSES_MAX + 1);
+        assert_eq!(wrong.turn(address(20_000), start + INTERVAL), Some(0), "places are free again");
+    }
+}

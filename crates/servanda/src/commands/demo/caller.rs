@@ -1,0 +1,73 @@
+//! Who makes a call of the tour: the local user, who may do everything, or an agent whose credential covers little. The agent's
+//! credential is a real one, made and verified as `servanda delegate` and the HTTP door do, with a root key of this demo's own.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use servanda_authority::{
+    Actor, Narrowing, Secret,
+    capability::{Delegation, ROOT_KEY_BYTES_MIN, RootKeys, UserTerms},
+};
+use servanda_contract::time::Clock as _;
+use servanda_engine::{Guest, SystemClock};
+
+use crate::{cli::RightsArgs, commands::local_guest, failure::Failure, rights_text};
+
+/// The one scope that the agent has.
+const AGENT_SCOPE: &str = "customers:read";
+/// How long its credential is good; a tour takes seconds.
+const AGENT_LIFETIME_MS: u64 = 600_000;
+const CLIENT: &str = "servanda-demo";
+
+/// Who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// The person at the machine.
+    LocalUser,
+    /// An agent that may read customers and nothing else.
+    ReadingAgent,
+}
+
+impl Caller {
+    /// The same as the engine knows them.
+    pub(super) fn guest(self) -> Result<Guest, Failure> {
+        match self {
+            Self::LocalUser => Ok(local_guest(CLIENT)),
+            Self::ReadingAgent => {
+                reading_agent().map_err(|why| Failure::failed(format!("no credential of an agent can be made: {why}")))
+            }
+        }
+    }
+}
+
+fn reading_agent() -> Result<Guest, String> {
+    let now = SystemClock.now();
+    let key = Secret::random(ROOT_KEY_BYTES_MIN).map_err(|error| error.to_string())?;
+    let roots = RootKeys::new("demo", BTreeMap::from([("demo".to_owned(), key)])).map_err(|error| error.to_string())?;
+    let scopes = RightsArgs {
+        scopes: vec![AGENT_SCOPE.to_owned()],
+        tools: Vec::new(),
+        resources: Vec::new(),
+        ceiling: None,
+        budget: None,
+    };
+    let local = local_guest(CLIENT);
+    let user = UserTerms {
+        tenant: local.caller.tenant.clone(),
+        principal: local.caller.principal.clone(),
+        groups: <_>::default(),
+        rights: rights_text::rights(&scopes).map_err(|failure| failure.to_string())?,
+    };
+    let delegation = Delegation {
+        actor: Actor::named("reading-agent").map_err(|error| error.to_string())?,
+        actor_lineage: Vec::new(),
+        actor_budgets: Vec::new(),
+        narrowing: Narrowing::default(),
+        lifetime_ms: AGENT_LIFETIME_MS,
+    };
+    let made = roots.grant(&user, delegation, now).map_err(|error| error.to_string())?;
+    let text = made.text.as_text().ok_or("the credential is not text")?;
+    let authority = Arc::new(roots.verify(text, now).map_err(|error| error.to_string())?);
+    let mut caller = authority.caller();
+    caller.client = local.caller.client;
+    Ok(Guest { caller, authority, ..Guest::local() })
+}

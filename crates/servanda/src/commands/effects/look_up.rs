@@ -1,0 +1,188 @@
+//! What a person needs to find an effect at its upstream before settling it: what was sent, under which key, when, and which tools can
+//! be asked. The ledger keeps the arguments until the effect is settled; what their schema marks as sensitive is masked.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use servanda_contract::{Timestamp, ToolContract};
+use servanda_gates::{CompiledContract, effect::Effect};
+
+use crate::{config::Loaded, contracts, import};
+
+/// What stands in the place of a sensitive value.
+const MASK: &str = "[masked]";
+/// How deep arguments are looked through; what is deeper is masked as a whole.
+const DEPTH_MAX: usize = 32;
+
+/// Where and with what to look for an effect.
+#[derive(Debug, Serialize)]
+pub(crate) struct LookUp {
+    /// The upstream and the tool's own name there.
+    pub(super) upstream: String,
+    pub(super) tool: String,
+    /// The key of the operation, as the upstream was or would have been given it.
+    pub(super) operation_id: String,
+    /// When it was first sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sent_at: Option<String>,
+    /// The arguments, sensitive ones masked; none once the effect is settled, because they are not kept longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arguments: Option<Value>,
+    /// Commands that ask the upstream.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) commands: Vec<String>,
+}
+
+impl LookUp {
+    /// By the contracts of a configuration. Without the effect's contract only what the effect itself says is known.
+    pub(super) fn of(effect: &Effect, loaded: &Loaded) -> Self {
+        let contracts = contracts::judge_all(loaded).map(|(admitted, _)| admitted).unwrap_or_default();
+        let named = |name: &str| contracts.iter().map(CompiledContract::contract).find(|it| it.identity.name == name);
+        let own = named(&effect.key.tool);
+        let order = &effect.order;
+        let arguments: Option<Value> = serde_json::from_slice(&order.arguments).ok();
+        let commands = match own {
+            Some(contract) => commands(contract, effect, arguments.as_ref(), &named, loaded),
+            None => Vec::new(),
+        };
+        let schema = own.map_or(Value::Null, |contract| {
+            serde_json::to_value(&contract.affordance.input_schema).unwrap_or_default()
+        });
+        Self {
+            upstream: order.upstream.clone(),
+            tool: order.upstream_tool.clone(),
+            operation_id: order.upstream_key.clone(),
+            sent_at: effect.first_dispatched_ms.map(|ms| Timestamp::from_unix_ms(ms).to_string()),
+            arguments: arguments.map(|arguments| masked("", arguments, Schema { root: &schema, at: &schema }, 0)),
+            commands,
+        }
+    }
+}
+
+/// The tools that a contract names for looking: the status tool by the operation's key, and what shows the state of the target.
+fn commands<'a>(
+    contract: &ToolContract,
+    effect: &Effect,
+    arguments: Option<&Value>,
+    named: &dyn Fn(&str) -> Option<&'a ToolContract>,
+    loaded: &Loaded,
+) -> Vec<String> {
+    let exposed = |tool: &ToolContract| loaded.config.tool_name(&tool.binding.upstream, &tool.binding.tool);
+    let call = |tool: &ToolContract, arguments: Map<String, Value>| {
+        let text = Value::Object(arguments).to_string().replace('\'', r"'\''");
+        format!("servanda call {} '{text}'", exposed(tool))
+    };
+    let mut commands = Vec::new();
+    if let Some(query) = contract.effect.as_ref().and_then(|declared| declared.status.as_ref())
+        && let Some(tool) = named(&query.tool)
+    {
+        let key = Value::from(effect.order.upstream_key.as_str());
+        commands.push(call(tool, Map::from_iter([(query.key_argument.clone(), key)])));
+    }
+    let looking = contract.verification.as_ref().and_then(|verification| verification.tool.as_deref());
+    let looking = looking.into_iter().chain(contract.preconditions.iter().map(|condition| condition.tool.as_str()));
+    for tool in looking.filter_map(named) {
+        // Asked with the arguments of the same names, where those are all it needs.
+        let Some(given) = same_named(tool, arguments) else { continue };
+        let command = call(tool, given);
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    commands
+}
+
+fn same_named(tool: &ToolContract, arguments: Option<&Value>) -> Option<Map<String, Value>> {
+    let schema = serde_json::to_value(&tool.affordance.input_schema).unwrap_or_default();
+    let required = schema.get("required").and_then(Value::as_array)?;
+    let given = required.iter().map(|name| {
+        let name = name.as_str()?;
+        let value = arguments?.get(name)?;
+        (!is_sensitive(name, value, None)).then(|| (name.to_owned(), value.clone()))
+    });
+    given.collect::<Option<Map<_, _>>>().filter(|given| !given.is_empty())
+}
+
+/// A schema and the part of it that is about one value.
+#[derive(Clone, Copy)]
+struct Schema<'a> {
+    root: &'a Value,
+    at: &'a Value,
+}
+
+impl Schema<'_> {
+    fn part(self, keyword: &str) -> Option<Self> {
+        let at = self.at.get(keyword)?;
+        let reference = at.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+        Some(Self { at: reference.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(at), ..self })
+    }
+
+    fn property(self, name: &str) -> Option<Self> {
+        let properties = Schema { at: self.at.get("properties")?, ..self };
+        properties.part(name)
+    }
+}
+
+fn masked(name: &str, value: Value, schema: Schema<'_>, depth: usize) -> Value {
+    if depth > DEPTH_MAX || is_sensitive(name, &value, Some(schema.at)) {
+        return Value::from(MASK);
+    }
+    let nothing = Schema { root: schema.root, at: &Value::Null };
+    match value {
+        Value::Object(members) => {
+            let of = |(name, value): (String, Value)| {
+                let inner = schema.property(&name).or_else(|| schema.part("additionalProperties")).unwrap_or(nothing);
+                let value = masked(&name, value, inner, depth + 1);
+                (name, value)
+            };
+            Value::Object(members.into_iter().map(of).collect())
+        }
+        Value::Array(items) => {
+            let inner = schema.part("items").unwrap_or(nothing);
+            Value::Array(items.into_iter().map(|item| masked(name, item, inner, depth + 1)).collect())
+        }
+        plain => plain,
+    }
+}
+
+/// Whether a value is not to be shown: its schema says so, or its name or its form is that of a secret.
+fn is_sensitive(name: &str, value: &Value, schema: Option<&Value>) -> bool {
+    let says = |keyword: &str| schema.and_then(|schema| schema.get(keyword));
+    let marked = says("x-sensitivity").is_some_and(|level| !matches!(level.as_str(), Some("public" | "none")));
+    let written = says("writeOnly") == Some(&Value::Bool(true)) || says("format").is_some_and(|it| it == "password");
+    marked || written || value.as_str().is_some_and(|text| import::is_surely_secret(name, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{MASK, Schema, masked};
+
+    #[test]
+    fn what_a_schema_marks_is_masked_and_the_rest_is_shown() {
+        let schema = json!({
+            "$defs": { "card": { "type": "object", "properties": { "number": { "x-sensitivity": "pii" } } } },
+            "properties": {
+                "amount": { "type": "integer" },
+                "iban": { "x-sensitivity": "pii" },
+                "note": { "x-sensitivity": "public" },
+                "pin": { "writeOnly": true },
+                "cards": { "type": "array", "items": { "$ref": "#/$defs/card" } },
+            }
+        });
+        let arguments = json!({ "amount": 5, "iban": "CH93", "note": "rent", "pin": 1234, "password": "x",
+            "cards": [{ "number": 4242, "name": "ada" }] });
+        let shown = masked("", arguments, Schema { root: &schema, at: &schema }, 0);
+        let expected = json!({ "amount": 5, "iban": MASK, "note": "rent", "pin": MASK, "password": MASK,
+            "cards": [{ "number": MASK, "name": "ada" }] });
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_is_too_deep_is_masked_as_a_whole() {
+        let deep = (0..100).fold(json!("x"), |inner, _| json!([inner]));
+        let nothing = serde_json::Value::Null;
+        let shown = masked("", deep, Schema { root: &nothing, at: &nothing }, 0).to_string();
+        assert!(shown.contains(MASK) && !shown.contains('x'), "{shown}");
+    }
+}
