@@ -5,7 +5,10 @@
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, tool::ToolContract,
 };
-use servanda_gates::effect::{Rules, after_attempt};
+use servanda_gates::{
+    CompiledContract,
+    effect::{Rules, after_attempt},
+};
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::{CredentialLack, PerformFailure};
 
@@ -43,6 +46,18 @@ pub(crate) fn interpret(
         refusal.next_action = servanda_contract::taxonomy::NextAction::EscalateToOperator;
     }
     (refusal, outcome)
+}
+
+/// Which limit a call ran into, and where a person changes it.
+pub(crate) fn time_limit(contract: &CompiledContract, deadline_ms: Option<u64>) -> String {
+    let of_contract_ms = contract.contract().timeout_ms();
+    match (deadline_ms, contract.time_limit_place()) {
+        (Some(waited_ms), _) if waited_ms < of_contract_ms => {
+            format!("its caller waits {waited_ms} ms, and the contract allows {of_contract_ms} ms")
+        }
+        (_, Some(place)) => format!("the limit is {of_contract_ms} ms: {place}"),
+        (_, None) => format!("the limit is {of_contract_ms} ms: `{}`", contract.contract().timeout_field()),
+    }
 }
 
 /// This attempt did nothing, and an earlier one with the same key may have done it. Only calls whose upstream knows keys are sent

@@ -122,6 +122,10 @@ impl Passage<'_> {
         let call_id = exchange.fenced.call_id();
         let (mut refusal, outcome) = upstream_failure::interpret(call_id, contract, &failure, was_sent_before);
         refusal.retry_after_ms = exchange.retry_after_ms.filter(|_| refusal.retryable);
+        if refusal.error_code == TaxonomyClass::Timeout {
+            let limit = upstream_failure::time_limit(&exchange.contract, self.record.deadline_ms);
+            refusal.message = format!("{}; {limit}", refusal.message);
+        }
         let overdue = self.overdue(exchange);
         let core = Arc::clone(self.core);
         let answered = self.refuse(contract, refusal, outcome, None).await;
