@@ -8,22 +8,19 @@ use servanda_contract::{
     digest::Domain,
     schema::{CompiledSchema, Profile},
     tool::{
-        Action, Affordance, Binding, CostComponents, CostProfile, CostUnit, DataClassification, Effect, EffectClass,
-        EgressPolicy, ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, MutationClass,
-        Observability, Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass,
-        SideEffectOperation, ToolContract, TransactionSemantics, Transactional,
+        Action, Affordance, Binding, CostComponents, CostProfile, CostUnit, Effect, EffectClass, EgressPolicy,
+        ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, MutationClass, Observability,
+        Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass, SideEffectOperation,
+        ToolContract, TransactionSemantics, Transactional,
     },
 };
 
 use super::{
     duration,
     evidence::{Reach, Reading},
-    programs,
+    programs, secrets,
 };
 use crate::pins::Definition;
-
-/// A minute: what a tool gets that nobody has measured. Long for a person to wait, short of the class's five minutes.
-const TIMEOUT_MS_GUESSED_MAX: u64 = 60_000;
 
 /// The longest name a contract may have.
 const CONTRACT_NAME_CHARS_MAX: usize = 128;
@@ -35,7 +32,8 @@ pub(super) fn assemble(
     notes: &mut Vec<String>,
 ) -> ToolContract {
     let mutates = reading.reach != Reach::ReadOnly;
-    let timeout_class = duration::timeout_class(definition, reading);
+    let (timeout_class, timeout_ms) = duration::time_limit(definition, reading);
+    let data_classification = secrets::classification(definition, reading, notes);
     ToolContract {
         identity: Identity {
             name: contract_name(upstream, &definition.name),
@@ -43,9 +41,9 @@ pub(super) fn assemble(
             owner: "unassigned".to_owned(),
             lifecycle: Lifecycle { status: LifecycleStatus::Active, sunset_date: None, replacement: None },
         },
-        affordance: affordance(definition, notes),
+        affordance: affordance(definition, reading, notes),
         runtime: Runtime {
-            timeout_ms: timeout_class.timeout_ms_max().min(TIMEOUT_MS_GUESSED_MAX),
+            timeout_ms,
             rate_limits: RateLimits { window_sec: 60, max_requests: 600 },
             cost_profile: CostProfile {
                 currency: "USD".to_owned(),
@@ -60,7 +58,7 @@ pub(super) fn assemble(
             required_scopes: vec![format!("{upstream}:{}", if mutates { "write" } else { "read" })],
             tenant_scoped: false,
             secrets_boundary: SecretsBoundary::ExecutionSandbox,
-            data_classification: DataClassification::Internal,
+            data_classification,
             egress_policy: egress(definition, reading),
         },
         transactional: Transactional {
@@ -108,9 +106,9 @@ fn contract_name(upstream: &str, tool: &str) -> String {
     format!("{kept}_{}", Digest::of(Domain::Definition, &[wanted.as_bytes()]).hex_prefix(8))
 }
 
-fn affordance(definition: &Definition, notes: &mut Vec<String>) -> Affordance {
+fn affordance(definition: &Definition, reading: &Reading, notes: &mut Vec<String>) -> Affordance {
     let mut input_schema = input_schema(&definition.input_schema, notes);
-    programs::mark(&mut input_schema, definition, notes);
+    programs::mark(&mut input_schema, definition, reading, notes);
     Affordance {
         model_description: definition.description.clone().unwrap_or_default(),
         allowed_use_cases: Vec::new(),
@@ -181,6 +179,8 @@ fn drop_patterns(schema: &mut Map<String, Value>, left_out: &mut usize) {
 const fn side_effect_class(reach: Reach) -> SideEffectClass {
     match reach {
         Reach::ReadOnly => SideEffectClass::ReadOnly,
+        Reach::Temporary => SideEffectClass::EphemeralWrite,
+        Reach::Minor => SideEffectClass::LowRiskInternal,
         Reach::Internal => SideEffectClass::MediumRiskWrite,
         Reach::External => SideEffectClass::HighRiskExternal,
         Reach::Critical => SideEffectClass::CriticalMutation,
@@ -189,7 +189,7 @@ const fn side_effect_class(reach: Reach) -> SideEffectClass {
 
 fn egress(definition: &Definition, reading: &Reading) -> EgressPolicy {
     match (definition.hint("openWorldHint"), reading.reach) {
-        (Some(false), Reach::ReadOnly | Reach::Internal) => EgressPolicy::None,
+        (Some(false), reach) if reach <= Reach::Internal => EgressPolicy::None,
         _ => EgressPolicy::UnrestrictedWithApproval,
     }
 }
@@ -205,7 +205,7 @@ fn effect(upstream: &str, reading: &Reading) -> Effect {
     let (class, mutation_class, manifest) = if reading.reach == Reach::ReadOnly {
         (EffectClass::R, MutationClass::ReadOnly, Vec::new())
     } else {
-        let scope = if reading.reach == Reach::Internal { "upstream" } else { "external" };
+        let scope = if reading.reach <= Reach::Internal { "upstream" } else { "external" };
         let change = SideEffect { resource: format!("{upstream}/*"), operation, scope: scope.to_owned() };
         (EffectClass::N, MutationClass::WriteIrreversible, vec![change])
     };

@@ -2,10 +2,13 @@
 //! do. Only where the definition says so in words; an argument that only may be a program is left alone, because a reader of
 //! the wrong language would refuse what is good.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use servanda_gates::{EFFECT_KEYWORD, forget_programs, unenforced_programs};
 
-use super::spelling::words;
+use super::{
+    evidence::{Reach, Reading},
+    spelling::words,
+};
 use crate::pins::Definition;
 
 /// Arguments that are SQL by their name.
@@ -74,16 +77,26 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "D
 
 /// Marks the arguments of a tool that carry a program, and says which. What the author wrote under our keyword goes: it is the
 /// operator's to say.
-pub(super) fn mark(schema: &mut Map<String, Value>, definition: &Definition, notes: &mut Vec<String>) {
+///
+/// Where running the program is all that the tool does, and the tool changes something, the program decides how grave a call is.
+pub(super) fn mark(
+    schema: &mut Map<String, Value>,
+    definition: &Definition,
+    reading: &Reading,
+    notes: &mut Vec<String>,
+) {
     forget_programs(schema);
+    let decides = reading.is_its_programs && reading.reach == Reach::Critical;
     let about = About::of(definition);
     let mut marked = Vec::new();
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
     for (name, property) in properties {
         let Some(property) = property.as_object_mut() else { continue };
         if let Some(language) = language(name, property, &about) {
-            property.insert(EFFECT_KEYWORD.to_owned(), language.into());
-            marked.push(format!("its `{name}` argument is {language} (x-effect)"));
+            let effect = if decides { json!({ "kind": language, "decides_class": true }) } else { language.into() };
+            property.insert(EFFECT_KEYWORD.to_owned(), effect);
+            let and_class = if decides { ", which decides the class of a call" } else { "" };
+            marked.push(format!("its `{name}` argument is {language} (x-effect){and_class}"));
         }
     }
     if unenforced_programs(schema).is_empty() {
