@@ -181,3 +181,34 @@ fn an_authors_hint_is_contradicted_only_with_a_reason() {
     assert_eq!(silent, Vec::<String>::new());
     assert_eq!(warned, 0);
 }
+
+/// A browser is not grave because it reaches the world: what runs code or gives files away is, and what moves a view is not.
+#[test]
+fn few_tools_of_a_browser_are_grave() {
+    let Some(tools) = corpus() else { return };
+    let mut of_browser: Vec<(&str, SideEffectClass, bool)> = tools
+        .values()
+        .filter(|tool| tool["server"] == "npm:@playwright/mcp")
+        .map(|tool| {
+            let inferred = infer("up", &definition(tool));
+            let contradicted = tool["annotations"]["readOnlyHint"] == true && inferred.reading.reach != Reach::ReadOnly;
+            let silent = contradicted && inferred.reading.disagreements.is_empty();
+            (tool["name"].as_str().unwrap(), inferred.contract.transactional.side_effect_class, silent)
+        })
+        .collect();
+    of_browser.sort_unstable();
+    let grave: Vec<&str> = of_browser
+        .iter()
+        .filter(|(_, class, _)| *class >= SideEffectClass::HighRiskExternal)
+        .map(|(name, ..)| *name)
+        .collect();
+    println!("{} tools, grave: {grave:?}", of_browser.len());
+    let expected = ["browser_evaluate", "browser_file_upload", "browser_run_code_unsafe"];
+    assert!(expected.iter().all(|name| grave.contains(name)), "{grave:?}");
+    assert!(grave.len() * 10 <= of_browser.len(), "{grave:?}");
+    assert!(of_browser.iter().all(|(_, _, silent)| !silent));
+    let class = |wanted: &str| of_browser.iter().find(|(name, ..)| *name == wanted).unwrap().1;
+    // It can be told to write a file: that is the reason printed, and it is no grave one.
+    assert_eq!(class("browser_snapshot"), SideEffectClass::EphemeralWrite);
+    assert_eq!(class("browser_hover"), SideEffectClass::EphemeralWrite);
+}

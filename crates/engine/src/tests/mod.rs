@@ -10,6 +10,7 @@ mod expectations;
 mod fairness;
 mod hostile;
 mod inputs;
+mod limits;
 mod marks;
 mod names;
 mod news;

@@ -220,6 +220,10 @@ impl<'a> About<'a> {
         if let Some(noun) = self.thing(nouns::RIGHTS) {
             return Some(format!("`{noun}` says who may do what"));
         }
+        // At the beginning of a name it is only the part of the server that the tool belongs to.
+        if self.name.iter().skip(1).any(|word| word == "admin") {
+            return Some("`admin` says who may do what".to_owned());
+        }
         let listed = |words: &[String]| {
             words.windows(2).any(|pair| matches!(pair, [one, other] if one == "access" && other == "control"))
         };

@@ -17,7 +17,7 @@ pub(super) const NEAR_MONEY: &str = "link policy preference term invoice product
 
 /// Things that say who may do what.
 pub(super) const RIGHTS: &str = "permission role privilege credential password passphrase secret grant acl firewall mfa sso saml oauth \
-                                 apikey entitlement allowlist whitelist denylist rbac otp admin certificate token cidr";
+                                 apikey entitlement allowlist whitelist denylist rbac otp certificate token cidr";
 /// Words that make a `key` one that opens something.
 pub(super) const OPENS: &str = "api access signing public private ssh encryption service secret new";
 /// Words that make a `policy` one of rights.

@@ -45,10 +45,11 @@ impl About<'_> {
         let letter = self.verb("create add make update register enable").zip(self.thing(nouns::LETTERS));
         let letter = letter.filter(|_| !self.is_draft());
         let record = || self.verb(EDITS).zip(self.in_name(nouns::SEEN));
-        let paper = || changed.zip(self.thing(nouns::PAPERS));
+        let paper = || changed.zip(self.thing(nouns::PAPERS)).filter(|_| !self.is_draft());
         let physical = || changed.zip(self.thing(nouns::PHYSICAL));
         let (verb, thing) = letter.or_else(record).or_else(paper).or_else(physical)?;
-        Some(format!("`{verb}` with `{thing}` is seen outside"))
+        let with = if verb == thing { String::new() } else { format!(" with `{thing}`") };
+        Some(format!("`{verb}`{with} is seen outside"))
     }
 
     fn touches_what_runs(&self) -> Option<String> {
