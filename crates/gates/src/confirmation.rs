@@ -10,7 +10,7 @@ use servanda_contract::{
     CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass,
     digest::Domain,
     json::CanonicalBytes,
-    tool::{EffectClass, Overlap, QuestionKind},
+    tool::{EffectClass, Overlap, QuestionKind, SideEffectClass},
 };
 use servanda_identity::effects::Destination;
 
@@ -78,6 +78,12 @@ impl Permit {
     /// The same, for whoever needs it after the permit is used up.
     pub fn shared_contract(&self) -> Arc<CompiledContract> {
         Arc::clone(&self.meant.resolved.contract)
+    }
+
+    /// The side-effect class of this call: the contract's, or that of the program which it brings where the contract says that the
+    /// program decides and the program is fully understood.
+    pub fn side_effect_class(&self) -> SideEffectClass {
+        self.contract().programs().class(self.contract().contract(), self.arguments())
     }
 
     /// The canonical arguments.

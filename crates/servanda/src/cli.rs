@@ -2,8 +2,8 @@
 
 mod access;
 mod budgets;
-mod contracts;
 mod calls;
+mod contracts;
 mod effects;
 mod ledger;
 mod login;
@@ -18,8 +18,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use budgets::BudgetsArgs;
-pub(crate) use contracts::{ContractArgs, ContractCommand, ReviewArgs};
 pub(crate) use calls::CallsArgs;
+pub(crate) use contracts::{ContractArgs, ContractCommand, ReviewArgs};
 pub(crate) use effects::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs};
 pub(crate) use ledger::{LedgerArgs, LedgerCommand, MigrateArgs};
 pub(crate) use login::{LoginArgs, LogoutArgs};

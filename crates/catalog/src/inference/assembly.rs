@@ -4,14 +4,14 @@
 use serde_json::{Map, Value, json};
 use servanda_contract::{
     layers::{Offered, ToolEntry},
-    tool::{EgressPolicy, SideEffectClass, TimeoutClass},
+    tool::{DataClassification, EgressPolicy, SideEffectClass},
 };
 use servanda_gates::EFFECT_KEYWORD;
 
 use super::{
     duration,
     evidence::{Reach, Reading},
-    programs,
+    programs, secrets,
 };
 use crate::pins::Definition;
 
@@ -31,14 +31,18 @@ pub(super) fn entry(
     if egress(definition, reading) == EgressPolicy::None {
         entry = entry.with("security", json!({ "egress_policy": EgressPolicy::None }));
     }
-    let timeout_class = duration::timeout_class(definition, reading);
-    if timeout_class != TimeoutClass::Standard {
-        entry = entry.with("execution", json!({ "timeout_class": timeout_class }));
+    let data_classification = secrets::classification(definition, reading, notes);
+    if data_classification != DataClassification::Internal {
+        entry = entry.with("security", json!({ "data_classification": data_classification }));
     }
-    let marked = programs::marks(&offered.input_schema, definition, notes);
+    if let Some((timeout_class, timeout_ms)) = duration::longer_limit(definition, reading) {
+        entry = entry.with("execution", json!({ "timeout_class": timeout_class }));
+        entry = entry.with("runtime", json!({ "timeout_ms": timeout_ms }));
+    }
+    let marked = programs::marks(&offered.input_schema, definition, reading, notes);
     if !marked.is_empty() {
         let properties: Map<String, Value> =
-            marked.into_iter().map(|(name, language)| (name, json!({ EFFECT_KEYWORD: language }))).collect();
+            marked.into_iter().map(|(name, effect)| (name, json!({ EFFECT_KEYWORD: effect }))).collect();
         entry = entry.with("affordance", json!({ "input_schema": { "properties": properties } }));
     }
     entry
@@ -47,6 +51,8 @@ pub(super) fn entry(
 const fn side_effect_class(reach: Reach) -> SideEffectClass {
     match reach {
         Reach::ReadOnly => SideEffectClass::ReadOnly,
+        Reach::Temporary => SideEffectClass::EphemeralWrite,
+        Reach::Minor => SideEffectClass::LowRiskInternal,
         Reach::Internal => SideEffectClass::MediumRiskWrite,
         Reach::External => SideEffectClass::HighRiskExternal,
         Reach::Critical => SideEffectClass::CriticalMutation,
@@ -55,7 +61,7 @@ const fn side_effect_class(reach: Reach) -> SideEffectClass {
 
 fn egress(definition: &Definition, reading: &Reading) -> EgressPolicy {
     match (definition.hint("openWorldHint"), reading.reach) {
-        (Some(false), Reach::ReadOnly | Reach::Internal) => EgressPolicy::None,
+        (Some(false), reach) if reach <= Reach::Internal => EgressPolicy::None,
         _ => EgressPolicy::UnrestrictedWithApproval,
     }
 }

@@ -1,6 +1,6 @@
-//! How long a tool may take. A look has the ordinary time unless its definition says that it works for long: long work costs a
-//! second commit. A change that leaves the house, or of which little is known, has more: a change that is given up too soon ends
-//! with nobody knowing whether it was made.
+//! How long a tool may take. Nobody has measured it yet, so its timeout class says so, and the limit is one that real tools keep: half a
+//! minute for a look, a minute for a change, because a change that is given up too soon ends with nobody knowing whether it was made. Long
+//! work is only what its definition calls that: it costs a second commit and a handle.
 
 use servanda_contract::tool::TimeoutClass;
 
@@ -44,16 +44,12 @@ const BEGUN: [&str; 14] = [
     "queued for",
 ];
 
-/// The timeout class of a tool.
-pub(super) fn timeout_class(definition: &Definition, reading: &Reading) -> TimeoutClass {
+/// The timeout class and limit of a tool that needs longer than the built-in limit of its class, if it does.
+pub(super) fn longer_limit(definition: &Definition, reading: &Reading) -> Option<(TimeoutClass, u64)> {
     let as_task = definition.execution.is_some_and(|execution| execution.task_support != TaskSupport::Forbidden);
     let mutates = reading.reach != Reach::ReadOnly;
-    let patient = mutates && (reading.reach > Reach::Internal || !reading.certain);
-    if as_task || patient || says_long(definition, mutates) {
-        TimeoutClass::LongRunning
-    } else {
-        TimeoutClass::Standard
-    }
+    let is_long = as_task || says_long(definition, mutates);
+    is_long.then_some((TimeoutClass::LongRunning, TimeoutClass::LongRunning.timeout_ms_max()))
 }
 
 fn says_long(definition: &Definition, mutates: bool) -> bool {

@@ -1,10 +1,14 @@
-//! The evidence: what the classifier finds in a definition and what its author hints, the more dangerous of the two taken; and
-//! how far the tool reaches, which is in neither.
+//! The evidence: what the classifier finds in a definition and what its author hints. Where both are clear, the more dangerous of the two
+//! is taken; an author's word decides only where the definition says nothing. That a server reaches outside (`openWorldHint`) makes
+//! nothing graver: a look at the world changes nothing in it.
 
-use servanda_contract::tool::{Action, Behaviour, Mutability};
-use servanda_identity::classifier::{Annotations, CONFIDENCE_MIN, Classification, Options, Rule, Source, classify};
+use serde_json::Value;
+use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
+use servanda_identity::classifier::{
+    Annotations, CONFIDENCE_MIN, Caution, Classification, Gravity, Options, Rule, Source, classify,
+};
 
-use super::programs;
+use super::{programs, spelling};
 use crate::pins::Definition;
 
 /// What a tool seems to do.
@@ -20,6 +24,8 @@ pub struct Reading {
     pub certain: bool,
     /// Where the author and the definition disagree, for a person to look at.
     pub disagreements: Vec<String>,
+    /// Whether what an argument's program does is all that it does.
+    pub is_its_programs: bool,
 }
 
 /// How far a tool reaches, least first.
@@ -27,28 +33,22 @@ pub struct Reading {
 pub enum Reach {
     /// It changes nothing.
     ReadOnly,
-    /// It changes something of the upstream's own.
+    /// It changes what is temporary and its own.
+    Temporary,
+    /// It changes something small of the upstream's own.
+    Minor,
+    /// It changes something of the upstream's own that people work with.
     Internal,
-    /// It is seen outside.
+    /// It is seen outside, or others stand on what it changes.
     External,
     /// It destroys, pays, grants, deploys or runs whatever it is given.
     Critical,
 }
 
-/// How sure a look has to be where its author does not say so too. Looks are seldom wrong, because the classifier leans
-/// towards changes.
+/// How sure a look has to be where neither its author nor a verb says so.
 const LOOK_CONFIDENCE_MIN: f64 = 0.6;
-/// How sure a change has to be to reach no further than its verb says.
+/// How sure a change has to be to count as certain.
 const CHANGE_CONFIDENCE_MIN: f64 = 0.7;
-
-/// Verbs that pay, grant, deploy, switch off or run. What removes something is as grave.
-const GRAVE: &str = "pay withdraw buy purchase order charge refund transfer sell trade swap stake donate transact sign grant \
-                     approve ban deploy rollback migrate apply shutdown restart reboot reset execute exec eval evaluate run \
-                     invoke trigger";
-/// Verbs whose effect is seen outside.
-const OUTSIDE: &str = "send resend notify publish tweet retweet broadcast announce alert invite submit upload mail email sms \
-                       message dm post repost share reply respond call dial release report forward deliver dispatch emit \
-                       transmit feedback say speak";
 
 /// Reads the evidence about one tool.
 pub(super) fn read(definition: &Definition) -> Reading {
@@ -62,7 +62,7 @@ pub(super) fn read(definition: &Definition) -> Reading {
         return runs_shell_text(&found, &argument);
     }
     if found.behaviour.mutability == Mutability::Mutates {
-        return change(&found, hints);
+        return seen_as_look(definition, &found, hints).unwrap_or_else(|| change(&found, hints));
     }
     if let Some(warning) = warning(hints) {
         let forced = classify(&descriptor, Options::default()).behaviour;
@@ -70,7 +70,17 @@ pub(super) fn read(definition: &Definition) -> Reading {
         let behaviour = Behaviour { action, output_domain: found.behaviour.output_domain, ..forced };
         let why = format!("its author says that it changes something ({warning})");
         let disagreement = format!("{why}, its definition that it looks: {}", because(&found));
-        return Reading { behaviour, reach: Reach::External, why, certain: false, disagreements: vec![disagreement] };
+        // An author who says that nothing is destroyed means state that a look leaves behind.
+        let harmless = hints.destructive_hint == Some(false) && found.looking.is_some();
+        let reach = if harmless { Reach::Temporary } else { Reach::Internal };
+        return Reading {
+            behaviour,
+            reach,
+            why,
+            certain: false,
+            disagreements: vec![disagreement],
+            is_its_programs: false,
+        };
     }
     look(found, hints)
 }
@@ -80,7 +90,14 @@ fn runs_shell_text(found: &Classification, argument: &str) -> Reading {
     let why = format!("its `{argument}` argument is text for a shell, which can do anything");
     let disagreement = format!("{why}; its definition says that it looks: {}", because(found));
     let behaviour = Behaviour::new(Mutability::Mutates, Action::Overwrite, found.behaviour.output_domain);
-    Reading { behaviour, reach: Reach::Critical, why, certain: false, disagreements: vec![disagreement] }
+    Reading {
+        behaviour,
+        reach: Reach::Critical,
+        why,
+        certain: false,
+        disagreements: vec![disagreement],
+        is_its_programs: false,
+    }
 }
 
 /// What the author says against a tool.
@@ -92,21 +109,83 @@ fn warning(hints: Annotations) -> Option<&'static str> {
     }
 }
 
+/// What only the weights call a change: a look where its verb surely looks, or where its author says so and nothing contradicts it.
+fn seen_as_look(definition: &Definition, found: &Classification, hints: Annotations) -> Option<Reading> {
+    let agrees = hints.read_only_hint == Some(true);
+    // What is surer than this, review would hold against the contract.
+    if found.confidence.mutability >= CONFIDENCE_MIN || warning(hints).is_some() {
+        return None;
+    }
+    let contradicts = |caution: &Caution| match caution.rule {
+        Rule::Silent | Rule::Foreign => !agrees,
+        Rule::Destination => !agrees || is_required(definition, &caution.word),
+        _ => true,
+    };
+    let (gravity, _) = &found.gravity;
+    let looking = found.looking.or_else(|| reading_language(definition));
+    if found.cautions.iter().any(contradicts) || *gravity == Gravity::Critical {
+        return None;
+    }
+    let why = match (looking, agrees) {
+        (Some(verb), true) => format!("`{verb}` says that it looks, and its author agrees"),
+        (Some(verb), false) => format!("`{verb}` says that it looks, and nothing says that it changes anything"),
+        (None, true) => "its author says read-only, and nothing in its definition contradicts that".to_owned(),
+        (None, false) => return None,
+    };
+    let domain = match found.behaviour.output_domain {
+        OutputDomain::Ack => OutputDomain::Data,
+        domain => domain,
+    };
+    let behaviour = Behaviour {
+        content_type: found.behaviour.content_type,
+        ..Behaviour::new(Mutability::Pure, Action::Read, domain)
+    };
+    Some(Reading {
+        behaviour,
+        reach: Reach::ReadOnly,
+        why,
+        certain: looking.is_some(),
+        disagreements: Vec::new(),
+        is_its_programs: false,
+    })
+}
+
+/// Languages that can only ask. What runs one of them looks.
+const READING_LANGUAGES: [&str; 9] = ["soql", "sosl", "promql", "logql", "jql", "kql", "dax", "groq", "traceql"];
+
+fn reading_language(definition: &Definition) -> Option<&'static str> {
+    let named = spelling::words(&definition.name);
+    READING_LANGUAGES.into_iter().find(|language| named.iter().any(|word| word == language))
+}
+
+fn is_required(definition: &Definition, argument: &str) -> bool {
+    let required = definition.input_schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|name| name == argument))
+}
+
 fn look(found: Classification, hints: Annotations) -> Reading {
     let agrees = hints.read_only_hint == Some(true);
-    if found.confidence.mutability < LOOK_CONFIDENCE_MIN && !agrees {
+    if found.confidence.mutability < LOOK_CONFIDENCE_MIN && !agrees && found.looking.is_none() {
         let domain = found.behaviour.output_domain;
         return Reading {
             behaviour: Behaviour::new(Mutability::Mutates, Action::Update, domain),
-            reach: Reach::External,
+            reach: reach_of(found.gravity.0).max(Reach::Internal),
             why: format!("{}, but hardly anything else says that it looks, so it counts as a change", because(&found)),
             certain: false,
             disagreements: Vec::new(),
+            is_its_programs: false,
         };
     }
     let and_author = if agrees { ", and its author agrees" } else { "" };
     let why = format!("{}{and_author}", because(&found));
-    Reading { behaviour: found.behaviour, reach: Reach::ReadOnly, why, certain: true, disagreements: Vec::new() }
+    Reading {
+        behaviour: found.behaviour,
+        reach: Reach::ReadOnly,
+        why,
+        certain: true,
+        disagreements: Vec::new(),
+        is_its_programs: false,
+    }
 }
 
 fn change(found: &Classification, hints: Annotations) -> Reading {
@@ -117,13 +196,14 @@ fn change(found: &Classification, hints: Annotations) -> Reading {
     }
     let named = found.cautions.iter().any(|caution| caution.rule == Rule::NameChanges);
     let sure = named || found.confidence.mutability >= CHANGE_CONFIDENCE_MIN && found.verb.is_some();
-    let (mut reach, mut certain) = match (reach_of(found), sure) {
-        (reach, true) => (reach, !is_program(found) && disagreements.is_empty()),
-        (reach, false) => (reach.max(Reach::External), false),
-    };
-    if reach == Reach::Internal && hints.open_world_hint == Some(true) {
-        reach = Reach::External;
-        why += ", and its author says it reaches outside";
+    // Of what has no verb that is known here, nothing says that it is harmless.
+    let nameless = !sure && found.verb.is_none() && found.gravity.1.is_none();
+    let mut reach = if nameless { Reach::External } else { reach_of(found.gravity.0) };
+    let mut certain = sure && !is_program(found) && disagreements.is_empty();
+    if let Some(family) = &found.gravity.1
+        && !is_program(found)
+    {
+        why = format!("{why}; {family}");
     }
     // Authors say so of what cannot be taken back too; a tool that pays or sends is classed as grave already.
     if adds(behaviour.action) && destroys(hints) && reach < Reach::External {
@@ -137,7 +217,7 @@ fn change(found: &Classification, hints: Annotations) -> Reading {
     if removes && hints.destructive_hint == Some(false) && found.confidence.action >= CONFIDENCE_MIN {
         disagreements.push(format!("its author says that it destroys nothing, but: {why}"));
     }
-    Reading { behaviour, reach, why, certain, disagreements }
+    Reading { behaviour, reach, why, certain, disagreements, is_its_programs: found.is_its_programs }
 }
 
 fn adds(action: Action) -> bool {
@@ -149,14 +229,13 @@ fn destroys(hints: Annotations) -> bool {
     hints.destructive_hint == Some(true) && hints.read_only_hint != Some(true)
 }
 
-fn reach_of(found: &Classification) -> Reach {
-    let is = |list: &str| found.verb.is_some_and(|(_, verb)| list.split_whitespace().any(|known| known == verb));
-    if is_program(found) || found.behaviour.action == Action::Delete || is(GRAVE) {
-        Reach::Critical
-    } else if is(OUTSIDE) {
-        Reach::External
-    } else {
-        Reach::Internal
+const fn reach_of(gravity: Gravity) -> Reach {
+    match gravity {
+        Gravity::Temporary => Reach::Temporary,
+        Gravity::Minor => Reach::Minor,
+        Gravity::Ordinary => Reach::Internal,
+        Gravity::Outside => Reach::External,
+        Gravity::Critical => Reach::Critical,
     }
 }
 

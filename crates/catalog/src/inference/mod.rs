@@ -1,14 +1,17 @@
 //! What a contract for a discovered tool should say, worked out from its definition alone.
 //!
-//! What a tool does is the classifier's to find; an author's hint can only make it more dangerous, and what stays uncertain
-//! is classed as more dangerous. Every conclusion comes with its reason, because a person has to be able to disagree. The
+//! What a tool does is the classifier's to find; an author's hint makes it more dangerous, and makes it harmless only where nothing in
+//! the definition speaks against that. What stays uncertain is classed as more dangerous. Every conclusion comes with its reason, because a person has to be able to disagree. The
 //! result is a proposal: admission judges it like any other contract.
 
 mod assembly;
 mod duration;
 mod evidence;
+#[cfg(test)]
+mod gold;
 mod offered;
 mod programs;
+mod secrets;
 mod spelling;
 #[cfg(test)]
 mod tests;

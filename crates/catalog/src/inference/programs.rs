@@ -2,10 +2,13 @@
 //! do. Only where the definition says so in words; an argument that only may be a program is left alone, because a reader of
 //! the wrong language would refuse what is good.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use servanda_gates::{EFFECT_KEYWORD, unenforced_programs};
 
-use super::spelling::words;
+use super::{
+    evidence::{Reach, Reading},
+    spelling::words,
+};
 use crate::pins::Definition;
 
 /// Arguments that are SQL by their name.
@@ -72,29 +75,35 @@ const NOT_SHELL: [&str; 7] = ["powershell", "python", "javascript", "applescript
 const METHOD_NAMES: [&str; 4] = ["method", "http method", "request method", "http verb"];
 const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"];
 
-/// The arguments of a tool that carry a program, each with its language.
+/// The arguments of a tool that carry a program, each with what its schema says about that.
+///
+/// Where running the program is all that the tool does, and the tool changes something, the program decides how grave a call is.
 pub(super) fn marks(
     schema: &Map<String, Value>,
     definition: &Definition,
+    reading: &Reading,
     notes: &mut Vec<String>,
-) -> Vec<(String, &'static str)> {
+) -> Vec<(String, Value)> {
+    let decides = reading.is_its_programs && reading.reach == Reach::Critical;
     let about = About::of(definition);
-    let mut marked = Vec::new();
+    let (mut marked, mut said) = (Vec::new(), Vec::new());
     let mut with_marks = schema.clone();
     let Some(Value::Object(properties)) = with_marks.get_mut("properties") else { return marked };
     for (name, property) in properties {
         let Some(property) = property.as_object_mut() else { continue };
         if let Some(language) = language(name, property, &about) {
-            property.insert(EFFECT_KEYWORD.to_owned(), language.into());
-            marked.push((name.clone(), language));
+            let effect = if decides { json!({ "kind": language, "decides_class": true }) } else { language.into() };
+            property.insert(EFFECT_KEYWORD.to_owned(), effect.clone());
+            let and_class = if decides { ", which decides the class of a call" } else { "" };
+            said.push(format!("its `{name}` argument is {language} (x-effect){and_class}"));
+            marked.push((name.clone(), effect));
         }
     }
-    let said = marked.iter().map(|(name, language)| format!("its `{name}` argument is {language} (x-effect)"));
     if unenforced_programs(&with_marks).is_empty() {
-        notes.extend(said);
+        notes.append(&mut said);
         return marked;
     }
-    notes.extend(said.map(|mark| format!("{mark}, which its schema does not let be enforced: it is not read")));
+    notes.extend(said.iter().map(|mark| format!("{mark}, which its schema does not let be enforced: it is not read")));
     Vec::new()
 }
 

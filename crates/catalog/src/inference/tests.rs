@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use servanda_contract::tool::{DataClassification, SideEffectClass, TimeoutClass};
 
 use super::{Inferred, Reach, infer};
 use crate::{pins::Definition, review, testing::shared};
@@ -18,9 +19,12 @@ fn reach(name: &str, annotations: &Value, properties: &Value) -> Reach {
 
 #[test]
 fn names_and_hints_are_weighed() {
-    use Reach::{Critical, External, Internal, ReadOnly};
+    use Reach::{Critical, External, Internal, Minor, ReadOnly, Temporary};
     let none = json!({});
     let read = json!({ "readOnlyHint": true });
+    // That a server reaches outside makes nothing graver.
+    let open = json!({ "openWorldHint": true });
+    let open_read = json!({ "openWorldHint": true, "readOnlyHint": true });
     let cases = [
         ("read_file", &none, ReadOnly),
         ("get_order", &none, ReadOnly),
@@ -28,45 +32,56 @@ fn names_and_hints_are_weighed() {
         ("listIssues", &none, ReadOnly),
         ("search_code", &none, ReadOnly),
         ("git_status", &none, ReadOnly),
-        // A noun that nothing explains is no evidence, and a hint alone is none either.
-        ("git_log", &read, External),
-        ("directory_tree", &read, External),
+        // A noun that nothing explains is no evidence; its author's word is, where nothing contradicts it.
+        ("git_log", &read, ReadOnly),
+        ("git_log", &none, External),
+        ("directory_tree", &read, ReadOnly),
         ("git_diff_staged", &none, External),
         ("monthly_report", &none, ReadOnly),
         ("get_comments", &none, ReadOnly),
         ("log_delete", &none, Critical),
         ("logs_purge", &none, Critical),
         ("history_clear", &none, Critical),
-        ("find_replace", &none, External),
-        ("status_update", &none, External),
-        ("info_set", &none, External),
+        ("find_replace", &none, Internal),
+        ("status_update", &none, Internal),
+        ("info_set", &none, Internal),
         ("log_event", &none, External),
         ("check_out_book", &none, Internal),
         ("order_pizza", &none, Critical),
-        ("update_customer_email", &none, Internal),
+        // The seed names it: a customer's profile is seen outside.
+        ("update_customer_email", &none, External),
         ("git_commit", &none, Internal),
         ("git_checkout", &none, Internal),
         ("write_file", &none, Internal),
-        ("create_directory", &none, Internal),
+        ("create_directory", &none, Minor),
         ("move_file", &none, Internal),
-        ("merge_pull_request", &none, Internal),
+        ("merge_pull_request", &none, External),
+        ("push_files", &none, External),
+        ("power-off-droplet", &none, External),
+        ("browser_hover", &open, Temporary),
+        ("browser_snapshot", &open_read, ReadOnly),
+        ("update_page", &open, Internal),
         ("send_mail", &none, External),
         ("delete_file", &none, Critical),
-        ("git_reset", &none, Critical),
+        ("git_reset", &none, External),
         ("pay_invoice", &none, Critical),
         ("execute", &none, Critical),
         ("frobnicate", &none, External),
-        ("frobnicate", &read, External),
+        ("frobnicate", &read, ReadOnly),
         // The author's hint never makes a dangerous name harmless.
         ("delete_everything", &read, Critical),
         ("misbehave_read_that_writes", &read, External),
         ("read_and_delete", &read, Critical),
     ];
-    for (name, hints, expected) in cases {
-        assert_eq!(reach(name, hints, &json!({})), expected, "{name} {hints}");
-    }
+    let wrong: Vec<String> = cases
+        .iter()
+        .map(|(name, hints, expected)| (name, hints, reach(name, hints, &json!({})), *expected))
+        .filter(|(_, _, found, expected)| found != expected)
+        .map(|(name, hints, found, expected)| format!("{name} {hints}: {found:?}, not {expected:?}"))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
     let contradicted = json!({ "readOnlyHint": false });
-    assert_eq!(reach("get_thing", &contradicted, &json!({})), External);
+    assert_eq!(reach("get_thing", &contradicted, &json!({})), Internal);
 }
 
 /// Name, description, `readOnlyHint`, `destructiveHint`, and what is proposed: behaviour, reach, whether that is certain and
@@ -85,7 +100,7 @@ const DISAGREEMENTS: [Case; 12] = [
         NO,
         None,
         "MUTATES|UPDATE|DATA|TEXT",
-        Reach::External,
+        Reach::Internal,
         false,
         "its author says that it changes something (readOnlyHint: false), its definition that it looks: `get` in its name",
     ),
@@ -95,7 +110,7 @@ const DISAGREEMENTS: [Case; 12] = [
         None,
         YES,
         "MUTATES|UPDATE|DATA|TEXT",
-        Reach::External,
+        Reach::Internal,
         false,
         "its author says that it changes something (destructiveHint: true), its definition that it looks: `get` in its name",
     ),
@@ -192,11 +207,11 @@ fn a_tool_that_takes_text_for_a_shell_is_never_proposed_as_reading() {
 }
 
 #[test]
-fn long_work_is_what_says_so_or_a_change_that_must_not_be_given_up_too_soon() {
+fn long_work_is_what_says_so() {
     let cases = [
         ("create_page", "Create a page.", None, false),
-        ("frobnicate", "", None, true),
-        ("delete_everything", "Deletes all there is.", None, true),
+        ("frobnicate", "", None, false),
+        ("delete_everything", "Deletes all there is.", None, false),
         ("create_task", "Create a task in a project.", None, false),
         ("list_jobs", "List the jobs of a pipeline. Poll for their status.", None, false),
         ("get_task", "Get a background check of a person.", None, false),
@@ -217,6 +232,44 @@ fn long_work_is_what_says_so_or_a_change_that_must_not_be_given_up_too_soon() {
         }
         let contract = infer("up", &read(definition)).unwrap().contract;
         assert_eq!(contract.is_long(), long, "{name}: {description} {task_support:?}");
+    }
+}
+
+/// What nobody has measured has a limit that real tools keep: a write that takes six seconds is not given up.
+#[test]
+fn a_look_has_half_a_minute_a_change_a_minute_and_long_work_five() {
+    let rows = [
+        ("get_page", "Get a page.", TimeoutClass::Unmeasured, 30_000),
+        ("create_page", "Create a page.", TimeoutClass::Unmeasured, 60_000),
+        ("send_mail", "Send a mail.", TimeoutClass::Unmeasured, 60_000),
+        ("frobnicate", "", TimeoutClass::Unmeasured, 60_000),
+        ("render", "Render a film in the background.", TimeoutClass::LongRunning, 300_000),
+    ];
+    for (name, description, class, limit_ms) in rows {
+        let contract = infer("up", &read(json!({ "name": name, "description": description }))).unwrap().contract;
+        let found = (contract.execution.as_ref().unwrap().timeout_class, contract.timeout_ms());
+        assert_eq!(found, (class, limit_ms), "{name}");
+    }
+}
+
+#[test]
+fn looks_that_show_secrets_say_so() {
+    let rows = [
+        ("get-env", "Returns all environment variables.", true),
+        ("printEnv", "Prints all environment variables, helpful for debugging.", true),
+        ("list_api_keys", "List the API keys of an account.", true),
+        ("get_device_otp", "Get the OTP of a device.", true),
+        ("get_kubeconfig", "Get the kubeconfig of a cluster.", true),
+        ("list_secrets", "List secrets; values are masked.", false),
+        ("get_page", "Get a page.", false),
+        ("count_tokens", "Count the tokens of a text.", false),
+        ("delete_secret", "Delete a secret.", false),
+    ];
+    for (name, description, secret) in rows {
+        let inferred = infer("up", &read(json!({ "name": name, "description": description }))).unwrap();
+        let classified = inferred.contract.security.data_classification == DataClassification::Secret;
+        let noted = inferred.notes.iter().any(|note| note.contains("reads secrets"));
+        assert_eq!((classified, noted), (secret, secret), "{name}");
     }
 }
 
@@ -370,10 +423,34 @@ fn arguments_that_clearly_carry_a_program_are_marked() {
         });
         let inferred = infer("up", &read(definition.clone())).unwrap();
         let marked = inferred.contract.affordance.input_schema["properties"][argument]["x-effect"].clone();
-        assert_eq!(marked.as_str(), expected, "{definition}");
+        let kind = marked.as_str().or_else(|| marked["kind"].as_str());
+        assert_eq!(kind, expected, "{definition}");
         assert_eq!(inferred.notes.len(), usize::from(expected.is_some()), "{:?}", inferred.notes);
         let admitted = servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new()).unwrap();
         assert_eq!(admitted.program_arguments().next().map(|program| program.kind), expected);
+    }
+}
+
+/// A tool that only runs its program is as grave as that; one that does more is not.
+#[test]
+fn the_program_decides_where_it_is_all_that_a_tool_does() {
+    let rows = [
+        ("write_query", "Execute an INSERT, UPDATE, or DELETE query on the SQLite database", "query", true),
+        ("execute_sql", "Executes raw SQL in the Postgres database.", "query", true),
+        ("run_command", "Run a shell command", "command", true),
+        ("apply_migration", "Applies a migration, which is SQL, to the database.", "sql", false),
+        ("grant_role", "Grant a role by SQL.", "sql", false),
+        ("send_report", "Runs SQL and sends the rows by mail.", "sql", false),
+    ];
+    for (name, description, argument, decides) in rows {
+        let definition = read(json!({
+            "name": name, "description": description,
+            "inputSchema": { "type": "object", "properties": { argument: { "type": "string" } }, "required": [argument] },
+        }));
+        let contract = infer("up", &definition).unwrap().contract;
+        assert!(contract.transactional.side_effect_class >= SideEffectClass::HighRiskExternal, "{name}");
+        let marked = &contract.affordance.input_schema["properties"][argument]["x-effect"];
+        assert_eq!(marked["decides_class"] == json!(true), decides, "{name}: {marked}");
     }
 }
 

@@ -95,7 +95,7 @@ fn runtime(mutates: bool) -> Runtime {
 }
 
 fn execution() -> Execution {
-    Execution { timeout_class: TimeoutClass::Standard, cache_ttl_sec: None, retry: None, poll: None }
+    Execution { timeout_class: TimeoutClass::Unmeasured, cache_ttl_sec: None, retry: None, poll: None }
 }
 
 fn security(server: &str, mutates: bool) -> Security {

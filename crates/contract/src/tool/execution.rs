@@ -28,6 +28,8 @@ pub enum TimeoutClass {
     Interactive,
     /// Under 5 s.
     Standard,
+    /// Nobody has measured it yet: callers wait, as long as `runtime.timeout_ms` says and no longer than 5 min.
+    Unmeasured,
     /// Under 5 min.
     LongRunning,
     /// Longer: submitted, then asked for.
@@ -82,7 +84,7 @@ impl TimeoutClass {
         match self {
             Self::Interactive => 500,
             Self::Standard => 5_000,
-            Self::LongRunning => 300_000,
+            Self::Unmeasured | Self::LongRunning => 300_000,
             Self::Async => u64::MAX,
         }
     }

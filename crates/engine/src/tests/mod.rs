@@ -11,6 +11,7 @@ mod fairness;
 mod hostile;
 mod inputs;
 mod late;
+mod limits;
 mod marks;
 mod names;
 mod news;

@@ -5,6 +5,7 @@
 
 mod keyword;
 mod program;
+mod program_class;
 
 use servanda_contract::{
     GateName, Refusal, TaxonomyClass, ToolContract,

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use servanda_contract::{
     FieldError,
     json::CanonicalBytes,
-    tool::{Mutability, ToolContract},
+    tool::{Mutability, SideEffectClass, ToolContract},
 };
 use servanda_identity::effects::{self, Destination, Effect, Language, Roots, UrlRules};
 
-use super::keyword;
+use super::{keyword, program_class};
 
 /// What the schema says an argument is: the keyword of an input schema.
 pub const KEYWORD: &str = "x-effect";
@@ -40,6 +40,8 @@ pub struct ProgramArgument {
 struct Program {
     place: Vec<Step>,
     kind: ProgramKind,
+    /// Whether the tool does what this text says and nothing else.
+    decides_class: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -79,6 +81,15 @@ struct Full {
     schemes: Vec<String>,
     #[serde(default)]
     hosts: Vec<String>,
+    #[serde(default)]
+    decides_class: bool,
+}
+
+impl Full {
+    fn of(kind: String) -> Self {
+        let (roots, schemes, hosts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { kind, dialect: None, roots, schemes, hosts, decides_class: false }
+    }
 }
 
 impl Programs {
@@ -161,6 +172,25 @@ impl Programs {
         errors
     }
 
+    /// The class of a call with these arguments, where the contract says that its program decides: the gravest that is proved of every
+    /// such program, and never graver than the contract's. A program that is missing, or not fully understood, counts as the contract says.
+    pub(crate) fn class(&self, contract: &ToolContract, arguments: &CanonicalBytes) -> SideEffectClass {
+        let declared = contract.transactional.side_effect_class;
+        let mut deciding = self.0.iter().filter(|program| program.decides_class).peekable();
+        let Some(parsed) = deciding.peek().and_then(|_| serde_json::from_slice::<Value>(arguments.bytes()).ok()) else {
+            return declared;
+        };
+        let mut gravest = SideEffectClass::ReadOnly;
+        for program in deciding {
+            let mut weigh = |_: &str, value: Option<&Value>| {
+                let proved = value.and_then(Value::as_str).and_then(|text| program.kind.class(text, &parsed));
+                gravest = gravest.max(proved.unwrap_or(declared));
+            };
+            visit(&program.place, Some(&parsed), &mut String::new(), &mut weigh);
+        }
+        gravest.min(declared)
+    }
+
     /// Where the URLs among the arguments lead, with the JSON Pointer of each. URLs whose text is refused are left out.
     pub(crate) fn destinations(&self, arguments: &CanonicalBytes) -> Vec<(String, Destination)> {
         let urls = self.0.iter().filter_map(|program| match &program.kind {
@@ -188,7 +218,7 @@ impl Programs {
     fn walk(&mut self, schema: &Map<String, Value>, place: &mut Vec<Step>, reasons: &mut Vec<String>) {
         if let Some(written) = schema.get(KEYWORD) {
             match ProgramKind::read(written, schema) {
-                Ok(kind) => self.0.push(Program { place: place.clone(), kind }),
+                Ok((kind, decides_class)) => self.0.push(Program { place: place.clone(), kind, decides_class }),
                 Err(reason) => reasons.push(format!("input_schema{}: {KEYWORD}: {reason}", dotted(place))),
             }
         }
@@ -224,16 +254,24 @@ struct Fault {
 }
 
 impl ProgramKind {
-    fn read(written: &Value, schema: &Map<String, Value>) -> Result<Self, String> {
+    /// What it is, and whether it decides the class of a call.
+    fn read(written: &Value, schema: &Map<String, Value>) -> Result<(Self, bool), String> {
+        let decides = written.get("decides_class") == Some(&Value::Bool(true));
+        let kind = Self::read_kind(written, schema)?;
+        if decides && !matches!(kind, Self::Text(_) | Self::Method { .. }) {
+            return Err("`decides_class` is of a program or a method: a place decides nothing".to_owned());
+        }
+        Ok((kind, decides))
+    }
+
+    fn read_kind(written: &Value, schema: &Map<String, Value>) -> Result<Self, String> {
         let shape = || format!("say {KINDS}, or an object with `kind`, and `dialect`, `roots`, `hosts` or `schemes`");
         if !is_text(schema) {
             return Err("only a text can be read: the property needs `type: string`".to_owned());
         }
         let written = serde_json::from_value(written.clone()).map_err(|_| shape())?;
-        let Full { kind, dialect, roots, schemes, hosts } = match written {
-            Written::Word(kind) => {
-                Full { kind, dialect: None, roots: Vec::new(), schemes: Vec::new(), hosts: Vec::new() }
-            }
+        let Full { kind, dialect, roots, schemes, hosts, decides_class: _ } = match written {
+            Written::Word(kind) => Full::of(kind),
             Written::Full(full) => full,
         };
         if kind == "url" && dialect.is_none() && roots.is_empty() {
@@ -256,6 +294,18 @@ impl ProgramKind {
                 Language::parse(name).map(Self::Text).ok_or_else(|| format!("`{name}` is not known; {}", shape()))
             }
             _ => Err(shape()),
+        }
+    }
+
+    /// The class of what a text would do; nothing where it is not proved to be less than the worst.
+    fn class(&self, text: &str, arguments: &Value) -> Option<SideEffectClass> {
+        match self {
+            Self::Text(language) => program_class::of(*language, text),
+            Self::Method { .. } => {
+                let plain = !effects::asks_for_another_method(arguments) && !effects::breaks_out_of_request(arguments);
+                (plain && effects::is_safe_method(text)).then_some(SideEffectClass::ReadOnly)
+            }
+            Self::Path(_) | Self::Url(_) => None,
         }
     }
 

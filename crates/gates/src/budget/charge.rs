@@ -125,7 +125,7 @@ fn drawn(permit: &Permit, purse: &Purse<'_>) -> Result<Vec<Draw>, Undrawable> {
         tool: &contract.contract().identity.name,
         run: purse.run,
         credentials: purse.authenticated.budgets(),
-        class: contract.contract().transactional.side_effect_class,
+        class: permit.side_effect_class(),
         price: &free,
     };
     match contract.price() {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use servanda_contract::{
     GateName, Refusal, TaxonomyClass,
     expectation::{BehaviourPattern, Expectation, ExpectationSource, Intent},
+    tool::SideEffectClass,
 };
 
 use super::{LIMITS, Ticks, admitted, proposal, rejected};
@@ -324,4 +325,54 @@ fn a_path_stays_inside_of_its_roots_and_a_method_reads() {
     for (contract, text, fits) in table {
         assert_eq!(judged(contract, &json!({ "query": text }), Vec::new()).is_ok(), fits, "{text}");
     }
+}
+
+/// What the contract says of the worst program, a program, and the class of that call.
+#[test]
+fn a_call_is_as_grave_as_the_program_that_it_brings_where_that_is_proved() {
+    use SideEffectClass::{CriticalMutation, MediumRiskWrite, ReadOnly};
+    let behaviour = json!({ "mutability": "MUTATES", "action": "OVERWRITE", "output_domain": "DATA" });
+    let tool = |effect: &Value| {
+        let mut changes = querying(false, effect, &behaviour);
+        changes.push(("/transactional/side_effect_class", json!("CRITICAL_MUTATION")));
+        admitted(&changes)
+    };
+    let class = |contract: &Arc<CompiledContract>, query: &str| {
+        judged(contract, &json!({ "query": query }), Vec::new()).unwrap().side_effect_class()
+    };
+    let decides = tool(&json!({ "kind": "sqlite", "decides_class": true }));
+    let rows = [
+        ("select * from users", ReadOnly),
+        ("insert into users values (1)", MediumRiskWrite),
+        ("INSERT INTO users VALUES (1);", MediumRiskWrite),
+        ("update users set name = 'x' where id = 1", MediumRiskWrite),
+        ("update users set name = 'x'", CriticalMutation),
+        ("insert or replace into users values (1)", CriticalMutation),
+        ("insert into users values (1); delete from users", CriticalMutation),
+        ("delete from users where id = 1", CriticalMutation),
+        ("drop table users", CriticalMutation),
+        ("create table t (id int)", CriticalMutation),
+        ("insert into notes values ('drop it')", CriticalMutation),
+        ("not sql at all", CriticalMutation),
+    ];
+    for (query, expected) in rows {
+        assert_eq!(class(&decides, query), expected, "{query}");
+    }
+    // Where the contract does not say that the program decides, the tool may do more than the program says.
+    assert_eq!(class(&tool(&json!("sqlite")), "select 1"), CriticalMutation);
+    let shell = tool(&json!({ "kind": "shell", "decides_class": true }));
+    assert_eq!((class(&shell, "ls -l"), class(&shell, "rm -r x")), (ReadOnly, CriticalMutation));
+    let method = tool(&json!({ "kind": "http_method", "decides_class": true }));
+    assert_eq!((class(&method, "GET"), class(&method, "DELETE")), (ReadOnly, CriticalMutation));
+}
+
+/// The contract's class is the worst there is: a program makes a call no graver than that.
+#[test]
+fn a_program_makes_no_call_graver_than_its_contract() {
+    let behaviour = json!({ "mutability": "MUTATES", "action": "OVERWRITE", "output_domain": "DATA" });
+    let effect = json!({ "kind": "sqlite", "decides_class": true });
+    let mut changes = querying(false, &effect, &behaviour);
+    changes.push(("/transactional/side_effect_class", json!("LOW_RISK_INTERNAL")));
+    let permit = judged(&admitted(&changes), &json!({ "query": "insert into t values (1)" }), Vec::new()).unwrap();
+    assert_eq!(permit.side_effect_class(), SideEffectClass::LowRiskInternal);
 }

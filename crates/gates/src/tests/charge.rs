@@ -194,3 +194,29 @@ fn what_nobody_allowed_to_be_critical_is_refused_whatever_the_credential_says() 
     limits.sort_unstable();
     assert_eq!(limits, [(3, true), (5, false)], "both are drawn on");
 }
+
+/// A tool that could drop tables is critical; a call that inserts a row through it is none that nobody allowed.
+#[test]
+fn a_call_is_counted_by_the_program_that_it_brings() {
+    let schema = json!({
+        "type": "object", "additionalProperties": false, "required": ["query"],
+        "properties": { "query": { "type": "string", "x-effect": { "kind": "sqlite", "decides_class": true } } },
+    });
+    let contract = super::admitted(&[
+        ("/transactional/side_effect_class", json!("CRITICAL_MUTATION")),
+        ("/affordance/input_schema", schema),
+        ("/affordance/examples", json!([])),
+        ("/rules", json!([])),
+    ]);
+    let ada = holder(|_| ());
+    let judged = |query: &str| {
+        let permit = super::call(&contract, json!({ "query": query }).to_string()).0.unwrap();
+        charge(permit, &ada, &[])
+    };
+    assert!(judged("insert into t values (1)").is_ok());
+    assert!(judged("select 1").is_ok());
+    for query in ["drop table t", "delete from t", "not sql"] {
+        let refused = judged(query).unwrap_err();
+        assert!(matches!(refused.why, Unaffordable::Undrawable(Undrawable::Exhausted(_))), "{query}");
+    }
+}

@@ -82,7 +82,7 @@ const PROGRAMS: [&str; 15] = [
 const AMBIGUOUS_PROGRAMS: [&str; 5] = ["code", "function", "statement", "command", "program"];
 
 /// Parameters that choose what is done.
-const CHOICES: [&str; 7] = ["action", "operation", "op", "method", "mode", "command", "verb"];
+pub(super) const CHOICES: [&str; 7] = ["action", "operation", "op", "method", "mode", "command", "verb"];
 
 /// Every caution a descriptor gives rise to.
 pub(super) fn of(reading: &Reading) -> Vec<Caution> {

@@ -138,6 +138,15 @@ pub(super) fn phrasal(word: &str, next: Option<&String>) -> Option<Verb> {
         ("sign" | "signs", "up" | "in") => "signup",
         ("log" | "logs", "in") => "login",
         ("log" | "logs", "out") => "logout",
+        // Power switches: the words alone are nouns and prepositions.
+        ("power" | "powers", "on") => "activate",
+        ("power" | "powers", "off") => "deactivate",
+        ("power" | "powers", "cycle" | "cycles") => "reboot",
+        ("turn" | "turns" | "switch" | "switches", "on") => "enable",
+        ("turn" | "turns" | "switch" | "switches" | "shut" | "shuts", "off" | "down") => "disable",
+        ("roll" | "rolls", "back") => "rollback",
+        ("tear" | "tears", "down") => "teardown",
+        ("spin" | "spins", "up") => "provision",
         _ => return None,
     };
     verb(together)

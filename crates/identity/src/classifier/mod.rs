@@ -10,6 +10,7 @@ mod descriptor;
 mod domain;
 mod evidence;
 mod features;
+mod gravity;
 mod lexicon;
 mod mask;
 mod model;
@@ -29,6 +30,7 @@ use servanda_contract::tool::Behaviour;
 pub use caution::{Caution, Rule};
 pub use descriptor::{Annotations, Descriptor};
 pub use evidence::{Reason, Source};
+pub use gravity::Gravity;
 pub use review::{CONFIDENCE_MIN, Declaration, Objection, Review, Witness, review};
 
 /// What may be read.
@@ -59,6 +61,12 @@ pub struct Classification {
     pub verb: Option<(Source, &'static str)>,
     /// The rules of caution that it gives rise to.
     pub cautions: Vec<Caution>,
+    /// How grave it is where it changes something, and the reason where one family of words decided.
+    pub gravity: (Gravity, Option<String>),
+    /// Whether what an argument's program does is all that it does.
+    pub is_its_programs: bool,
+    /// The verb that surely looks, where the name and the description begin with no other kind.
+    pub looking: Option<&'static str>,
 }
 
 /// How sure each field is, from nothing to one.
@@ -99,6 +107,8 @@ fn classify_with(model: &model::Model, descriptor: &Descriptor, options: Options
     let deed = action::of(&reading, judgement.mutability);
     let domain = domain::of(&reading, judgement.mutability, deed.action);
     let (content_type, certainty, reasons) = domain::content_type(&reading, judgement.mutability);
+    let is_its_programs = gravity::is_its_programs(&reading, &deed, &judgement.cautions);
+    let gravity = gravity::of(&reading, &deed, &judgement.cautions);
     let rounded = |confidence: f64| (confidence * 1000.0).round() / 1000.0;
     Classification {
         behaviour: Behaviour {
@@ -117,6 +127,9 @@ fn classify_with(model: &model::Model, descriptor: &Descriptor, options: Options
             output_domain: domain.reasons,
             content_type: reasons,
         },
+        gravity,
+        is_its_programs,
+        looking: reading.looking(),
         verb: deed.verb,
         cautions: judgement.cautions,
     }

@@ -25,6 +25,52 @@ const OPENING_WORDS: &str = "a an the this that these it tool tools api function
                        optional official supports support v1 v2 calls http based advanced powerful intelligent smart \
                        efficiently asynchronously directly quick simple given attempts attempt try tries by with";
 
+/// Verbs that work something out and keep nothing.
+const STUDIES: [&str; 12] = [
+    "analyse",
+    "analyze",
+    "calculate",
+    "classify",
+    "compute",
+    "decode",
+    "detect",
+    "estimate",
+    "infer",
+    "measure",
+    "predict",
+    "parse",
+];
+
+/// Things that are told: a description that begins with one says what comes back.
+const TOLD: [&str; 26] = [
+    "status",
+    "info",
+    "information",
+    "stat",
+    "statistic",
+    "summary",
+    "history",
+    "log",
+    "count",
+    "detail",
+    "overview",
+    "metric",
+    "health",
+    "usage",
+    "list",
+    "report",
+    "forecast",
+    "diagram",
+    "tree",
+    "result",
+    "content",
+    "schema",
+    "version",
+    "balance",
+    "price",
+    "quote",
+];
+
 /// Words that deny what follows them.
 const NEGATORS: [&str; 16] = [
     "not", "no", "never", "without", "cannot", "can't", "don't", "doesn't", "won't", "nothing", "isn't", "neither",
@@ -91,6 +137,32 @@ impl Reading {
     /// Whether any sentence of the description contains a phrase.
     pub(super) fn says(&self, phrase: &str) -> bool {
         self.sentences.iter().any(|sentence| sentence.phrases.contains(&phrase))
+    }
+
+    /// The verb that surely looks: the name's, or the one that the description begins with where the name has none, or only words that
+    /// may be nouns. No verb that surely changes something may stand beside it.
+    pub(super) fn looking(&self) -> Option<&'static str> {
+        let lead = self.sentences.first().and_then(|sentence| sentence.verb);
+        let head = self.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
+        let changes = |verb: &Verb| verb.class.changes() && !verb.or_noun;
+        if head.as_ref().is_some_and(changes) || lead.as_ref().is_some_and(changes) {
+            return None;
+        }
+        let looks = |verb: &Verb| {
+            let surely = matches!(verb.class, Class::Read | Class::Search) || STUDIES.contains(&verb.infinitive);
+            surely && !verb.or_noun
+        };
+        let named = head.filter(looks).or_else(|| lead.filter(looks)).map(|verb| verb.infinitive);
+        named.or_else(|| self.told_thing())
+    }
+
+    /// What a description that begins with a noun says is given back: "Logs of a container".
+    fn told_thing(&self) -> Option<&'static str> {
+        let sentence = self.sentences.first()?;
+        let (at, lead) = sentence.lead.as_ref()?;
+        let next = sentence.words.get(at + 1)?;
+        let thing = TOLD.into_iter().find(|thing| *thing == singular(lead))?;
+        matches!(next.as_str(), "of" | "for" | "about" | "from").then_some(thing)
     }
 }
 

@@ -276,6 +276,7 @@ fn class_name(class: TimeoutClass) -> &'static str {
     match class {
         TimeoutClass::Interactive => "interactive",
         TimeoutClass::Standard => "standard",
+        TimeoutClass::Unmeasured => "unmeasured",
         TimeoutClass::LongRunning => "long_running",
         TimeoutClass::Async => "async",
     }

@@ -60,7 +60,7 @@ fn decisions_are_json_when_asked() {
     let tools = decided["tools"].as_array().unwrap();
     let liar = tools.iter().find(|tool| tool["tool"] == "company__misbehave_read_that_writes").unwrap();
     assert_eq!(liar["certain"], false, "its author's hint is no evidence");
-    assert_eq!(liar["side_effect_class"], "HIGH_RISK_EXTERNAL");
+    assert_eq!(liar["side_effect_class"], "MEDIUM_RISK_WRITE");
     assert!(liar["notes"][0].as_str().unwrap().starts_with("review: its author says read-only, but: "), "{liar}");
     assert_eq!(decided["notes"].as_array().unwrap().len(), 4, "{decided}");
 }

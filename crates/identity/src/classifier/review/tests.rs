@@ -2,7 +2,7 @@ use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 
 use super::{CONFIDENCE_MIN, Declaration, Review, Witness, review};
 use crate::classifier::{
-    Annotations, Classification, Confidence, Descriptor, Evidence, Options, Reason, Source, classify,
+    Annotations, Classification, Confidence, Descriptor, Evidence, Gravity, Options, Reason, Source, classify,
 };
 
 fn found(mutability: Mutability, action: Action, sure: f64, of_action: f64) -> Classification {
@@ -19,6 +19,9 @@ fn found(mutability: Mutability, action: Action, sure: f64, of_action: f64) -> C
         },
         verb: None,
         cautions: Vec::new(),
+        gravity: (Gravity::Ordinary, None),
+        is_its_programs: false,
+        looking: None,
     }
 }
 

@@ -1,0 +1,71 @@
+//! Which looks show secrets. They change nothing, and what they show opens what others keep shut.
+
+use servanda_contract::tool::DataClassification;
+
+use super::{
+    evidence::{Reach, Reading},
+    spelling::words,
+};
+use crate::pins::Definition;
+
+/// Things that are secrets.
+const SECRETS: [&str; 12] = [
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+    "password",
+    "passwords",
+    "passphrase",
+    "kubeconfig",
+    "otp",
+    "otps",
+    "env",
+    "envs",
+];
+/// Pairs of words that are.
+const PAIRS: [(&str, &[&str]); 5] = [
+    ("api access private signing secret service", &["key", "keys"]),
+    ("api access refresh auth bearer", &["token", "tokens"]),
+    ("environment env", &["variable", "variables", "var", "vars"]),
+    ("connection", &["string", "strings"]),
+    ("client", &["secret", "secrets"]),
+];
+/// What a look says that tells about secrets and shows none.
+const HIDES: [&str; 6] = ["masked", "redacted", "without values", "names only", "not the values", "not return"];
+
+/// How the answers of a tool are to be treated; a note says why where they may hold secrets.
+pub(super) fn classification(
+    definition: &Definition,
+    reading: &Reading,
+    notes: &mut Vec<String>,
+) -> DataClassification {
+    let found = if reading.reach == Reach::ReadOnly { secret_word(definition) } else { None };
+    let Some(word) = found else { return DataClassification::Internal };
+    notes.push(format!("it reads secrets (`{word}`): its answers are classified as secret"));
+    DataClassification::Secret
+}
+
+fn secret_word(definition: &Definition) -> Option<String> {
+    let told = definition.description.as_deref().unwrap_or_default();
+    let first = told.split_inclusive(['.', '\n']).find(|sentence| !sentence.trim().is_empty()).unwrap_or_default();
+    let lower = told.to_lowercase();
+    if HIDES.iter().any(|hides| lower.contains(hides)) {
+        return None;
+    }
+    let named = words(&definition.name);
+    let said = words(first);
+    let of = |text: &[String]| {
+        let alone = text.iter().find(|word| SECRETS.contains(&word.as_str())).cloned();
+        let pair = || {
+            text.iter().zip(text.iter().skip(1)).find_map(|(one, other)| {
+                let is = |(first, second): &(&str, &[&str])| {
+                    first.split(' ').any(|word| word == one) && second.contains(&other.as_str())
+                };
+                PAIRS.iter().any(is).then(|| format!("{one} {other}"))
+            })
+        };
+        alone.or_else(pair)
+    };
+    of(&named).or_else(|| of(&said))
+}
