@@ -3,14 +3,19 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
-use crate::{Refusal, ToolContract, observation};
+use crate::{Feedback, Refusal, ToolContract, observation};
 
 /// The schema of a contract file.
 pub fn contract() -> Value {
     published::<ToolContract>("contract", "ToolContract")
 }
 
-/// The schema of the feedback an agent gets for a refused call.
+/// The schema of the feedback that an agent gets for a refused call.
+pub fn feedback() -> Value {
+    published::<Feedback>("feedback", "Feedback")
+}
+
+/// The schema of a refusal in full: as it is on record, and told on request.
 pub fn refusal() -> Value {
     published::<Refusal>("refusal", "Refusal")
 }

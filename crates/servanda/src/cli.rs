@@ -382,9 +382,11 @@ pub(crate) struct SchemaArgs {
 pub(crate) enum SchemaName {
     /// A tool contract.
     Contract,
-    /// What a call returns in `_meta`.
+    /// What a call returns in `_meta`, on request.
     Observation,
     /// What a refused call returns.
+    Feedback,
+    /// The same in full: on record, and on request.
     Refusal,
     /// `servanda.yaml`.
     Config,

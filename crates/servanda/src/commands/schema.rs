@@ -15,6 +15,7 @@ pub(crate) fn schema(which: SchemaName) -> serde_json::Value {
     match which {
         SchemaName::Contract => servanda_contract::schemas::contract(),
         SchemaName::Observation => servanda_contract::schemas::observation(),
+        SchemaName::Feedback => servanda_contract::schemas::feedback(),
         SchemaName::Refusal => servanda_contract::schemas::refusal(),
         SchemaName::Config => servanda_contract::schemas::published::<Config>("config", "Config"),
     }

@@ -49,6 +49,7 @@ mod effects;
 #[cfg(test)]
 mod ends;
 #[cfg(test)]
+mod feedback;
 mod gates;
 #[cfg(test)]
 mod gateway;
