@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 FOLDER = re.compile(r"server-(.+)-(\d{4}-\d\d-\d\dT[\d-]+Z)")
 DIRECT = "direct"
 # A member of Servanda's refusals. Where the suite asks only for an answer, a refusal is one, and the check passes.
-REFUSAL = "envelope_code"
+REFUSAL = "next_action"
 
 
 @dataclass
@@ -58,7 +58,7 @@ def fault(check):
 
 def refusal(details):
     # The message of the refusal, which is JSON in a text in JSON: the quotes are escaped, once or more.
-    message = re.search(r'\\+"message\\+": \\+"(.*?)\\+"', details)
+    message = re.search(r'\\+"message\\+": ?\\+"(.*?)\\+"', details)
     return message.group(1) if message else details[:200]
 
 

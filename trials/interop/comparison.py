@@ -9,10 +9,13 @@ from servers.script import INVALID, MEANT, TASKED
 DIFFERENCES_SHOWN_MAX = 3
 # Of the era, not of the answer: what a modern result must have and a legacy one has not.
 ENVELOPE = {"_meta", "resultType", "ttlMs", "cacheScope", "nextCursor"}
-LISTED = ("inputSchema", "outputSchema", "title", "description")
+LISTED = ("outputSchema", "title", "description")
 # Where an answer names something that Servanda renames when there are several upstreams.
 URI_KEYS = {"uri", "uriTemplate"}
 NAMED_LISTS = {"tools", "prompts"}
+# What Servanda adds to the schemas it lists.
+CLOSURE = ("additionalProperties", "unevaluatedProperties")
+OPERATION = "servanda_operation_id"
 # Servanda's own tool, which no server has: it fetches what long work ended with.
 OWN_TOOLS = {"servanda__result"}
 # What server-everything logs when told to: `Debug-level message`, `Alert level-message` and six more, at random.
@@ -39,7 +42,7 @@ def is_error(answer):
 
 
 def comparable_call(server, tool, answer):
-    """Not `_meta` (Servanda's Observation is there) nor the era's envelope."""
+    """Not `_meta` (Servanda's word about the call is there) nor the era's envelope."""
     if "error" in answer:
         return canonical(answer)
     kept = {key: answer["result"][key] for key in ("content", "structuredContent", "isError") if key in answer["result"]}
@@ -64,7 +67,7 @@ def same_call(server, call, answer, expected):
     (see servers/script.py)."""
     tool, _, kind = call
     if kind == MEANT:
-        return is_error(answer) and '\\"gate\\": \\"behaviour\\"' in canonical(answer)
+        return is_error(answer) and '\\"gate\\":\\"behaviour\\"' in canonical(answer)
     if kind == TASKED:
         return "error" in answer or "gateways" in canonical(answer)
     if kind == INVALID and "error" in expected:
@@ -74,10 +77,27 @@ def same_call(server, call, answer, expected):
     return comparable_call(server, tool, answer) == comparable_call(server, tool, expected)
 
 
+def opened(schema, root=True):
+    """A schema without what Servanda writes into those it lists: the closure of objects that it enforces, and the argument by which a
+    model names its operation. That it takes what the gates take is tested in `crates/catalog`."""
+    if isinstance(schema, list):
+        return [opened(item, False) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: opened(item, False)
+        for key, item in schema.items()
+        if not (key in CLOSURE and item is False) and not (root and key == "type")
+    }
+    if root:
+        kept["properties"] = {key: item for key, item in kept.get("properties", {}).items() if key != OPERATION}
+    return kept
+
+
 def listed(answer, prefix=""):
     """name -> what a model is told of the tool: how it may be called, what it may answer, what it is for."""
     return {
-        tool["name"].removeprefix(prefix): canonical([tool.get(key) for key in LISTED])
+        tool["name"].removeprefix(prefix): canonical([opened(tool.get("inputSchema")), *(tool.get(key) for key in LISTED)])
         for tool in answer.get("result", {}).get("tools", [])
         if tool["name"].startswith(prefix) and tool["name"] not in OWN_TOOLS
     }

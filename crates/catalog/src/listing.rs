@@ -4,15 +4,17 @@ use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
-use servanda_contract::tool::{Action, Behaviour, EgressPolicy, MutationClass, ToolContract, TransactionSemantics};
-use servanda_gates::{CompiledContract, KEY_CHARS_MAX, OPERATION_ARGUMENT, forget_programs};
+use servanda_contract::tool::{
+    Action, EgressPolicy, MutationClass, SideEffectClass, ToolContract, TransactionSemantics,
+};
+use servanda_gates::{CompiledContract, KEY_CHARS_MAX, OPERATION_ARGUMENT, forget_programs, takes_operation_argument};
 use servanda_mcp::fields::meta;
 
 use crate::{Availability, pins::Execution};
 
 /// What a model is told about the argument.
-const OPERATION_DESCRIPTION: &str = "Optional. A name of your own for this operation. A repeat with the same name and the \
-                                     same arguments is not done again; for a new operation use a new name.";
+const OPERATION_DESCRIPTION: &str =
+    "Optional: your name for this operation; a repeat under the same name is not done twice.";
 
 /// The tools on offer.
 #[derive(Debug, Default)]
@@ -47,6 +49,19 @@ struct Definition<'a> {
     annotations: Annotations,
     #[serde(rename = "_meta")]
     meta: Value,
+}
+
+/// What a client uses of the contract before it calls. Everything else is for operators: `servanda identity show`.
+#[derive(Serialize)]
+struct Summary {
+    side_effect_class: SideEffectClass,
+    /// Absent if calls are decided as they come. `denied` says that every call is refused: nobody can give the approval that the
+    /// contract asks for yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disposition: Option<&'static str>,
+    /// Absent if its upstream answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    availability: Option<Availability>,
 }
 
 #[derive(Serialize)]
@@ -118,13 +133,12 @@ impl ListedTool {
     }
 }
 
-/// The contract's own schema, without what it says to the gates alone; where it says so, with the argument by which a model can
-/// name its operation.
+/// The schema that gates 2 to 4 enforce, closed objects included: what it takes is what they take. It lacks what the contract says to
+/// the gates alone, and for a tool that changes something it has the argument by which a model can name its operation.
 fn input_schema(compiled: &CompiledContract) -> Cow<'_, Map<String, Value>> {
-    let contract = compiled.contract();
-    let schema = &contract.affordance.input_schema;
-    let wanted = contract.idempotency.operation_argument && contract.effect_class().mutates();
-    let wanted = wanted && !compiled.input().declares(OPERATION_ARGUMENT);
+    // A schema of arguments is an object, or it would not have been compiled.
+    let Some(schema) = compiled.input().effective().as_object() else { return Cow::Owned(Map::new()) };
+    let wanted = takes_operation_argument(compiled);
     let has_programs = compiled.program_arguments().next().is_some();
     if !wanted && !has_programs {
         return Cow::Borrowed(schema);
@@ -136,7 +150,9 @@ fn input_schema(compiled: &CompiledContract) -> Cow<'_, Map<String, Value>> {
     }
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
-        let argument = json!({ "type": "string", "maxLength": KEY_CHARS_MAX, "description": OPERATION_DESCRIPTION });
+        let argument = json!({
+            "type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "description": OPERATION_DESCRIPTION,
+        });
         properties.insert(OPERATION_ARGUMENT.to_owned(), argument);
     }
     Cow::Owned(schema)
@@ -172,17 +188,11 @@ fn annotations(contract: &ToolContract) -> Annotations {
     }
 }
 
-fn summary(compiled: &CompiledContract, availability: Availability) -> Value {
+fn summary(compiled: &CompiledContract, availability: Availability) -> Summary {
     let contract = compiled.contract();
-    let disposition = if contract.transactional.confirmation_required { "needs_approval" } else { "auto" };
-    json!({
-        "name": contract.identity.name,
-        "version": contract.identity.version,
-        "digest": compiled.digest(),
-        "disposition": disposition,
-        "availability": availability,
-        "side_effect_class": contract.transactional.side_effect_class,
-        "effect_class": contract.effect_class(),
-        "behavioural_identity": contract.behaviour.as_ref().map(Behaviour::identity),
-    })
+    Summary {
+        side_effect_class: contract.transactional.side_effect_class,
+        disposition: contract.transactional.confirmation_required.then_some("denied"),
+        availability: Some(availability).filter(|availability| *availability != Availability::Available),
+    }
 }

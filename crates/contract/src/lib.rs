@@ -12,6 +12,7 @@ pub mod digest;
 pub mod document;
 pub mod expectation;
 pub mod faults;
+pub mod feedback;
 pub mod json;
 pub mod layers;
 pub mod legibility;
@@ -32,6 +33,7 @@ pub mod tool;
 
 pub use caller::{Acting, Caller};
 pub use digest::Digest;
+pub use feedback::Feedback;
 pub use observation::Observation;
 pub use proposal::{CallId, OperationKeys, Proposal};
 pub use record::CallRecord;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{CallId, Refusal, TaxonomyClass, Timestamp};
+use crate::{CallId, GateName, Refusal, TaxonomyClass, Timestamp};
 
 /// The specification's JSON Schema of the observation, with our `$id`.
 pub const SCHEMA: &str = include_str!("observation.schema.json");
@@ -104,6 +104,33 @@ pub struct Verification {
     pub delay_seconds: u64,
 }
 
+/// The part of an observation that comes with every answer: what a client uses. The rest is told on request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Brief<'a> {
+    /// The call: `servanda explain` says the rest.
+    pub id: &'a CallId,
+    /// How it ended.
+    pub class: TaxonomyClass,
+    /// The stage that refused it; none for an answer of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_at: Option<GateName>,
+    /// The answer is one that was given before.
+    #[serde(skip_serializing_if = "is_false")]
+    pub replayed: bool,
+    /// The same call may succeed later, where the tool's own error says no more.
+    #[serde(skip_serializing_if = "is_false")]
+    pub retryable: bool,
+    /// How often it was sent, if more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// Where the contract wants it to be looked at afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<&'a str>,
+    /// What is worth knowing and not wrong.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub warnings: &'a [String],
+}
+
 /// The facts about a call that every observation carries, whatever the end.
 #[derive(Debug, Clone)]
 pub struct Occasion<'a> {
@@ -181,6 +208,29 @@ impl Observation {
             verification,
         }
     }
+
+    /// What a client uses of it; `refused_at` is the stage that refused the call.
+    pub fn brief(&self, refused_at: Option<GateName>) -> Brief<'_> {
+        let verification = &self.verification;
+        let is_refusal = refused_at.is_some();
+        Brief {
+            id: &self.tool_identity.call_id,
+            class: self.status.taxonomy_class,
+            refused_at,
+            replayed: self.execution_metadata.idempotency_hit,
+            // Of a refusal, the feedback says what to do.
+            retryable: self.status.retryable && !is_refusal,
+            attempts: Some(self.execution_metadata.attempt_number).filter(|attempts| *attempts > 1),
+            verify: (verification.target_state_reference.as_deref())
+                .filter(|_| verification.post_action_verification_required && !is_refusal),
+            warnings: &self.result_payload.warnings,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_false(word: &bool) -> bool {
+    !*word
 }
 
 impl Occasion<'_> {

@@ -106,7 +106,8 @@ pub enum EffectKnowledge {
     UnknownBefore,
 }
 
-/// A refused call. Serialised as the structured feedback an agent reads.
+/// A refused call, with everything that is known about it: what the record keeps. An agent is told a part of it
+/// ([`Feedback`](crate::Feedback)) unless it asks for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "the specification's feedback object")]
@@ -121,8 +122,11 @@ pub struct Refusal {
     pub gate: GateName,
     /// What happened, in one sentence.
     pub message: String,
-    /// What to do next, in one sentence.
+    /// What the caller should do next, in one sentence.
     pub hint: String,
+    /// What the operator can do about it, in one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_hint: Option<String>,
     /// A corrected proposal may succeed.
     pub repairable: bool,
     /// The same proposal may succeed later.
@@ -196,6 +200,7 @@ impl Refusal {
             gate,
             message,
             hint,
+            operator_hint: None,
             repairable,
             retryable,
             requires_approval,
@@ -234,11 +239,25 @@ impl Refusal {
         self
     }
 
+    /// Says what the operator can do about it: that is on record, and not for the agent.
+    #[must_use]
+    pub fn for_operators(mut self, hint: impl Into<String>) -> Self {
+        self.operator_hint = Some(hint.into());
+        self
+    }
+
+    /// Says what the caller's loop can do, where the class's own answer is not the best one.
+    #[must_use]
+    pub fn with_next_action(mut self, next_action: NextAction) -> Self {
+        self.next_action = next_action;
+        self
+    }
+
     /// Takes back that nothing was done: the call may be on record all the same, and then it is done later, under its key.
     pub fn leave_in_doubt(&mut self) {
         self.effect = EffectKnowledge::Unknown;
         self.message.push_str("; it may be on record all the same, and then it is sent later");
-        "make the same call again with the same key: it is done once; without a key, look at the target first"
+        "make the same call again with the same key; without a key, look at the target first"
             .clone_into(&mut self.hint);
         self.next_action = NextAction::RetryWithSameKey;
     }
@@ -270,7 +289,7 @@ impl Refusal {
         self.repair = Some(progress);
         self.repairable = false;
         self.escalate = true;
-        self.next_action = NextAction::StopRepairing;
+        self.next_action = NextAction::StopAndTellUser;
         self.hint = hint;
     }
 }

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::{Refusal, ToolContract, layers::Defaults, observation, tool::SideEffectClass};
+use crate::{Feedback, Refusal, ToolContract, layers::Defaults, observation, tool::SideEffectClass};
 
 /// The schema of a contract file.
 pub fn contract() -> Value {
@@ -60,7 +60,12 @@ fn forget_required(schema: &mut Value) {
     }
 }
 
-/// The schema of the feedback an agent gets for a refused call.
+/// The schema of the feedback that an agent gets for a refused call.
+pub fn feedback() -> Value {
+    published::<Feedback>("feedback", "Feedback")
+}
+
+/// The schema of a refusal in full: as it is on record, and told on request.
 pub fn refusal() -> Value {
     published::<Refusal>("refusal", "Refusal")
 }

@@ -81,7 +81,10 @@ pub enum EnvelopeCode {
     ApprovalRequired,
 }
 
-/// What the caller's loop should do next.
+/// What the caller's loop can do next: a closed set of words that an agent can act on by itself. Who else has to act, an owner of a
+/// policy or an operator, follows from the class and is in `docs/refusals`.
+///
+/// The aliases are words of earlier versions, which records on disk still have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NextAction {
@@ -91,36 +94,33 @@ pub enum NextAction {
     InspectPartialResult,
     /// Correct the arguments and propose again.
     RepairArguments,
-    /// Stop correcting: the same proposal failed before, or too many did.
-    StopRepairing,
     /// Reconsider the inputs, or ask the user for the facts.
     ReplanOrAskUser,
-    /// Ask for other rights; do not try again as this caller.
-    RequestAccess,
-    /// Route to whoever may grant an exception.
-    RouteToComplianceReview,
     /// Read the present state, then plan again.
     RefreshStateAndReplan,
-    /// Wait for a person's decision.
-    AwaitApproval,
-    /// Stop, or ask for a larger budget.
-    StopOrRequestBudget,
     /// Wait, then send the same call.
+    #[serde(alias = "use_fallback_or_wait")]
     RetryAfterDelay,
-    /// Send the same call with the same key, if the tool takes keys.
+    /// Send the same call with the same key: it is done once.
     RetryWithSameKey,
-    /// Fail: the same key means another payload.
-    FailClosed,
-    /// Take a fallback, or wait for the dependency.
-    UseFallbackOrWait,
-    /// A person has to look at what came back.
-    InspectQuarantinedOutput,
-    /// Run the compensation.
-    Compensate,
-    /// A person has to reconcile.
-    EscalateToOperator,
-    /// Somebody has to classify the failure first.
-    ClassifyBeforeRetry,
+    /// It is under way: fetch the result later, by its handle.
+    AskLater,
+    /// Choose another tool; this one does not take calls now.
+    UseAnotherTool,
+    /// Stop, and tell the user: nothing that the caller can do makes this call pass.
+    #[serde(
+        alias = "stop_repairing",
+        alias = "request_access",
+        alias = "route_to_compliance_review",
+        alias = "await_approval",
+        alias = "stop_or_request_budget",
+        alias = "fail_closed",
+        alias = "inspect_quarantined_output",
+        alias = "compensate",
+        alias = "escalate_to_operator",
+        alias = "classify_before_retry"
+    )]
+    StopAndTellUser,
 }
 
 /// What may be done about a failure.
@@ -212,23 +212,21 @@ impl TaxonomyClass {
                 vector(true, false, false, false, false, Next::RepairArguments)
             }
             Self::SemanticInvalidity => vector(true, false, false, false, false, Next::ReplanOrAskUser),
-            Self::PermissionDenied => vector(false, false, false, true, false, Next::RequestAccess),
-            Self::PolicyViolation => vector(false, false, false, true, false, Next::RouteToComplianceReview),
+            Self::PermissionDenied | Self::PolicyViolation | Self::BudgetExhausted => {
+                vector(false, false, false, true, false, Next::StopAndTellUser)
+            }
             Self::StaleState => vector(true, false, false, false, false, Next::RefreshStateAndReplan),
-            Self::ConfirmationMissing => vector(false, false, true, true, false, Next::AwaitApproval),
-            Self::BudgetExhausted => vector(false, false, false, true, false, Next::StopOrRequestBudget),
-            Self::RateLimited | Self::IdempotencyConflict => {
+            // Nobody can approve anything yet: to wait for it would be to wait for ever.
+            Self::ConfirmationMissing => vector(false, false, true, true, false, Next::StopAndTellUser),
+            Self::RateLimited | Self::IdempotencyConflict | Self::DependencyUnavailable => {
                 vector(false, true, false, false, false, Next::RetryAfterDelay)
             }
             Self::Timeout => vector(false, false, false, false, false, Next::RetryWithSameKey),
-            Self::SignatureMismatch => vector(false, false, false, true, true, Next::FailClosed),
-            Self::DependencyUnavailable => vector(false, true, false, false, false, Next::UseFallbackOrWait),
-            Self::ObservationNormalizationFail => {
-                vector(false, false, false, true, true, Next::InspectQuarantinedOutput)
+            Self::SignatureMismatch => vector(false, false, false, true, true, Next::ReplanOrAskUser),
+            Self::ObservationNormalizationFail | Self::CompensationRequired | Self::UnknownError => {
+                vector(false, false, false, true, true, Next::StopAndTellUser)
             }
-            Self::CompensationRequired => vector(false, false, false, true, true, Next::Compensate),
-            Self::CompensationFailed => vector(false, false, true, true, true, Next::EscalateToOperator),
-            Self::UnknownError => vector(false, false, false, true, true, Next::ClassifyBeforeRetry),
+            Self::CompensationFailed => vector(false, false, true, true, true, Next::StopAndTellUser),
         }
     }
 

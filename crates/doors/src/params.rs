@@ -11,7 +11,7 @@ use serde::{
     de::{Deserializer, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use servanda_engine::{Aims, OperationKeys};
+use servanda_engine::{Aims, Detail, OperationKeys};
 use servanda_mcp::{Id, LogLevel, RawObject, fields::meta};
 
 use crate::fault::Fault;
@@ -74,6 +74,7 @@ pub(crate) struct Meta<'a> {
     traceparent: Option<&'a RawValue>,
     caller_wait_ms: Option<&'a RawValue>,
     chain: Option<&'a RawValue>,
+    detail: Option<&'a RawValue>,
     idempotency_key: Option<&'a RawValue>,
     operation_id: Option<&'a RawValue>,
     step_id: Option<&'a RawValue>,
@@ -149,6 +150,7 @@ impl<'a> Meta<'a> {
             meta::TRACEPARENT => &mut self.traceparent,
             meta::CALLER_WAIT_MS => &mut self.caller_wait_ms,
             meta::CHAIN => &mut self.chain,
+            meta::DETAIL => &mut self.detail,
             meta::IDEMPOTENCY_KEY => &mut self.idempotency_key,
             meta::OPERATION_ID => &mut self.operation_id,
             meta::STEP_ID => &mut self.step_id,
@@ -186,6 +188,15 @@ impl<'a> Meta<'a> {
                 ))
             },
         )
+    }
+
+    /// How much of what is known about a call the client wants in its answer.
+    pub(crate) fn detail(&self) -> Result<Detail, Fault> {
+        match said(self.detail, meta::DETAIL)?.as_deref() {
+            None | Some("brief") => Ok(Detail::Brief),
+            Some("full") => Ok(Detail::Full),
+            Some(_) => Err(Fault::invalid_params("`_meta[\"servanda/detail\"]` must be `brief` or `full`")),
+        }
     }
 
     /// What the client says about which operation it is. Whether it can be taken is judged with the call.

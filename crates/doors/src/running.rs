@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use servanda_contract::Feedback;
 use servanda_engine::{CallAnswer, CallRequest, Gateway, Inquiry, InquiryAnswer, Remark, Subject};
 use servanda_mcp::{Era, Id, RpcError, envelope::code, fields::member};
 use tokio::{
@@ -238,7 +239,8 @@ impl Asker {
             CallAnswer::InputRequired(json) => (json, ResultType::InputRequired),
             CallAnswer::Task(json) => (json, ResultType::Task),
             CallAnswer::UnknownTool(refusal) => {
-                let error = RpcError::new(code::INVALID_PARAMS, refusal.message.clone()).with_data(&refusal);
+                let error =
+                    RpcError::new(code::INVALID_PARAMS, refusal.message.clone()).with_data(&Feedback::of(&refusal));
                 return Err(Fault::answered(self.era, error));
             }
             CallAnswer::Failed(error) => return Err(Fault::answered(self.era, error)),

@@ -54,6 +54,7 @@ impl Arrangement {
             input_responses,
             request_state,
             cancel: CancellationToken::new(),
+            detail: meta.detail()?,
         };
         let session = session.take();
         let audience = Audience { progress_token: token.map(str::to_owned), log, session: session.clone() };

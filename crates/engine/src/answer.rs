@@ -1,16 +1,16 @@
-//! The one answer every call gets, as the members of an MCP tool result. The upstream's bytes are spliced in unchanged; the
-//! observation goes into `_meta` beside whatever the upstream put there.
+//! The one answer every call gets, as the members of an MCP tool result. The upstream's bytes are spliced in unchanged; what a
+//! client uses of the observation goes into `_meta` beside whatever the upstream put there, and all of it where the caller asks.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use servanda_contract::{
-    CallRecord, Observation, Refusal,
+    CallRecord, Feedback, Observation, Refusal,
     observation::{Occasion, PayloadError, Verification},
     record::Outcome,
     tool::ToolContract,
 };
-use servanda_mcp::{envelope::to_json, fields::meta};
+use servanda_mcp::{RpcError, envelope::to_json, fields::meta};
 
 use crate::{
     bridge::{PutFailure, legible},
@@ -20,15 +20,24 @@ use crate::{
     upstream_failure,
 };
 
+/// What is known about a call beyond what its answer says.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    observation: Observation,
+    /// None for an answer of the tool.
+    refusal: Option<Refusal>,
+    upstream_error: Option<RpcError>,
+}
+
 /// The answer of an upstream that may be passed on.
 pub(crate) fn of_observed(
     observed: &Observed<'_>,
-    observation: &Observation,
+    observation: Observation,
     exposure: Exposure<'_>,
     answer_bytes: usize,
 ) -> ToolResult {
     let is_error = observation.status.is_error;
-    let mut json = String::with_capacity(answer_bytes + 1024);
+    let mut json = String::with_capacity(answer_bytes + 256);
     json.push('{');
     match observed.members.get("content").and_then(|content| exposure.blocks(content)) {
         None => observed.members.write_members(&mut json),
@@ -39,29 +48,67 @@ pub(crate) fn of_observed(
     }
     json.push_str("\"_meta\":{");
     observed.meta.write_members(&mut json);
-    let _ = write!(json, "\"{}\":{}}}}}", meta::OBSERVATION, to_json(observation));
-    ToolResult { json, is_error, scopes_needed: Vec::new() }
+    let _ = write!(json, "\"{}\":{}}}}}", meta::CALL, to_json(&observation.brief(None)));
+    let rest = Some(Box::new(Rest { observation, refusal: None, upstream_error: None }));
+    ToolResult { json, is_error, scopes_needed: Vec::new(), rest }
 }
 
-/// A refusal the model can read: the structured feedback as text, so that every client shows it.
-pub(crate) fn of_refusal(refusal: &Refusal, observation: &Observation) -> ToolResult {
+/// A refusal the model can read: the feedback as JSON text, so that every client shows it.
+pub(crate) fn of_refusal(refusal: Refusal, observation: Observation) -> ToolResult {
+    let brief = to_json(&observation.brief(Some(refusal.gate)));
+    let json = format!(
+        r#"{{"content":{},"isError":true,"_meta":{{"{}":{brief}}}}}"#,
+        text_block(to_json(&Feedback::of(&refusal))),
+        meta::CALL
+    );
+    let scopes_needed = refusal.scopes_needed.clone();
+    let rest = Some(Box::new(Rest { observation, refusal: Some(refusal), upstream_error: None }));
+    ToolResult { json, is_error: true, scopes_needed, rest }
+}
+
+/// A refusal beside which the upstream's own error stands.
+pub(crate) fn with_upstream_error(mut refused: ToolResult, failure: &PutFailure) -> ToolResult {
+    let Some(error) = upstream_failure::error_of(failure) else { return refused };
+    refused.json = with_meta(refused.json, meta::UPSTREAM_ERROR, &to_json(&error));
+    if let Some(rest) = &mut refused.rest {
+        rest.upstream_error = Some(error);
+    }
+    refused
+}
+
+/// The same with the whole refusal and the whole observation, for a caller that asks for them.
+pub(crate) fn in_full(mut result: ToolResult) -> ToolResult {
+    let Some(rest) = result.rest.take() else { return result };
+    let Rest { observation, refusal, upstream_error } = *rest;
+    if let Some(refusal) = refusal {
+        let brief = to_json(&observation.brief(Some(refusal.gate)));
+        let content = text_block(serde_json::to_string_pretty(&refusal).unwrap_or(refusal.message));
+        result.json = format!(r#"{{"content":{content},"isError":true,"_meta":{{"{}":{brief}}}}}"#, meta::CALL);
+    }
+    if let Some(error) = upstream_error {
+        result.json = with_meta(result.json, meta::UPSTREAM_ERROR, &to_json(&error));
+    }
+    result.json = with_meta(result.json, meta::OBSERVATION, &to_json(&observation));
+    result
+}
+
+/// A result of ours, which ends with its `_meta`, with one more member there.
+fn with_meta(mut json: String, member: &str, value: &str) -> String {
+    if json.ends_with("}}") {
+        json.truncate(json.len() - 2);
+        let _ = write!(json, ",\"{member}\":{value}}}}}");
+    }
+    json
+}
+
+/// The `content` of an answer that is one text.
+fn text_block(text: String) -> String {
     #[derive(Serialize)]
     struct Text {
         r#type: &'static str,
         text: String,
     }
-    let text = serde_json::to_string_pretty(refusal).unwrap_or_else(|_| refusal.message.clone());
-    let content = to_json(&[Text { r#type: "text", text }]);
-    let observation = to_json(observation);
-    let json = format!(r#"{{"content":{content},"isError":true,"_meta":{{"{}":{observation}}}}}"#, meta::OBSERVATION);
-    ToolResult { json, is_error: true, scopes_needed: refusal.scopes_needed.clone() }
-}
-
-/// A refusal beside which the upstream's own error stands.
-pub(crate) fn with_upstream_error(refused: ToolResult, failure: &PutFailure) -> ToolResult {
-    let Some(error) = upstream_failure::error_of(failure) else { return refused };
-    let Some(members) = refused.json.strip_suffix("}}") else { return refused };
-    ToolResult { json: format!("{members},\"{}\":{}}}}}", meta::UPSTREAM_ERROR, to_json(&error)), ..refused }
+    to_json(&[Text { r#type: "text", text }])
 }
 
 /// The facts about a recorded call that every observation carries.

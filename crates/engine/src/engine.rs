@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    answer,
     authorities::Authorities,
     bridge::Bridge,
     budgets::{self, Till},
@@ -28,7 +29,7 @@ use crate::{
     callbacks::{self, Carrier, Outbox, Patience},
     core::{Core, within_ms},
     discovery::Discovery,
-    gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News},
+    gateway::{CallAnswer, CallRequest, Detail, Gateway, Guest, Inquiry, InquiryAnswer, News},
     keys::Keys,
     names, news,
     probes::Lookout,
@@ -136,7 +137,11 @@ impl Gateway for Engine {
     }
 
     async fn call(&self, request: CallRequest) -> CallAnswer {
-        call::call(&self.core, request).await
+        let detail = request.terms.detail;
+        match (call::call(&self.core, request).await, detail) {
+            (CallAnswer::Result(result), Detail::Full) => CallAnswer::Result(answer::in_full(result)),
+            (answer, _) => answer,
+        }
     }
 
     async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {

@@ -17,6 +17,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    answer::Rest,
     remark::{Remark, RemarkSink},
     watch::Watch,
 };
@@ -102,6 +103,18 @@ pub struct Terms {
     pub request_state: Option<String>,
     /// Cancelled when the caller gives up.
     pub cancel: CancellationToken,
+    /// How much a call is answered with.
+    pub detail: Detail,
+}
+
+/// How much of what is known about a call its answer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// What an agent acts on and a client uses.
+    #[default]
+    Brief,
+    /// The whole refusal and the whole observation.
+    Full,
 }
 
 /// A call as a door hands it in.
@@ -140,7 +153,7 @@ pub enum CallAnswer {
     Failed(RpcError),
 }
 
-/// The members of an MCP tool result: content, structured content, error flag, `_meta` with the observation.
+/// The members of an MCP tool result: content, structured content, error flag, and in `_meta` what a client uses.
 #[derive(Debug)]
 pub struct ToolResult {
     /// A JSON object without `resultType`, which a door of the modern era adds.
@@ -149,6 +162,15 @@ pub struct ToolResult {
     pub is_error: bool,
     /// Every scope the call needs, where more scopes are all that is missing.
     pub scopes_needed: Vec<String>,
+    /// What else is known about the call, for callers that ask for it.
+    pub(crate) rest: Option<Box<Rest>>,
+}
+
+impl ToolResult {
+    /// A result of which nothing more is known than it says.
+    pub fn plain(json: String, is_error: bool) -> Self {
+        Self { json, is_error, scopes_needed: Vec::new(), rest: None }
+    }
 }
 
 /// A request that is not a call, as a door hands it in.

@@ -20,8 +20,9 @@ use crate::{bridge::NotGiven, observe::Broken};
 const TURN_RETRY_AFTER_MS: u64 = 1_000;
 
 /// Where operators read why a tool is held back, and let it go.
-const QUARANTINE_REVIEW: &str =
-    "operators: `servanda quarantine list` says why, `servanda quarantine release` lets it go";
+const QUARANTINE_REVIEW: &str = "`servanda quarantine list` says why, `servanda quarantine release` lets it go";
+/// Where operators look when the ledger does not take what it should.
+const LEDGER_REVIEW: &str = "`servanda doctor` looks at the ledger";
 
 pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal {
     let call_id = proposal.call_id.clone();
@@ -33,18 +34,12 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
                 None => "call a tool that `tools/list` has".to_owned(),
             };
             let message = format!("there is no tool `{shown}`");
-            let mut refusal =
-                Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint);
-            refusal.envelope_code = EnvelopeCode::ToolNotFound;
-            refusal
+            no_tool(call_id, message, hint)
         }
         NotResolved::Gone { upstream } => {
             let message = format!("`{shown}` was a tool of the upstream `{upstream}` and is not offered any more");
-            let hint = "call a tool that `tools/list` has now; operators: there is no contract for it any more";
-            let mut refusal =
-                Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint.to_owned());
-            refusal.envelope_code = EnvelopeCode::ToolNotFound;
-            refusal
+            no_tool(call_id, message, "call a tool that `tools/list` has now".to_owned())
+                .for_operators("there is no contract for it any more")
         }
         NotResolved::Withdrawn { upstream } => Refusal::new(
             call_id,
@@ -53,25 +48,33 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
             format!(
                 "`{shown}` has a contract, but the upstream `{upstream}` does not offer it to this client, or not any more"
             ),
-            "use another tool; operators: `servanda tools` shows what each upstream offers".to_owned(),
-        ),
+            "use another tool".to_owned(),
+        )
+        .for_operators("`servanda tools` shows what each upstream offers")
+        .with_next_action(NextAction::UseAnotherTool),
         NotResolved::Held { hold } => held(call_id, &shown, &hold),
     }
+}
+
+fn no_tool(call_id: CallId, message: String, hint: String) -> Refusal {
+    let mut refusal = Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint);
+    refusal.envelope_code = EnvelopeCode::ToolNotFound;
+    refusal.with_next_action(NextAction::UseAnotherTool)
 }
 
 /// A caller that no policy can speak of.
 pub(crate) fn no_principal(call_id: CallId, error: &PrincipalError) -> Box<Refusal> {
     tracing::error!(%call_id, %error, "a caller cannot be told to the policies");
     let message = "who is calling cannot be told to the policies".to_owned();
-    let hint =
-        "tell the operator: the name of the tenant or the number of scopes is not one that policies take".to_owned();
-    Box::new(Refusal::new(call_id, GateName::Policy, TaxonomyClass::PolicyViolation, message, hint))
+    let hint = "tell the user: only an operator can change this".to_owned();
+    let refusal = Refusal::new(call_id, GateName::Policy, TaxonomyClass::PolicyViolation, message, hint);
+    Box::new(refusal.for_operators("the name of the tenant or the number of scopes is not one that policies take"))
 }
 
 /// A tool that is held back. What its server wrote is the reason and must not reach the agent by way of the refusal: only
 /// operators are shown it.
 fn held(call_id: CallId, tool: &str, hold: &Hold) -> Refusal {
-    let review = format!("operators: `servanda diff {tool}` shows it, `servanda pin {tool}` agrees to it");
+    let review = format!("`servanda diff {tool}` shows it, `servanda pin {tool}` agrees to it");
     let (class, why, operators) = match hold {
         Hold::Observed { .. } => (
             TaxonomyClass::PolicyViolation,
@@ -95,16 +98,18 @@ fn held(call_id: CallId, tool: &str, hold: &Hold) -> Refusal {
         Hold::Rejected { .. } => (
             TaxonomyClass::PolicyViolation,
             "its definition at the upstream cannot be used".to_owned(),
-            format!("operators: `servanda diff {tool}` says why; tell the server's author"),
+            format!("`servanda diff {tool}` says why; tell the server's author"),
         ),
         Hold::Incompatible { reasons } => (
             TaxonomyClass::DependencyUnavailable,
             format!("it does not take what its contract says ({})", counted(reasons.len(), "difference")),
-            format!("operators: `servanda diff {tool}` says where; correct the contract"),
+            format!("`servanda diff {tool}` says where; correct the contract"),
         ),
     };
     let message = format!("`{tool}` is held back: {why}");
-    Refusal::new(call_id, GateName::Resolve, class, message, format!("use another tool; {operators}"))
+    Refusal::new(call_id, GateName::Resolve, class, message, "use another tool, or tell the user".to_owned())
+        .for_operators(operators)
+        .with_next_action(NextAction::UseAnotherTool)
 }
 
 fn counted(number: usize, thing: &str) -> String {
@@ -120,32 +125,40 @@ pub(crate) fn quarantined(call_id: &CallId, effect_class: EffectClass, broken: B
         GateName::Observe,
         TaxonomyClass::ObservationNormalizationFail,
         format!("the upstream's answer {}{happened}", broken.message),
-        format!("the answer was kept back; a person can look at it with `servanda explain {call_id} --quarantined`"),
+        "the answer was kept back; a person can look at it".to_owned(),
     )
+    .for_operators(format!("`servanda explain {call_id} --quarantined` shows the answer"))
     .with_field_errors(broken.errors)
     .with_effect(effect)
 }
 
 /// A contract whose upstream is not configured.
 pub(crate) fn no_upstream(call_id: CallId, id: &str) -> Box<Refusal> {
-    Box::new(Refusal::new(
-        call_id,
-        GateName::Perform,
-        TaxonomyClass::DependencyUnavailable,
-        format!("no upstream `{id}` is configured"),
-        "operators: add the upstream to servanda.yaml; `servanda check` finds such contracts".to_owned(),
-    ))
+    Box::new(
+        Refusal::new(
+            call_id,
+            GateName::Perform,
+            TaxonomyClass::DependencyUnavailable,
+            format!("no upstream `{id}` is configured"),
+            "use another tool, or tell the user".to_owned(),
+        )
+        .for_operators("add the upstream to servanda.yaml; `servanda check` finds such contracts")
+        .with_next_action(NextAction::UseAnotherTool),
+    )
 }
 
 /// A call that could not be put on record in the time it had.
 pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass, can_come_again: bool) -> Box<Refusal> {
-    let mut refusal = Box::new(Refusal::new(
-        call_id,
-        GateName::Fence,
-        TaxonomyClass::DependencyUnavailable,
-        "the call could not be put on record in time, so it was not sent".to_owned(),
-        "try again later; operators: `servanda doctor` looks at the ledger".to_owned(),
-    ));
+    let mut refusal = Box::new(
+        Refusal::new(
+            call_id,
+            GateName::Fence,
+            TaxonomyClass::DependencyUnavailable,
+            "the call could not be put on record in time, so it was not sent".to_owned(),
+            "try again later".to_owned(),
+        )
+        .for_operators(LEDGER_REVIEW),
+    );
     let of_key = effect::of_unread_key(can_come_again, Rules::IN_FORCE);
     match effect::unmarked(class, true, of_key) {
         EffectKnowledge::None => {}
@@ -176,7 +189,8 @@ pub(crate) fn given_up(call_id: CallId) -> Box<Refusal> {
         TaxonomyClass::DependencyUnavailable,
         "its caller gave the call up before anything was sent".to_owned(),
         "call again if it is still wanted".to_owned(),
-    );
+    )
+    .with_next_action(NextAction::ReplanOrAskUser);
     refusal.retryable = false;
     Box::new(refusal)
 }
@@ -190,7 +204,7 @@ pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str, effect: EffectKn
         "the tool answered, but its answer could not be put on record yet".to_owned(),
         "do not make the call anew; the same call with the same key gets the answer once it is on record".to_owned(),
     );
-    let mut refusal = refusal.with_effect(effect).with_handle(handle);
+    let mut refusal = refusal.with_effect(effect).with_handle(handle).with_next_action(NextAction::RetryWithSameKey);
     refusal.retryable = false;
     refusal
 }
@@ -203,35 +217,37 @@ pub(crate) fn went_on(call_id: &CallId) -> Refusal {
         TaxonomyClass::IdempotencyConflict,
         "the operation went on without this call while it was under way".to_owned(),
         "make the same call again with the same key: it is answered with what became of the operation".to_owned(),
-    );
+    )
+    .with_next_action(NextAction::RetryWithSameKey);
     refusal.retryable = false;
     refusal
 }
 
 /// A call that did nothing itself, or does not know, while another with its key did it.
 pub(crate) fn done_by_another(call_id: &CallId) -> Refusal {
-    let mut refusal = Refusal::new(
+    Refusal::new(
         call_id.clone(),
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
         "another call with the same key did the operation meanwhile".to_owned(),
-        "make the same call again with the same key: it is answered with the result, and nothing is done twice"
-            .to_owned(),
+        "make the same call again with the same key: it is answered with the result".to_owned(),
     )
-    .with_effect(EffectKnowledge::Happened);
-    refusal.next_action = NextAction::RetryWithSameKey;
-    refusal
+    .with_effect(EffectKnowledge::Happened)
+    .with_next_action(NextAction::RetryWithSameKey)
 }
 
 /// A call whose key could not be made.
 pub(crate) fn no_key(call_id: CallId, error: &JournalError) -> Box<Refusal> {
-    Box::new(Refusal::new(
-        call_id,
-        GateName::Fence,
-        TaxonomyClass::DependencyUnavailable,
-        format!("the key of the operation could not be made, so nothing was sent: {error}"),
-        "try again later; operators: `servanda doctor` looks at the ledger".to_owned(),
-    ))
+    Box::new(
+        Refusal::new(
+            call_id,
+            GateName::Fence,
+            TaxonomyClass::DependencyUnavailable,
+            format!("the key of the operation could not be made, so nothing was sent: {error}"),
+            "try again later".to_owned(),
+        )
+        .for_operators(LEDGER_REVIEW),
+    )
 }
 
 /// A state of one operation, brought with the key of another.
@@ -295,13 +311,8 @@ pub(crate) fn undeclared(required: &str) -> RpcError {
 /// A server asked for input, and its client did not give it.
 pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven, effect: EffectKnowledge) -> Refusal {
     let hint = match effect {
-        EffectKnowledge::None => {
-            "the upstream had not finished; tell the user what was asked, and call again if it can be given"
-        }
-        _ => {
-            "the upstream had not finished, and may have done part of it before it asked: tell the user what was asked, and \
-             look at the target with a read-only tool before calling again"
-        }
+        EffectKnowledge::None => "tell the user what was asked, and call again if it can be given",
+        _ => "part of it may be done: tell the user, and look at the target before calling again",
     };
     let mut refusal = Refusal::new(
         call_id.clone(),
@@ -323,8 +334,7 @@ pub(crate) fn too_many_refused(call_id: &CallId, wait_ms: u64) -> Refusal {
         GateName::Resolve,
         TaxonomyClass::RateLimited,
         "too many of your calls were refused in the last minute; this one was not looked at".to_owned(),
-        "nothing was sent; wait, read why the earlier calls were refused, and correct them before calling again"
-            .to_owned(),
+        "wait, read why the earlier calls were refused, and correct them before calling again".to_owned(),
     );
     refusal.retry_after_ms = Some(wait_ms);
     refusal
@@ -332,7 +342,7 @@ pub(crate) fn too_many_refused(call_id: &CallId, wait_ms: u64) -> Refusal {
 
 /// A task whose id could not be kept: it runs, and nobody could ask for it.
 pub(crate) fn task_not_kept(call_id: &CallId) -> Refusal {
-    Refusal::new(
+    let mut refusal = Refusal::new(
         call_id.clone(),
         GateName::Observe,
         TaxonomyClass::DependencyUnavailable,
@@ -340,4 +350,8 @@ pub(crate) fn task_not_kept(call_id: &CallId) -> Refusal {
         "do not send it again; look at the target with a read-only tool, or ask a person".to_owned(),
     )
     .with_effect(EffectKnowledge::Unknown)
+    .with_next_action(NextAction::StopAndTellUser);
+    // It runs: to send it again could do it twice.
+    refusal.retryable = false;
+    refusal
 }

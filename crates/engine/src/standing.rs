@@ -73,8 +73,7 @@ fn running(call_id: CallId, retry_after_ms: u64, awaits: Option<&Awaits>, handle
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
         format!("the same operation {why}; it is not begun a second time"),
-        "wait, then make the same call again with the same key: it is answered with the result, and nothing is done twice"
-            .to_owned(),
+        "wait, then make the same call again with the same key: it is answered with the result".to_owned(),
     );
     refusal.retry_after_ms = Some(retry_after_ms);
     refusal.handle = handle.map(ToString::to_string);
@@ -101,14 +100,12 @@ fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
         GateName::Fence,
         TaxonomyClass::UnknownError,
         effect.and_then(lost_time).unwrap_or(sent_before),
-        format!(
-            "do not try another way; look at the target with a read-only tool and tell the user. Operators: `servanda \
-             effects show {handle}` says how to settle it"
-        ),
+        "do not try another way; look at the target with a read-only tool and tell the user".to_owned(),
     )
+    .for_operators(format!("`servanda effects show {handle}` says how to settle it"))
     .with_effect(EffectKnowledge::Unknown);
     (refusal.retryable, refusal.fail_closed, refusal.escalate) = (false, true, true);
-    refusal.next_action = NextAction::EscalateToOperator;
+    refusal.next_action = NextAction::StopAndTellUser;
     refusal.handle = effect.map(|effect| effect.id.to_string());
     refusal
 }
@@ -130,11 +127,9 @@ fn blind_retry(call_id: CallId, twin: &EffectId) -> Refusal {
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
         "an identical call without a key ended unknown: it may have been done, so this one was not sent".to_owned(),
-        format!(
-            "if this is a new operation say so with `{OPERATION_ARGUMENT}`; if it is the same, look at the target with a \
-             read-only tool. Operators: `servanda effects show {twin}` says how to settle it"
-        ),
+        format!("if this is a new operation, name it in `{OPERATION_ARGUMENT}`; if not, look at the target first"),
     )
+    .for_operators(format!("`servanda effects show {twin}` says how to settle it"))
     .with_handle(twin.as_str());
     refusal.retryable = false;
     refusal.next_action = NextAction::RefreshStateAndReplan;
@@ -147,8 +142,7 @@ fn expired(call_id: CallId) -> Refusal {
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
         "the key expired: it was used once, and its answer is not kept any more".to_owned(),
-        "a key is never used twice: look whether the operation was done, and use a new key if it is a new one"
-            .to_owned(),
+        "look whether the operation was done; use a new key if it is a new one".to_owned(),
     );
     refusal.retryable = false;
     refusal.next_action = NextAction::RefreshStateAndReplan;
@@ -163,4 +157,5 @@ fn not_claimed(call_id: CallId) -> Refusal {
         "somebody else changed the operation at the same moment, so nothing was sent".to_owned(),
         "make the same call again with the same key".to_owned(),
     )
+    .with_next_action(NextAction::RetryWithSameKey)
 }

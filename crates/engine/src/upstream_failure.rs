@@ -3,7 +3,8 @@
 //! itself is no proof.
 
 use servanda_contract::{
-    CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, tool::ToolContract,
+    CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, taxonomy::NextAction,
+    tool::ToolContract,
 };
 use servanda_gates::{
     CompiledContract,
@@ -38,12 +39,16 @@ pub(crate) fn interpret(
     let locked_out = class == TaxonomyClass::PermissionDenied && failure.lack().is_some();
     refusal.retryable = !cancelled && !locked_out && (outcome == Outcome::NotExecuted || read_again);
     if refusal.retryable {
-        refusal.next_action = servanda_contract::taxonomy::NextAction::RetryAfterDelay;
+        refusal.next_action = NextAction::RetryAfterDelay;
+    } else if refusal.next_action == NextAction::RetryAfterDelay {
+        // Its caller gave it up; whether it is still wanted is the caller's to say.
+        refusal.next_action = NextAction::ReplanOrAskUser;
     }
+    refusal.operator_hint = operator_hint(failure).map(str::to_owned);
     if effect == EffectKnowledge::Unknown {
         refusal.fail_closed = true;
         refusal.escalate = true;
-        refusal.next_action = servanda_contract::taxonomy::NextAction::EscalateToOperator;
+        refusal.next_action = NextAction::StopAndTellUser;
     }
     (refusal, outcome)
 }
@@ -70,13 +75,12 @@ fn earlier_dispatch_in_doubt(
 ) -> Refusal {
     let message =
         format!("{failure}; nothing was done this time, but an earlier call with this key may have been done");
-    let hint =
-        "make the same call again later with the same key: it is done once; do not use another key or another tool";
+    let hint = "make the same call again later with the same key; do not use another key or another tool";
     let mut refusal =
         Refusal::new(call_id.clone(), GateName::Perform, class, message, hint.to_owned()).with_effect(effect);
     refusal.retryable = true;
     refusal.fail_closed = true;
-    refusal.next_action = servanda_contract::taxonomy::NextAction::RetryWithSameKey;
+    refusal.next_action = NextAction::RetryWithSameKey;
     refusal
 }
 
@@ -174,23 +178,41 @@ fn knowledge(contract: &ToolContract, failure: &PerformFailure) -> (EffectKnowle
 fn hint(failure: &PerformFailure, effect: EffectKnowledge) -> String {
     match (effect, failure) {
         (EffectKnowledge::Unknown, _) => {
-            "it may or may not have happened: do not send it again; look at the target with a read-only tool, or ask a person".to_owned()
+            "it may have happened: do not send it again; look at the target with a read-only tool, or ask a person"
+                .to_owned()
         }
-        (_, PerformFailure::Unavailable { .. }) => {
-            "nothing was sent; try again later, or use another tool (operators: `servanda doctor`)".to_owned()
-        }
+        (_, PerformFailure::Unavailable { .. }) => "nothing was sent; try again later, or use another tool".to_owned(),
         (_, PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. }) => match &why.hint {
             Some(hint) => format!("nothing was done; tell a person who runs this: `{hint}`"),
-            None => "nothing was done; tell a person who runs this (operators: `servanda doctor`)".to_owned(),
+            None => "nothing was done; tell a person who runs this".to_owned(),
         },
         (_, PerformFailure::Busy { .. }) => "nothing was sent; wait a moment and try again".to_owned(),
         (_, PerformFailure::TimedOut { .. }) => "nothing was changed; ask for less, or try again later".to_owned(),
         (_, PerformFailure::TooLarge { .. }) => "nothing was changed; ask for less at a time".to_owned(),
         (_, PerformFailure::Cancelled { .. }) => "nothing was changed; call again if it is still wanted".to_owned(),
-        (_, PerformFailure::Rejected { .. }) => "read the upstream's message and correct the call if it says how".to_owned(),
-        (_, PerformFailure::Died { .. } | PerformFailure::HttpStatus { .. } | PerformFailure::Malformed { .. }) => {
-            "nothing was changed; try again, and tell a person if it stays (operators: `servanda doctor`)".to_owned()
+        (_, PerformFailure::Rejected { .. }) => {
+            "read the upstream's message and correct the call if it says how".to_owned()
         }
+        (_, PerformFailure::Died { .. } | PerformFailure::HttpStatus { .. } | PerformFailure::Malformed { .. }) => {
+            "nothing was changed; try again, and tell a person if it stays".to_owned()
+        }
+    }
+}
+
+/// What the operator can do about a server that did not answer, or does not let the gateway in.
+fn operator_hint(failure: &PerformFailure) -> Option<&'static str> {
+    match failure {
+        PerformFailure::Unavailable { .. }
+        | PerformFailure::NotPresented(_)
+        | PerformFailure::NotLetIn { .. }
+        | PerformFailure::Died { .. }
+        | PerformFailure::HttpStatus { .. }
+        | PerformFailure::Malformed { .. } => Some("`servanda doctor` looks at every upstream"),
+        PerformFailure::Busy { .. }
+        | PerformFailure::TimedOut { .. }
+        | PerformFailure::TooLarge { .. }
+        | PerformFailure::Cancelled { .. }
+        | PerformFailure::Rejected { .. } => None,
     }
 }
 

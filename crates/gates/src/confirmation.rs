@@ -41,15 +41,18 @@ pub(crate) fn gate(in_time: InTime, mandate: &Mandate<'_>) -> Result<Permit, Box
     let InTime { meant } = in_time;
     let contract = meant.resolved.contract.contract();
     if contract.transactional.confirmation_required {
-        return Err(Box::new(Refusal::new(
+        let refusal = Refusal::new(
             meant.resolved.proposal.call_id.clone(),
             GateName::Confirmation,
             TaxonomyClass::ConfirmationMissing,
             format!(
-                "`{}` needs a person's approval, and there is none for these arguments",
+                "`{}` is always refused: its contract asks for approval, and approvals cannot be given yet",
                 meant.resolved.proposal.tool
             ),
-            "tell the user what you wanted to do and why; do not try another way around it".to_owned(),
+            "do not wait or try another way; tell the user what you wanted to do".to_owned(),
+        );
+        return Err(Box::new(refusal.for_operators(
+            "perform it yourself, or set `transactional.confirmation_required: false` in the contract",
         )));
     }
     let account = match mandate {

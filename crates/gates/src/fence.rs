@@ -7,7 +7,8 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use servanda_contract::{
-    CallId, CallRecord, Digest, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, tool::EffectClass,
+    CallId, CallRecord, Digest, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction,
+    tool::EffectClass,
 };
 
 use crate::{
@@ -244,8 +245,10 @@ fn could_be_forgotten(cleared: Cleared, why: &str) -> Box<NotFenced> {
         GateName::Fence,
         TaxonomyClass::DependencyUnavailable,
         format!("the store may lose what it acknowledged, and this call cannot be repeated, so it was not sent: {why}"),
-        "operators: make the standby synchronous, or accept the risk with `accepts_lost_commits: true`".to_owned(),
-    );
+        "tell the user: only an operator can change this".to_owned(),
+    )
+    .for_operators("make the standby synchronous, or accept the risk with `accepts_lost_commits: true`")
+    .with_next_action(NextAction::StopAndTellUser);
     let refusal = refusal.with_effect(EffectKnowledge::None);
     Box::new(NotFenced { cleared, why: WhyNot::NotOnRecord(Box::new(refusal)) })
 }
@@ -292,9 +295,9 @@ fn off_record(permit: &Permit, why: &str) -> Box<Refusal> {
         GateName::Fence,
         TaxonomyClass::DependencyUnavailable,
         format!("the call could not be put on record, so it was not sent: {why}"),
-        "make the same call again when the gateway's store takes writes; operators: `servanda doctor` looks at it"
-            .to_owned(),
-    );
+        "make the same call again when the gateway's store takes writes".to_owned(),
+    )
+    .for_operators("`servanda doctor` looks at the store");
     Box::new(refusal.with_effect(EffectKnowledge::None))
 }
 

@@ -87,7 +87,7 @@ pub use confirmation::Permit;
 pub use fence::{Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Recovery, WhyNot, fence, recover};
 pub use mandate::{InForce, Mandate};
 pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
-pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said};
+pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said, takes_operation_argument};
 pub use parse::GateLimits;
 pub use probes::{Inquiry, Look, Probe, Probes};
 pub use resource::overlap;

@@ -54,9 +54,15 @@ impl Operation {
     }
 }
 
+/// Whether calls of the tool may name their operation in [`OPERATION_ARGUMENT`]: it changes something, and has no argument of that
+/// name itself.
+pub fn takes_operation_argument(contract: &CompiledContract) -> bool {
+    contract.contract().effect_class().mutates() && !contract.input().declares(OPERATION_ARGUMENT)
+}
+
 /// Takes the operation out of the arguments of a tool that changes something, unless the tool has an argument of that name.
 pub(crate) fn take_argument(contract: &CompiledContract, arguments: &mut Value) -> Option<Value> {
-    if !contract.contract().effect_class().mutates() || contract.input().declares(OPERATION_ARGUMENT) {
+    if !takes_operation_argument(contract) {
         return None;
     }
     arguments.as_object_mut()?.shift_remove(OPERATION_ARGUMENT)

@@ -90,10 +90,12 @@ fn refuse(meant: &Meant, refused: &Refused) -> Box<Refusal> {
         Cause::Arguments { reason } => format!("cannot be decided: its arguments have {reason}"),
         Cause::Engine { .. } => "cannot be decided by the policies".to_owned(),
     };
-    let hint = "do not try another way around it; tell the user, who can ask whoever writes the policies";
+    let hint = "do not try another way around it; tell the user";
     let message = format!("`{}` {why}", proposal.tool);
     let class = TaxonomyClass::PolicyViolation;
-    Box::new(Refusal::new(proposal.call_id.clone(), GateName::Policy, class, message, hint.to_owned()))
+    let refusal = Refusal::new(proposal.call_id.clone(), GateName::Policy, class, message, hint.to_owned());
+    let explain = format!("`servanda policy explain {}` says which policy decided", proposal.call_id);
+    Box::new(refusal.for_operators(explain))
 }
 
 fn told(policy: &str, reason: Option<&str>) -> String {

@@ -40,9 +40,10 @@ fn out_of_room(cleared: Cleared, why: &str) -> Box<NotFenced> {
         GateName::Fence,
         TaxonomyClass::DependencyUnavailable,
         format!("the ledger is out of room, so the call was not sent: {why}"),
-        "make the same call again later, it passes as soon as there is room; operators: free disk space, or shorten `retention` \
-         or raise `ledger_limits` in servanda.yaml (docs/retention.md)"
-            .to_owned(),
+        "make the same call again later, it passes as soon as there is room".to_owned(),
+    )
+    .for_operators(
+        "free disk space, or shorten `retention` or raise `ledger_limits` in servanda.yaml (docs/retention.md)",
     );
     let refusal = refusal.with_effect(EffectKnowledge::None);
     Box::new(NotFenced { cleared, why: WhyNot::NotOnRecord(Box::new(refusal)) })

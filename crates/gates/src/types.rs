@@ -24,6 +24,12 @@ pub(crate) fn gate(structured: Structured) -> Result<Typed, Box<Refusal>> {
     if errors.is_empty() {
         return Ok(Typed { resolved, arguments, findings, operation });
     }
-    let hint = "send each value in its JSON type: numbers without quotes, text with them".to_owned();
+    // Where everything that is wrong is a `null`, the type is not the mistake.
+    let hint = if errors.iter().all(|error| error.actual == "null") {
+        "leave out what has no value: `null` is not \"none\" here"
+    } else {
+        "send each value in its JSON type: numbers without quotes, text with them"
+    };
+    let hint = hint.to_owned();
     Err(structure::refuse(&resolved, GateName::Types, TaxonomyClass::TypeMismatch, errors, hint))
 }

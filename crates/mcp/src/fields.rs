@@ -98,7 +98,11 @@ pub mod meta {
     pub const TRACEPARENT: &str = "traceparent";
     /// The prefix of every member of ours. Members of a server with this prefix are not passed on.
     pub const OWN: &str = "servanda/";
-    /// Ours, in answers: the whole observation.
+    /// Ours, in answers: the call's id, how it ended, and what a client uses beyond that.
+    pub const CALL: &str = "servanda/call";
+    /// Ours, in requests: `full` asks for everything that is known about the call, in its answer.
+    pub const DETAIL: &str = "servanda/detail";
+    /// Ours, in answers on request: the whole observation.
     pub const OBSERVATION: &str = "servanda/observation";
     /// Ours, in aggregated lists: upstreams that are missing from the page.
     pub const UNAVAILABLE: &str = "servanda/unavailable";
@@ -106,7 +110,7 @@ pub mod meta {
     pub const UPSTREAM_ERROR: &str = "servanda/upstream-error";
     /// Ours, in questions to clients: the upstream that asks.
     pub const ASKED_BY: &str = "servanda/asked-by";
-    /// Ours, in `tools/list`: side-effect class, disposition, identity.
+    /// Ours, in `tools/list`: side-effect class, and disposition and availability where they are not the usual ones.
     pub const CONTRACT: &str = "servanda/contract";
     /// Ours, in requests: how long the caller will still wait, in milliseconds.
     pub const CALLER_WAIT_MS: &str = "servanda/timeout-ms";

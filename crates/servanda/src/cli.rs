@@ -433,9 +433,11 @@ pub(crate) enum SchemaName {
     Contract,
     /// The contracts of a server's tools, as `init` writes them.
     ServerContracts,
-    /// What a call returns in `_meta`.
+    /// What a call returns in `_meta`, on request.
     Observation,
     /// What a refused call returns.
+    Feedback,
+    /// The same in full: on record, and on request.
     Refusal,
     /// `servanda.yaml`.
     Config,

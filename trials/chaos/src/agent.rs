@@ -101,6 +101,8 @@ impl Order {
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": { "name": "chaos", "version": "1" },
             "servanda/idempotency-key": self.key,
+            // The checker looks at the whole refusal.
+            "servanda/detail": "full",
         });
         if let Some(attempt) = &self.attempt {
             meta[ATTEMPT_META] = json!(attempt);
@@ -154,8 +156,7 @@ impl Answer {
         let raw = |member: &str| result.get(member).map_or("", |value| value.get());
         if raw("isError") != "true" {
             let meta: Value = serde_json::from_str(raw("_meta")).unwrap_or_default();
-            let metadata = &meta["servanda/observation"]["execution_metadata"];
-            let replayed = metadata["idempotency_hit"] == true;
+            let replayed = meta["servanda/call"]["replayed"] == true;
             return Self::Success { content: format!("{}{}", raw("content"), raw("structuredContent")), replayed };
         }
         let content: Value = serde_json::from_str(raw("content")).unwrap_or_default();

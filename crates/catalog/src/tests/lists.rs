@@ -3,31 +3,57 @@
 use super::*;
 
 #[test]
-fn a_model_is_shown_how_to_name_its_operation_where_the_contract_says_so() {
-    let shown = |asked: bool| {
-        let mut contract = proposal("write_file");
-        contract.idempotency.operation_argument = asked;
+fn a_model_is_shown_how_to_name_its_operation_where_something_is_changed() {
+    let shown = |contract: ToolContract| {
         let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
         let listing = catalog.listing(&nobody());
         let listed: Value = serde_json::from_str(listing.tools[0].definition.get()).unwrap();
         listed["inputSchema"]["properties"]["servanda_operation_id"].clone()
     };
-    assert_eq!(shown(true)["type"], "string");
-    assert_eq!(shown(false), Value::Null);
+    assert_eq!(shown(proposal("write_file"))["maxLength"], 255);
+    assert_eq!(shown(proposal("read_file")), Value::Null);
+    let mut own = proposal("write_file");
+    let properties = own.affordance.input_schema["properties"].as_object_mut().unwrap();
+    properties.insert("servanda_operation_id".to_owned(), json!({ "type": "integer" }));
+    assert_eq!(shown(own), json!({ "type": "integer" }), "a tool's own argument stays its own");
+}
+
+/// What a client uses before it calls, and nothing else: every token here is paid for in every list.
+#[test]
+fn a_list_says_of_a_contract_only_what_is_not_as_usual() {
+    let told = |contract: ToolContract, silent: bool| {
+        let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
+        if silent {
+            catalog.lose("files", "gone");
+        }
+        let listing = catalog.listing(&nobody());
+        let listed: Value = serde_json::from_str(listing.tools[0].definition.get()).unwrap();
+        listed["_meta"].clone()
+    };
+    let contract = |asks: bool| {
+        let mut contract = proposal("read_file");
+        contract.transactional.confirmation_required = asks;
+        contract
+    };
+    let usual = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY" } });
+    assert_eq!(told(contract(false), false), usual);
+    let denied = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY", "disposition": "denied" } });
+    assert_eq!(told(contract(true), false), denied, "nobody can approve anything yet");
+    let away = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY", "availability": "unavailable" } });
+    assert_eq!(told(contract(false), true), away);
 }
 
 #[test]
 fn what_a_schema_says_to_the_gates_alone_is_not_shown() {
-    for operation_argument in [false, true] {
-        let mut contract = proposal("write_file");
-        contract.idempotency.operation_argument = operation_argument;
+    for tool in ["read_file", "write_file"] {
+        let mut contract = proposal(tool);
         let properties = contract.affordance.input_schema["properties"].as_object_mut().unwrap();
         properties["path"]["x-effect"] = json!("shell");
         let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
         let listed: Value = serde_json::from_str(catalog.listing(&nobody()).tools[0].definition.get()).unwrap();
         assert_eq!(
             listed["inputSchema"]["properties"]["path"],
-            proposal("write_file").affordance.input_schema["properties"]["path"]
+            proposal(tool).affordance.input_schema["properties"]["path"]
         );
     }
 }

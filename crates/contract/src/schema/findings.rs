@@ -95,7 +95,7 @@ impl Collection {
             }
             Kind::UnevaluatedProperties { unexpected } => self.unevaluated(at, unexpected, &known_names(error, schema)),
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.alternatives(context, at, error, schema),
-            kind => self.push(group, |allowance| telling::told(kind, at, error.instance(), allowance)),
+            _ => self.push(group, |allowance| telling::told(at, error, schema, allowance)),
         }
     }
 
@@ -120,7 +120,7 @@ impl Collection {
         error: &ValidationError<'_>,
         schema: &Value,
     ) {
-        if let Some(finding) = telling::no_such_type(context, at, error.instance()) {
+        if let Some(finding) = telling::no_such_type(context, at, error, schema) {
             self.push(Group::Types, |_| finding);
             return;
         }

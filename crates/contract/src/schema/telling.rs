@@ -67,7 +67,12 @@ pub(super) fn no_alternative(at: &str, alternatives: usize) -> FieldError {
 }
 
 /// Where every alternative is of another type, the types are all there is to say.
-pub(super) fn no_such_type(context: &[Vec<ValidationError<'static>>], at: &str, value: &Value) -> Option<FieldError> {
+pub(super) fn no_such_type(
+    context: &[Vec<ValidationError<'static>>],
+    at: &str,
+    error: &ValidationError<'_>,
+    schema: &Value,
+) -> Option<FieldError> {
     let mut expected: Vec<String> = Vec::new();
     for errors in context {
         let mismatch = errors.iter().find_map(|error| match error.kind() {
@@ -79,7 +84,9 @@ pub(super) fn no_such_type(context: &[Vec<ValidationError<'static>>], at: &str, 
             expected.push(mismatch);
         }
     }
-    (!expected.is_empty()).then(|| field_error(at, expected.join(" or "), type_name(value)))
+    let finding =
+        (!expected.is_empty()).then(|| field_error(at, expected.join(" or "), type_name(error.instance())))?;
+    Some(leave_out(finding, error, schema))
 }
 
 /// Errors beyond the limit.
@@ -125,15 +132,40 @@ pub(super) fn group(kind: &Kind) -> Group {
     }
 }
 
-/// An error that is told without looking at its surroundings.
-pub(super) fn told(kind: &Kind, at: &str, value: &Value, allowance: &mut Allowance) -> FieldError {
+/// An error of one value.
+pub(super) fn told(at: &str, error: &ValidationError<'_>, schema: &Value, allowance: &mut Allowance) -> FieldError {
+    let (kind, value) = (error.kind(), error.instance().as_ref());
     let (expected, actual) = expected_and_actual(kind, value);
     let mut finding = field_error(at, expected, &actual);
     if let (Kind::Enum { options }, Value::String(text)) = (kind, value) {
         let options = options.as_array().into_iter().flatten().filter_map(Value::as_str);
         finding.did_you_mean = allowance.nearest(text, options);
     }
+    leave_out(finding, error, schema)
+}
+
+/// `null` for a field that need not be there: models write it for "none", and what they should do is leave the field out.
+fn leave_out(mut finding: FieldError, error: &ValidationError<'_>, schema: &Value) -> FieldError {
+    if error.instance().is_null() && is_optional(error, schema) {
+        finding.message = format!("`{}` is null: leave it out, or send {}", finding.field, finding.expected);
+        finding.expected = format!("{}; if there is none, leave it out", finding.expected);
+    }
     finding
+}
+
+/// Whether the value that an error is at belongs to a field that its object need not have. Where the schema does not say so in
+/// one place, the answer is no.
+fn is_optional(error: &ValidationError<'_>, schema: &Value) -> bool {
+    let at = error.schema_path().as_str();
+    let Some((parent, field)) = at.rsplit_once('/').and_then(|(of_value, _)| of_value.rsplit_once("/properties/"))
+    else {
+        return false;
+    };
+    let name = error.instance_path().as_str().rsplit_once('/').map(|(_, name)| name);
+    let Some(parent) = schema.pointer(parent).filter(|_| name == Some(field)) else { return false };
+    let required = parent.get("required").and_then(Value::as_array);
+    let name = dotted(field);
+    !required.is_some_and(|required| required.iter().any(|required| required.as_str() == Some(name.as_str())))
 }
 
 fn expected_and_actual(kind: &Kind, value: &Value) -> (String, String) {
@@ -165,7 +197,7 @@ fn expected_and_actual(kind: &Kind, value: &Value) -> (String, String) {
         Kind::UniqueItems => words("items that are all different", "a repeated item"),
         Kind::Contains => words("an item of the contained kind", "none"),
         Kind::Pattern { pattern } => (format!("text matching `{pattern}`"), "other text".to_owned()),
-        Kind::Format { format } => (format!("text in the format `{format}`"), "other text".to_owned()),
+        Kind::Format { format } => (formatted(format), "other text".to_owned()),
         Kind::ContentEncoding { content_encoding } => {
             (format!("text encoded as `{content_encoding}`"), "other text".to_owned())
         }
@@ -184,6 +216,22 @@ fn expected_and_actual(kind: &Kind, value: &Value) -> (String, String) {
         }
         unforeseen => (format!("a value that satisfies `{}`", unforeseen.keyword()), type_name(value).to_owned()),
     }
+}
+
+/// A format with an example, because its name alone does not say what is missing: most often the zone of a time.
+fn formatted(format: &str) -> String {
+    let example = match format {
+        "date-time" => "2026-11-20T09:30:00Z` or `2026-11-20T10:30:00+01:00",
+        "time" => "09:30:00Z",
+        "date" => "2026-11-20",
+        "duration" => "PT30M",
+        "email" => "ada@example.com",
+        "uri" => "https://example.com/a",
+        "uuid" => "123e4567-e89b-12d3-a456-426614174000",
+        _ => return format!("text in the format `{format}`"),
+    };
+    let zone = if matches!(format, "date-time" | "time") { " with its zone" } else { "" };
+    format!("text in the format `{format}`{zone}, such as `{example}`")
 }
 
 fn field_error(pointer: &str, expected: String, actual: &str) -> FieldError {

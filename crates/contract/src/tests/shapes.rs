@@ -3,7 +3,7 @@
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    Acting, CallId, CallRecord, Caller, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
+    Acting, CallId, CallRecord, Caller, Feedback, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
     cost::{Cost, Price},
     digest::{Digest, Domain},
     observation::{Occasion, PayloadError, Verification},
@@ -11,6 +11,7 @@ use crate::{
     refusal::{EffectKnowledge, RepairProgress, RepairStop},
     schema::{CompiledSchema, Profile},
     schemas,
+    taxonomy::NextAction,
     testing::{golden_json, void_invoice},
     tool::EffectClass,
 };
@@ -107,6 +108,30 @@ fn a_refusal() {
     golden_json("refusal.json", &refusal);
     assert_eq!(holds(&schemas::refusal(), &json!(refusal)), []);
     assert_eq!(serde_json::from_value::<Refusal>(json!(refusal)).unwrap(), refusal);
+}
+
+#[test]
+fn what_an_agent_is_told_of_a_refusal() {
+    let told = Feedback::of(&refusal());
+    golden_json("feedback.json", &told);
+    assert_eq!(holds(&schemas::feedback(), &json!(told)), []);
+    assert_eq!(serde_json::from_value::<Feedback>(json!(told)).unwrap(), told);
+}
+
+/// Records of earlier versions have other words for what to do next.
+#[test]
+fn a_refusal_of_an_earlier_version_is_still_read() {
+    let mut stored = json!(refusal());
+    for (word, read) in [
+        ("await_approval", NextAction::StopAndTellUser),
+        ("route_to_compliance_review", NextAction::StopAndTellUser),
+        ("stop_repairing", NextAction::StopAndTellUser),
+        ("use_fallback_or_wait", NextAction::RetryAfterDelay),
+        ("repair_arguments", NextAction::RepairArguments),
+    ] {
+        stored["next_action"] = json!(word);
+        assert_eq!(serde_json::from_value::<Refusal>(stored.clone()).unwrap().next_action, read, "{word}");
+    }
 }
 
 #[test]
@@ -241,9 +266,12 @@ fn a_stored_record_of_a_conversation() {
 
 #[test]
 fn published_schemas() {
-    for (name, schema) in
-        [("contract", schemas::contract()), ("refusal", schemas::refusal()), ("observation", schemas::observation())]
-    {
+    for (name, schema) in [
+        ("contract", schemas::contract()),
+        ("feedback", schemas::feedback()),
+        ("refusal", schemas::refusal()),
+        ("observation", schemas::observation()),
+    ] {
         assert_eq!(schema["$id"], json!(format!("https://servanda.dev/schema/{name}.schema.json")));
         assert_eq!(schema["$schema"], json!("https://json-schema.org/draft/2020-12/schema"));
         assert!(schema["title"].is_string(), "{name}");

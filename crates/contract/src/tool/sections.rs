@@ -302,7 +302,8 @@ pub struct Idempotency {
     pub ttl_seconds: Option<u64>,
     /// Whether a key is bound to its payload.
     pub payload_hash_required: bool,
-    /// Whether the tool list shows the argument by which a model can name its operation.
+    /// No longer needed: the tool list shows the argument by which a model can name its operation for every tool that changes
+    /// something.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operation_argument: bool,
 }

@@ -272,11 +272,10 @@ impl Gateway for Fixture {
         });
         match request.tool.as_str() {
             "echo" => result(&String::from_utf8_lossy(&request.arguments), &facts),
-            "refuse" => CallAnswer::Result(ToolResult {
-                json: r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#.to_owned(),
-                is_error: true,
-                scopes_needed: Vec::new(),
-            }),
+            "refuse" => {
+                let refused = r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#;
+                CallAnswer::Result(ToolResult::plain(refused.to_owned(), true))
+            }
             "progress" => {
                 let progress = request.terms.remarks.expect("a progress token");
                 for step in [1, 2, 2, 1, 3] {
@@ -423,11 +422,7 @@ fn result(text: &str, facts: &Value) -> CallAnswer {
         "_meta": {"servanda/observation": facts, "io.modelcontextprotocol/serverInfo": {"name": "upstream", "version": "9"}},
         "isError": false,
     });
-    CallAnswer::Result(ToolResult {
-        json: serde_json::to_string_pretty(&value).unwrap(),
-        is_error: false,
-        scopes_needed: Vec::new(),
-    })
+    CallAnswer::Result(ToolResult::plain(serde_json::to_string_pretty(&value).unwrap(), false))
 }
 
 /// The error of a call that a closing door did not wait for: nothing in it invites to send the call again.

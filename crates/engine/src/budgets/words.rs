@@ -6,7 +6,7 @@ use servanda_contract::{
 use servanda_gates::budget::{Denied, Exhausted, Rate, Unaffordable, Undrawable, Unfunded};
 
 /// Where operators see how budgets stand.
-const REVIEW: &str = "operators: `servanda budgets` shows how they stand";
+const REVIEW: &str = "`servanda budgets` shows how they stand";
 
 /// That a call does not pass gate 11.
 pub(crate) fn refuse(call_id: CallId, tool: &str, why: &Unaffordable, now: Timestamp) -> Box<Refusal> {
@@ -17,8 +17,9 @@ pub(crate) fn refuse(call_id: CallId, tool: &str, why: &Unaffordable, now: Times
         Unaffordable::Unfunded(Unfunded::Exhausted(exhausted)) => exhausted_now(call_id, exhausted, now),
         Unaffordable::Unfunded(Unfunded::InDoubt(error)) => {
             let message = format!("what this call draws could not be put on record, so it was not sent: {error}");
-            let hint = "try again when the gateway's store is writable; `servanda doctor` looks at it";
+            let hint = "try again when the gateway's store is writable";
             refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint.to_owned())
+                .for_operators("`servanda doctor` looks at the store")
         }
     };
     Box::new(refusal)
@@ -37,11 +38,11 @@ fn exhausted_now(call_id: CallId, exhausted: &Exhausted, now: Timestamp) -> Refu
     let hint = match renews_at_ms {
         Some(at_ms) => {
             let at = Timestamp::from_unix_ms(*at_ms);
-            format!("stop, and tell the user what is done and what is not; it renews at {at}; {REVIEW}")
+            format!("tell the user what is done and what is not; it renews at {at}")
         }
-        None => format!("stop, and tell the user what is done and what is not; it does not renew; {REVIEW}"),
+        None => "tell the user what is done and what is not; it does not renew".to_owned(),
     };
-    let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint);
+    let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint).for_operators(REVIEW);
     refusal.retry_after_ms = renews_at_ms.map(|at_ms| at_ms.saturating_sub(now.unix_ms()));
     refusal.budget = Some(Box::new(what_is_left(exhausted)));
     refusal
@@ -50,18 +51,19 @@ fn exhausted_now(call_id: CallId, exhausted: &Exhausted, now: Timestamp) -> Refu
 /// Critical, and nobody allowed anything critical.
 fn never_allowed(call_id: CallId, tool: &str, exhausted: &Exhausted) -> Refusal {
     let message = format!("`{tool}` makes critical changes, and none are allowed: the budget for them is zero");
-    let hint = "tell the user; operators: allow some in servanda.yaml, for example \
-                `budgets: [{ dimension: critical, amount: 5, per: caller, period: day }]`, and reload"
-        .to_owned();
-    let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint);
+    let hint = "tell the user: only an operator can allow some".to_owned();
+    let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint).for_operators(
+        "allow some in servanda.yaml, for example `budgets: [{ dimension: critical, amount: 5, per: caller, period: day }]`, \
+         and reload",
+    );
     refusal.budget = Some(Box::new(what_is_left(exhausted)));
     refusal
 }
 
 fn undrawable(call_id: CallId, why: &Undrawable) -> Refusal {
-    let hint =
-        "tell the operator: the contract's `runtime.cost_profile` and `budgets` in servanda.yaml do not fit".to_owned();
+    let hint = "tell the user: only an operator can change this".to_owned();
     refusal(call_id, TaxonomyClass::BudgetExhausted, why.to_string(), hint)
+        .for_operators("the contract's `runtime.cost_profile` and `budgets` in servanda.yaml do not fit")
 }
 
 fn too_often(call_id: CallId, tool: &str, denied: Denied, rate: Rate, now: Timestamp) -> Refusal {

@@ -64,7 +64,7 @@ impl Passage<'_> {
         let mut observation = answer::observation(&self.occasion(written), &observed, answer::verification(written));
         observation.result_payload.warnings.push(SERVED_FROM_CACHE.to_owned());
         let exposure = Exposure { naming: self.scene.naming, upstream: &written.binding.upstream };
-        let answered = answer::of_observed(&observed, &observation, exposure, result.len());
+        let answered = answer::of_observed(&observed, observation, exposure, result.len());
         records::put_down(self.core, self.record, false, None).await;
         CallAnswer::Result(answered)
     }

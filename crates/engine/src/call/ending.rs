@@ -76,7 +76,7 @@ impl Passage<'_> {
                 let mut observation = answer::observation(&self.occasion(compiled.contract()), &observed, verification);
                 // A tool that failed may have changed something first; only the contract's own keys make a repeat safe.
                 observation.status.retryable &= !fenced.effect_class().mutates();
-                let answered = answer::of_observed(&observed, &observation, member.exposure(), result.len());
+                let answered = answer::of_observed(&observed, observation, member.exposure(), result.len());
                 let end = records::end_of(&observed, compiled.contract(), &result);
                 if self.mark.is_none() {
                     self.conclude(end, fenced.effect_class().mutates(), None).await;
@@ -243,7 +243,7 @@ impl Passage<'_> {
         if refusal.envelope_code == EnvelopeCode::ToolNotFound {
             return CallAnswer::UnknownTool(refusal);
         }
-        CallAnswer::Result(answer::of_refusal(&refusal, &observation))
+        CallAnswer::Result(answer::of_refusal(*refusal, observation))
     }
 
     pub(super) async fn refuse(
@@ -266,7 +266,7 @@ impl Passage<'_> {
         let observed = |record: &CallRecord, refusal: &Refusal| {
             let observation =
                 Observation::of_refusal(&occasion_of(record, contract), refusal, answer::verification(contract));
-            answer::of_refusal(refusal, &observation)
+            answer::of_refusal(refusal.clone(), observation)
         };
         if self.mark.is_none() {
             let answered = observed(&self.record, &refusal);
@@ -383,7 +383,7 @@ fn went_on(record: &CallRecord, exchange: &Exchange, settled: &Settled) -> ToolR
         refusal.mark_unknown_before();
     }
     let observation = Observation::of_refusal(&occasion_of(record, contract), &refusal, answer::verification(contract));
-    answer::of_refusal(&refusal, &observation)
+    answer::of_refusal(refusal, observation)
 }
 
 /// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
@@ -393,7 +393,7 @@ fn not_on_record_yet(occasion: &Occasion<'_>, fenced: &Fenced, is_error: bool) -
     let effect = if is_error { EffectKnowledge::Unknown } else { EffectKnowledge::Happened };
     let refusal = refusals::not_on_record_yet(fenced.call_id(), &handle, effect);
     let observation = Observation::of_refusal(occasion, &refusal, Verification::none());
-    answer::of_refusal(&refusal, &observation)
+    answer::of_refusal(refusal, observation)
 }
 
 /// What is known of a call whose upstream asked for something and did not get it. Whoever asks may have begun.

@@ -226,7 +226,7 @@ fn too_many_refused(core: &Core, mut record: CallRecord, is_keyed: bool, wait_ms
     }
     record.finished_at = Some(core.clock.now());
     let observation = Observation::of_refusal(&answer::occasion(&record), &refusal, Verification::none());
-    CallAnswer::Result(answer::of_refusal(&refusal, &observation))
+    CallAnswer::Result(answer::of_refusal(refusal, observation))
 }
 
 /// Refuses a call whose state or terms are not taken. It did nothing, and is on record like other refused calls.

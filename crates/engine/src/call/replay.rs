@@ -97,7 +97,7 @@ impl Passage<'_> {
         let mut observation = answer::observation(&self.occasion(contract.contract()), &observed, verification);
         observation.status.retryable &= !effect.class.mutates();
         let exposure = Exposure { naming: self.scene.naming, upstream: &effect.order.upstream };
-        let answered = answer::of_observed(&observed, &observation, exposure, result.len());
+        let answered = answer::of_observed(&observed, observation, exposure, result.len());
         records::put_down(self.core, self.record, true, None).await;
         answered
     }
@@ -107,7 +107,7 @@ impl Passage<'_> {
         let verification = answer::verification(contract.contract());
         let observation = Observation::of_refusal(&self.occasion(contract.contract()), &refusal, verification);
         records::put_down(self.core, self.record, true, None).await;
-        answer::of_refusal(&refusal, &observation)
+        answer::of_refusal(refusal, observation)
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) fn stored_answer(
     let occasion = Occasion { idempotency_hit: true, ..occasion.clone() };
     let mut observation = answer::observation(&occasion, &observed, answer::verification(contract.contract()));
     observation.status.retryable &= !effect.class.mutates();
-    Some(answer::of_observed(&observed, &observation, exposure, result.len()))
+    Some(answer::of_observed(&observed, observation, exposure, result.len()))
 }
 
 /// Whether an operation that is under way can be asked about by its own handle.

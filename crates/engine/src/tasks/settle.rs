@@ -86,7 +86,7 @@ impl Ended<'_> {
                 let verification = answer::verification(contract.contract());
                 let mut observation = answer::observation(&occasion, &observed, verification);
                 observation.status.retryable &= !mutates;
-                let json = answer::of_observed(&observed, &observation, member.exposure(), result.len()).json;
+                let json = answer::of_observed(&observed, observation, member.exposure(), result.len()).json;
                 let end = records::end_of(&observed, contract.contract(), result);
                 // What the ledger does not hold as done is not told as done.
                 match settle(core, ours, note, end, mutates, None).await {

@@ -24,7 +24,7 @@ pub(super) fn input(answer: CallAnswer) -> Value {
 
 pub(super) fn result(answer: CallAnswer) -> Value {
     match answer {
-        CallAnswer::Result(result) => parse(&result.json),
+        CallAnswer::Result(result) => parse(&crate::answer::in_full(result).json),
         other => panic!("not a result: {other:?}"),
     }
 }

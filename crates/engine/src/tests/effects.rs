@@ -113,7 +113,8 @@ async fn the_same_key_is_answered_with_the_same_bytes_and_nothing_is_sent() {
     let payload = |json: &str| json.split_once("\"_meta\"").unwrap().0.to_owned();
     assert_eq!(payload(&first.json), payload(&again.json));
     assert!(payload(&again.json).contains(r#"[ {"type":"text","text":"done"} ],"x":1.0"#), "{}", again.json);
-    let (first, again) = (parse(&first.json), parse(&again.json));
+    let full = |answered| parse(&crate::answer::in_full(answered).json);
+    let (first, again) = (full(first), full(again));
     assert_eq!(observation(&first)["execution_metadata"]["idempotency_hit"], false);
     assert_eq!(observation(&again)["execution_metadata"]["idempotency_hit"], true);
     assert_ne!(
@@ -220,7 +221,7 @@ async fn what_nobody_knows_is_said_and_never_sent_again() {
     let again = refusal(bank.call(keyed("k")).await);
     assert_eq!((again.effect, again.retryable, again.fail_closed), (EffectKnowledge::Unknown, false, true));
     assert_eq!(again.handle.as_deref(), Some(handle.as_str()));
-    assert!(again.hint.contains(&format!("servanda effects show {handle}")), "{}", again.hint);
+    assert!(again.operator_hint.unwrap().contains(&format!("servanda effects show {handle}")));
     assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::OutcomeUnknown]));
 }
 

@@ -26,5 +26,6 @@ mod relays;
 mod retries;
 mod state;
 mod tasks;
+mod tokens;
 mod works;
 mod worlds;

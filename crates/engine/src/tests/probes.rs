@@ -127,7 +127,7 @@ fn assert_held(answer: CallAnswer) {
     let refused = refusal(answer);
     assert_eq!((refused.gate, refused.error_code), (GateName::Resolve, TaxonomyClass::PolicyViolation));
     assert!(refused.message.contains("only reads"), "{}", refused.message);
-    assert!(refused.hint.contains("servanda quarantine list"), "{}", refused.hint);
+    assert!(refused.operator_hint.unwrap().contains("servanda quarantine list"));
 }
 
 fn tools(bank: &Bank) -> Vec<String> {

@@ -90,8 +90,7 @@ async fn modern_to_modern_a_task_has_our_id_and_its_end_is_checked_and_recorded_
         let got = about(&house, &modern(), Subject::Task, json!({"taskId": id})).await.unwrap();
         assert_eq!(got["result"]["content"][0]["text"], "done");
         assert_eq!((&got["result"]["resultType"], &got["result"]["vendor"]), (&json!("complete"), &json!(1.0)));
-        let observed = &got["result"]["_meta"]["servanda/observation"];
-        assert_eq!(observed["tool_identity"]["call_id"], json!(record.call_id));
+        assert_eq!(got["result"]["_meta"]["servanda/call"]["id"], json!(record.call_id));
     }
     assert_eq!(house.outcomes(), ["task_created", "completed"], "its end is recorded once");
     assert_eq!(house.last_record().call_id, record.call_id);

@@ -180,19 +180,16 @@ pub(crate) fn under_way(call_id: &CallId, seen: &Seen) -> Refusal {
     let Effect { id, key, order, class, created_ms, .. } = &seen.effect;
     let progress = seen.progress.as_ref().map(|said| format!(" ({})", said.in_words())).unwrap_or_default();
     let cancelled = if seen.cancel_asked { "; a cancellation was asked for" } else { "" };
-    let again = if key.client_key.can_come_again() { ", or make the same call again with the same key" } else { "" };
+    let again = if key.client_key.can_come_again() { ", or repeat it with the same key" } else { "" };
     let mut refusal = Refusal::new(
         call_id.clone(),
         GateName::Perform,
         TaxonomyClass::IdempotencyConflict,
         format!("`{}` is long work and still goes on{progress}{cancelled}", order.exposed_tool),
-        format!(
-            "do not make the call anew; for its result call `{RESULT_TOOL}` with {{\"handle\": \"{id}\"}}{again}. Meanwhile \
-             go on with something else"
-        ),
+        format!("do not make the call anew; call `{RESULT_TOOL}` with this `handle` for its result{again}"),
     );
     refusal.retryable = key.client_key.can_come_again();
-    refusal.next_action = NextAction::RetryAfterDelay;
+    refusal.next_action = NextAction::AskLater;
     refusal.effect = if class.mutates() { EffectKnowledge::Unknown } else { EffectKnowledge::None };
     let (least, most) = RETRY_AFTER_MS;
     let took_ms = seen.effect.changed_ms.saturating_sub(*created_ms);
@@ -225,5 +222,5 @@ pub(crate) fn never_ran(call_id: &CallId, seen: &Seen) -> Refusal {
 pub(super) fn handed_over(seen: &Seen, trace_id: &str) -> ToolResult {
     let refusal = under_way(&seen.effect.call_id, seen);
     let observation = Observation::of_refusal(&seen.occasion(trace_id), &refusal, Verification::none());
-    answer::of_refusal(&refusal, &observation)
+    answer::of_refusal(refusal, observation)
 }

@@ -79,7 +79,7 @@ pub(super) fn result(seen: &Seen, scene: &Scene) -> Option<String> {
         Ended::Refused(refusal) => {
             let trace_id = trace::new_trace_id();
             let observation = Observation::of_refusal(&seen.occasion(&trace_id), &refusal, Verification::none());
-            answer::of_refusal(&refusal, &observation).json
+            answer::of_refusal(*refusal, observation).json
         }
     };
     Some(add_related_task(&json, seen.effect.id.as_str()))
@@ -141,7 +141,7 @@ fn rendered(seen: &Seen, scene: &Scene, result: &bytes::Bytes) -> String {
     let mut observation = answer::observation(&occasion, &observed, answer::verification(contract.contract()));
     observation.status.retryable &= !seen.effect.class.mutates();
     let exposure = Exposure { naming: scene.naming, upstream: &seen.effect.order.upstream };
-    answer::of_observed(&observed, &observation, exposure, result.len()).json
+    answer::of_observed(&observed, observation, exposure, result.len()).json
 }
 
 fn with_type(json: &str) -> String {

@@ -253,27 +253,30 @@ struct Fault {
     message: String,
 }
 
+fn shape() -> String {
+    format!("say {KINDS}, or an object with `kind`, and `dialect`, `roots`, `hosts` or `schemes`")
+}
+
 impl ProgramKind {
     /// What it is, and whether it decides the class of a call.
     fn read(written: &Value, schema: &Map<String, Value>) -> Result<(Self, bool), String> {
-        let decides = written.get("decides_class") == Some(&Value::Bool(true));
-        let kind = Self::read_kind(written, schema)?;
+        if !is_text(schema) {
+            return Err("only a text can be read: the property needs `type: string`".to_owned());
+        }
+        let full = match serde_json::from_value(written.clone()).map_err(|_| shape())? {
+            Written::Word(kind) => Full::of(kind),
+            Written::Full(full) => full,
+        };
+        let decides = full.decides_class;
+        let kind = Self::of(full, schema)?;
         if decides && !matches!(kind, Self::Text(_) | Self::Method { .. }) {
             return Err("`decides_class` is of a program or a method: a place decides nothing".to_owned());
         }
         Ok((kind, decides))
     }
 
-    fn read_kind(written: &Value, schema: &Map<String, Value>) -> Result<Self, String> {
-        let shape = || format!("say {KINDS}, or an object with `kind`, and `dialect`, `roots`, `hosts` or `schemes`");
-        if !is_text(schema) {
-            return Err("only a text can be read: the property needs `type: string`".to_owned());
-        }
-        let written = serde_json::from_value(written.clone()).map_err(|_| shape())?;
-        let Full { kind, dialect, roots, schemes, hosts, decides_class: _ } = match written {
-            Written::Word(kind) => Full::of(kind),
-            Written::Full(full) => full,
-        };
+    fn of(written: Full, schema: &Map<String, Value>) -> Result<Self, String> {
+        let Full { kind, dialect, roots, schemes, hosts, decides_class: _ } = written;
         if kind == "url" && dialect.is_none() && roots.is_empty() {
             return UrlRules::new(&schemes, &hosts).map(Self::Url);
         }

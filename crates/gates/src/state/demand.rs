@@ -156,7 +156,7 @@ impl Demand {
             Wanted::IsArgument { name, .. } => (
                 format!("it changed since `{name}` was read, so nothing was sent"),
                 format!(
-                    "read it again with `{}`, look whether the change is still wanted, and send what it says as `{name}`",
+                    "read it again with `{}`; if the change is still wanted, send what it says as `{name}`",
                     self.tool
                 ),
             ),
@@ -167,8 +167,9 @@ impl Demand {
     fn not_answered(&self, call_id: &CallId, why: &str) -> Box<Refusal> {
         let message =
             format!("whether `{}` holds could not be asked of `{}`, so nothing was sent: {why}", self.id, self.tool);
-        let hint = "try again later; operators: `servanda tools` shows how that tool stands".to_owned();
-        refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint)
+        let mut refusal = refusal(call_id, TaxonomyClass::DependencyUnavailable, message, "try again later".to_owned());
+        refusal.operator_hint = Some("`servanda tools` shows how that tool stands".to_owned());
+        refusal
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod demand;
 
-use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
+use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
 
 pub(crate) use demand::Demands;
 pub use demand::Question;
@@ -32,7 +32,8 @@ pub(crate) fn gate(sanctioned: Sanctioned) -> Result<InTime, Box<Refusal>> {
     let proposal = &meant.resolved.proposal;
     let message = format!("`{}` is not served any more: its last day was {date}", proposal.tool);
     let mut refusal = Refusal::new(proposal.call_id.clone(), GateName::State, TaxonomyClass::StaleState, message, hint)
-        .with_effect(EffectKnowledge::None);
+        .with_effect(EffectKnowledge::None)
+        .with_next_action(NextAction::UseAnotherTool);
     refusal.repairable = false;
     Err(Box::new(refusal))
 }

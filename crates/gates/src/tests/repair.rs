@@ -70,7 +70,7 @@ fn the_answer_says_so() {
     let mut second = refusal("a");
     chain.note(&mut second, arguments("1"), LIMITS);
     assert!(!second.repairable && second.escalate);
-    assert_eq!(second.next_action, NextAction::StopRepairing);
+    assert_eq!(second.next_action, NextAction::StopAndTellUser);
     assert_eq!(
         second.hint,
         "stop repairing: these very arguments were refused before; ask the user for the missing facts, or leave this tool alone"

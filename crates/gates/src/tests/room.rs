@@ -86,7 +86,8 @@ fn a_new_call_is_refused_before_the_disk_lacks_room_and_passes_when_there_is_roo
         assert_eq!((refusal.gate, refusal.error_code), (GateName::Fence, TaxonomyClass::DependencyUnavailable));
         assert_eq!((refusal.effect, refusal.retryable), (EffectKnowledge::None, true), "the key was looked up");
         assert!(refusal.message.contains("out of room") && refusal.message.contains("7 bytes"), "{}", refusal.message);
-        assert!(refusal.hint.contains("ledger_limits") && refusal.hint.contains("retention"), "{}", refusal.hint);
+        let hint = refusal.operator_hint.unwrap_or_default();
+        assert!(hint.contains("ledger_limits") && hint.contains("retention"), "{hint}");
         assert_eq!(store.effects.applied_count(), 0, "nothing was written");
         store.lacks_room.store(false, Ordering::Relaxed);
         begun(&store, &changes, "k").unwrap();

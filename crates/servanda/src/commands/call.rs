@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use servanda_contract::{Observation, Refusal, refusal::EffectKnowledge};
-use servanda_engine::{Aims, CallAnswer, CallRequest, Gateway as _, OperationKeys, Terms};
+use servanda_engine::{Aims, CallAnswer, CallRequest, Detail, Gateway as _, OperationKeys, Terms};
 use servanda_ledger::Schema;
 use servanda_mcp::fields::meta;
 use tokio::time::Instant;
@@ -57,7 +57,13 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         keys: OperationKeys { idempotency_key: args.key.clone(), ..OperationKeys::default() },
         aims: Aims { task: args.task.clone(), intent: args.intent.clone(), like: args.like.clone() },
         task: None,
-        terms: Terms { caller_wait_ms: args.timeout_ms, cancel: cancel.clone(), ..Terms::default() },
+        // A person reads all of it.
+        terms: Terms {
+            caller_wait_ms: args.timeout_ms,
+            cancel: cancel.clone(),
+            detail: Detail::Full,
+            ..Terms::default()
+        },
     };
     let waiting = screen.wait(format!("calling {}", args.tool));
     let started = Instant::now();
@@ -157,6 +163,9 @@ fn refused(refusal: &Refusal) -> Failure {
         }
     }
     let _ = write!(message, "\n  repair: {}", refusal.hint);
+    if let Some(hint) = &refusal.operator_hint {
+        let _ = write!(message, "\n  operators: {hint}");
+    }
     let hint = format!("servanda explain {}", refusal.call_id);
     match refusal.effect {
         EffectKnowledge::Unknown => Failure::unknown_outcome(message).hint(hint),

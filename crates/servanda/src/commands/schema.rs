@@ -16,6 +16,7 @@ pub(crate) fn schema(which: SchemaName) -> serde_json::Value {
         SchemaName::Contract => servanda_contract::schemas::contract(),
         SchemaName::ServerContracts => servanda_contract::schemas::server_contracts(),
         SchemaName::Observation => servanda_contract::schemas::observation(),
+        SchemaName::Feedback => servanda_contract::schemas::feedback(),
         SchemaName::Refusal => servanda_contract::schemas::refusal(),
         SchemaName::Config => servanda_contract::schemas::published::<Config>("config", "Config"),
     }

@@ -48,7 +48,7 @@ fn json_is_the_whole_result_and_nothing_else() {
     let world = World::company([get_invoice(), reads("misbehave_slow")]);
     let ran = world.run(&["call", "--json", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#]).ended(0);
     assert_eq!(ran.json()["structuredContent"]["invoice_id"], "inv_1001");
-    assert_eq!(ran.json()["_meta"]["servanda/observation"]["status"]["taxonomy_class"], "SUCCESS");
+    assert_eq!(ran.json()["_meta"]["servanda/call"]["class"], "SUCCESS");
     assert_eq!(ran.stderr, "");
     for (args, code) in [
         (["company__get_invoice", r#"{"invoice_id":"inv_9999"}"#], 3),

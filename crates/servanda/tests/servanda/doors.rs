@@ -85,7 +85,7 @@ fn the_list_is_the_contracts() {
         (&json!(false), &json!(true))
     );
     let told = &pay["_meta"]["servanda/contract"];
-    assert_eq!((&told["disposition"], &told["effect_class"]), (&json!("auto"), &json!("N")), "{told}");
+    assert_eq!(*told, json!({ "side_effect_class": "CRITICAL_MUTATION" }), "{told}");
     let digest = world.run(&["tools", "--offline", "--json"]).ended(0).json();
     assert_eq!(digest.as_array().unwrap().len(), tools.len());
 }

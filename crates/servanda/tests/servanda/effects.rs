@@ -80,7 +80,7 @@ fn a_model_names_its_operation_and_a_blind_retry_is_stopped() {
     assert_eq!(slow(Some("another"))["effect"], "unknown", "it says that it is a new one, so it was sent");
     let again = slow(Some("another"));
     assert_eq!((&again["effect"], &again["error_code"]), (&json!("unknown"), &json!("UNKNOWN_ERROR")));
-    assert!(again["hint"].as_str().unwrap().contains("servanda effects show"), "{again}");
+    assert!(again["operator_hint"].as_str().unwrap().contains("servanda effects show"), "{again}");
 }
 
 /// The server answers when the test says so, and never before its contract's time is over.

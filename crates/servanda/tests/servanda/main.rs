@@ -54,6 +54,9 @@ mod effects;
 mod ends;
 #[cfg(test)]
 mod eras;
+#[cfg(test)]
+mod feedback;
+#[cfg(test)]
 mod found_secrets;
 #[cfg(test)]
 mod gates;

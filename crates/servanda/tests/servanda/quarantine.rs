@@ -119,7 +119,7 @@ fn a_running_gateway_takes_note() {
     until("the gateway to hold the tool back", || (!agent.tools().contains(&tool.to_owned())).then_some(()));
     let refusal = call().refusal();
     assert_eq!((&refusal["gate"], &refusal["error_code"]), (&json!("resolve"), &json!("POLICY_VIOLATION")));
-    assert!(refusal["hint"].as_str().unwrap().contains("servanda quarantine list"), "{refusal}");
+    assert!(refusal["operator_hint"].as_str().unwrap().contains("servanda quarantine list"), "{refusal}");
     assert!(!refusal.to_string().contains("odd"), "the reason is the operators': {refusal}");
     until("the log to say so", || gateway.said().contains("an operator holds a tool back").then_some(()));
     world.run(&["quarantine", "release", tool, "--reason", "they are right"]).ended(0);

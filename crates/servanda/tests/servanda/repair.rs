@@ -24,7 +24,7 @@ fn the_same_arguments_twice_end_the_chain() {
     assert_eq!((&first["repairable"], &first["next_action"]), (&json!(true), &json!("repair_arguments")));
     let second = refused(&agent, &json!(7));
     assert_eq!(second["repair"]["stopped"], "same_arguments", "{second:#}");
-    assert_eq!((&second["repairable"], &second["next_action"]), (&json!(false), &json!("stop_repairing")));
+    assert_eq!((&second["repairable"], &second["next_action"]), (&json!(false), &json!("stop_and_tell_user")));
     assert!(second["hint"].as_str().unwrap().contains("stop repairing"), "{second:#}");
     assert_eq!(second["repair"]["attempt"], 2);
 

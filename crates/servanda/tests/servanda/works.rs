@@ -158,7 +158,7 @@ fn what_a_killed_gateway_left_is_found_again_or_honestly_unknown() {
         (!refusal["message"].as_str().unwrap().contains("still goes on")).then_some(refusal)
     });
     assert_eq!((&refusal["effect"], &refusal["retryable"]), (&json!("unknown"), &json!(false)), "{refusal}");
-    assert!(refusal["hint"].as_str().unwrap().contains("servanda effects show"), "{refusal}");
+    assert!(refusal["operator_hint"].as_str().unwrap().contains("servanda effects show"), "{refusal}");
     let task = ask_of_task(&gateway, "tasks/get", json!({ "taskId": handle }));
     assert_eq!(
         (&task.result()["status"], &task.result()["error"]["data"]["effect"]),

@@ -75,7 +75,7 @@ fn kinds() -> Vec<(Value, Value, &'static str)> {
         (
             json!({ "not": { "type": "null" } }),
             json!(null),
-            "bounds /a: a value outside the excluded kind / a value of it",
+            "bounds /a: a value outside the excluded kind; if there is none, leave it out / a value of it",
         ),
         // Behind a reference
         (json!({ "$ref": "#/$defs/point" }), json!({}), "structure /a/x: integer (required) / missing"),
@@ -87,6 +87,32 @@ fn every_kind_is_told_at_its_gate() {
     for (schema, value, expected) in kinds() {
         assert_eq!(judged(&schema, &value), [expected], "{schema} {value}");
     }
+}
+
+/// Models write `null` for "none" and times without a zone; they are told what to write instead.
+#[test]
+fn what_is_wrong_most_often_is_told_with_its_repair() {
+    let schema = json!({
+        "type": "object", "required": ["must"],
+        "properties": {
+            "must": { "type": "string" }, "may": { "type": "string" }, "one": { "enum": ["a", "b"] },
+            "either": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+            "in": { "type": "object", "properties": { "may": { "type": "integer" } } },
+            "at": { "type": "string", "format": "date-time" },
+        },
+    });
+    let compiled = CompiledSchema::compile(schema.as_object().unwrap(), Profile::Arguments).unwrap();
+    let expected = |arguments: Value| -> Vec<String> {
+        compiled.judge(&arguments).into_all().into_iter().map(|error| error.expected).collect()
+    };
+    let leave_out = |what: &str| vec![format!("{what}; if there is none, leave it out")];
+    assert_eq!(expected(json!({ "must": "x", "may": null })), leave_out("string"));
+    assert_eq!(expected(json!({ "must": "x", "either": null })), leave_out("string or integer"));
+    assert_eq!(expected(json!({ "must": "x", "one": null })), leave_out("one of \"a\", \"b\""));
+    assert_eq!(expected(json!({ "must": "x", "in": { "may": null } })), leave_out("integer"));
+    assert_eq!(expected(json!({ "must": null })), ["string"], "what has to be there cannot be left out");
+    let zoneless = expected(json!({ "must": "x", "at": "2026-11-20T10:00:00" })).join("");
+    assert!(zoneless.contains("with its zone, such as `2026-11-20T09:30:00Z`"), "{zoneless}");
 }
 
 #[test]
@@ -108,7 +134,12 @@ fn formats_are_asserted() {
     for (format, good, bad) in cases {
         let schema = json!({ "type": "string", "format": format });
         assert_eq!(judged(&schema, &json!(good)), Vec::<String>::new(), "{format}");
-        assert_eq!(judged(&schema, &json!(bad)), [format!("bounds /a: text in the format `{format}` / other text")]);
+        let told = judged(&schema, &json!(bad)).join("; ");
+        assert!(told.starts_with(&format!("bounds /a: text in the format `{format}`")), "{told}");
+        // The example that a caller is given is one of the format.
+        for example in told.split("such as ").skip(1).flat_map(|rest| rest.split('`').skip(1).step_by(2)) {
+            assert_eq!(judged(&schema, &json!(example)), Vec::<String>::new(), "{format}: {example}");
+        }
     }
     // A format nobody knows says nothing; refusing it would refuse tools that are in use.
     assert_eq!(judged(&json!({ "format": "starts_with" }), &json!("x")), Vec::<String>::new());

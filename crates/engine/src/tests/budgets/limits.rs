@@ -24,7 +24,8 @@ async fn what_is_critical_needs_an_allowance() {
     let none = bank(critical(), &[], |_| async { Ok(text(Era::Modern, "done")) });
     let refused = refusal(none.call(keyed("k")).await);
     assert_eq!((refused.error_code, refused.gate), (TaxonomyClass::BudgetExhausted, GateName::Budget));
-    assert!(refused.hint.contains("dimension: critical") && refused.hint.contains("servanda.yaml"), "{}", refused.hint);
+    let hint = refused.operator_hint.unwrap_or_default();
+    assert!(hint.contains("dimension: critical") && hint.contains("servanda.yaml"), "{hint}");
     assert_eq!(refused.budget.as_ref().map(|budget| (budget.dimension.as_str(), budget.left)), Some(("critical", 0)));
     assert_eq!((none.calls(), none.house.budgets.entries(), none.house.outcomes()), (0, 0, vec!["refused"]));
     let one = bank(critical(), &[counted(Dimension::Critical, 1)], |_| async { Ok(text(Era::Modern, "done")) });

@@ -47,7 +47,7 @@ async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
     slow.go.add_permits(1);
     let ended = until_status(&bank.house, &takes_tasks(), id, "completed").await;
     assert_eq!(ended["result"]["content"][0]["text"], "done");
-    assert_eq!(ended["result"]["_meta"]["servanda/observation"]["tool_identity"]["call_id"], json!(effect.call_id));
+    assert_eq!(ended["result"]["_meta"]["servanda/call"]["id"], json!(effect.call_id));
     assert_eq!((bank.calls(), bank.house.outcomes()), (1, vec!["refused", "completed"]));
     let News::Task { task_id, params, .. } = news.recv().await.unwrap() else { panic!("another kind of news") };
     assert_eq!((&json!(*task_id), &parse(params.get())["status"]), (id, &json!("completed")));
@@ -127,8 +127,7 @@ async fn a_guest_that_takes_no_tasks_gets_the_answer_or_a_handle() {
             panic!("no result")
         };
         assert!(fetched.json.contains(r#"[ {"type":"text","text":"done"} ],"x":1.0"#), "{}", fetched.json);
-        let observed = &parse(&fetched.json)["_meta"]["servanda/observation"];
-        assert_eq!(observed["execution_metadata"]["idempotency_hit"], true);
+        assert_eq!(parse(&fetched.json)["_meta"]["servanda/call"]["replayed"], true);
         assert_eq!(bank.house.last_record().outcome.name(), "replayed");
         assert_eq!(bank.house.last_record().effect_id.as_deref(), Some(handle.as_str()));
     }

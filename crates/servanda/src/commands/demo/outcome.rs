@@ -6,8 +6,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
-use servanda_contract::{GateName, Observation, Refusal, TaxonomyClass, taxonomy::NextAction};
-use servanda_engine::{Aims, CallAnswer, CallRequest, Engine, Gateway as _, OperationKeys, Terms};
+use servanda_contract::{GateName, Observation, Refusal, TaxonomyClass};
+use servanda_engine::{Aims, CallAnswer, CallRequest, Detail, Engine, Gateway as _, OperationKeys, Terms};
 use servanda_mcp::fields::meta;
 
 use super::tour::{Expected, RUN, Step};
@@ -46,7 +46,7 @@ pub(super) async fn play(engine: &Engine, step: &'static Step) -> Result<Played,
         keys: OperationKeys { run_id: Some(RUN.to_owned()), ..OperationKeys::default() },
         aims: Aims { task: step.task.map(str::to_owned), ..Aims::default() },
         task: None,
-        terms: Terms::default(),
+        terms: Terms { detail: Detail::Full, ..Terms::default() },
     };
     let started = Instant::now();
     let answer = engine.call(request).await;
@@ -119,10 +119,10 @@ impl Played {
         let as_expected = match (self.step.expected, &self.ending) {
             (Expected::Passes { .. }, Ending::Passed(_)) => true,
             (Expected::Refused { gate, class }, Ending::Refused(refusal)) => {
-                (refusal.gate, refusal.error_code) == (gate, class) && refusal.next_action != NextAction::StopRepairing
+                (refusal.gate, refusal.error_code) == (gate, class) && !is_told_to_stop(refusal)
             }
             (Expected::ToldToStop { gate }, Ending::Refused(refusal)) => {
-                refusal.gate == gate && refusal.next_action == NextAction::StopRepairing
+                refusal.gate == gate && is_told_to_stop(refusal)
             }
             _ => false,
         };
@@ -148,6 +148,11 @@ impl Played {
             Ending::Refused(_) => "refused",
         }
     }
+}
+
+/// Whether a chain of repairs ends with it.
+fn is_told_to_stop(refusal: &Refusal) -> bool {
+    refusal.repair.as_ref().is_some_and(|repair| repair.stopped.is_some())
 }
 
 impl Expected {

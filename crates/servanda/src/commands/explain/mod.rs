@@ -207,6 +207,7 @@ fn why(refusal: &Refusal) -> Vec<String> {
         }
     }
     lines.push(format!("  repair    {}", refusal.hint));
+    lines.extend(refusal.operator_hint.iter().map(|hint| format!("  operator  {hint}")));
     if let Some(progress) = &refusal.repair {
         lines.push(format!("  attempt   {} of {}", progress.attempt, progress.attempts_max));
     }
