@@ -18,7 +18,7 @@ pub(crate) struct ServerFiles {
 }
 
 /// The files that belong to a server. A file that holds contracts of another server too cannot go with it, and is an error that names it. So is
-/// a file that cannot be read: nobody can say whose it is.
+/// a file that cannot be read, because its server is unknown.
 pub(crate) fn of_server(loaded: &Loaded, server: &str) -> Result<ServerFiles, Failure> {
     let mut found = ServerFiles::default();
     if !loaded.contracts_folder().exists() {
