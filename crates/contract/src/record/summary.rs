@@ -55,7 +55,7 @@ impl CallSummary {
         }
     }
 
-    /// Who called: the agent that acted and the user; nothing where the gateway asks nobody who they are.
+    /// Who called: the agent that acted and the user; none for the principal of local mode.
     pub fn caller(&self) -> Option<String> {
         let user = format!("{}/{}", self.tenant, self.principal);
         match &self.agent {

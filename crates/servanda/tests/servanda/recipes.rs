@@ -1,4 +1,4 @@
-//! Every recipe of docs/recipes.md: its blocks are pasted into a fresh folder and its calls are made, as somebody would who has only the page.
+//! Every recipe of docs/recipes.md: its blocks are pasted into a fresh folder and its calls are made, as a reader of the page would make them.
 
 use std::{
     fs,

@@ -86,12 +86,12 @@ fn a_failure_leaves_everything_as_it_was() {
     let mixed = world.read("servanda.yaml");
     let (contracts, lock) = (files(&world, "contracts"), world.read("servanda.lock"));
     let texts: Vec<String> = contracts.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    // A file that nobody can attribute: nothing is begun.
+    // A file whose server is unknown: nothing is begun.
     world.write("contracts/odd.yaml", "not: a contract\n");
     let told = world.run(&["remove", "company", "--yes"]).ended(2);
     assert!(told.stderr.contains("odd.yaml") && told.stderr.contains("nothing was changed"), "{}", told.stderr);
     fs::remove_file(world.path("contracts/odd.yaml")).unwrap();
-    // Nobody may write into the folder of the configuration; whoever tests as root may all the same.
+    // The folder of the configuration is read-only, which does not bind root.
     let folder = world.path(".");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
     let is_root = fs::write(world.path("probe"), "").is_ok();

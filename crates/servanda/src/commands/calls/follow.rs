@@ -76,7 +76,7 @@ async fn look(place: &LedgerPlace, reader: &mut Option<Reader>, filter: &CallFil
     }
 }
 
-/// Shows what was not shown yet; breaks off when nobody reads any more.
+/// Shows what was not shown yet; breaks off when the reader of the output is gone.
 fn show_new(found: CallList, shown: &mut Shown, screen: Screen) -> Result<ControlFlow<()>, Failure> {
     for call in found.calls.into_iter().rev() {
         let key = (call.received_ms, call.call_id.clone());

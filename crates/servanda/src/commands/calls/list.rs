@@ -25,7 +25,7 @@ pub(super) fn width() -> usize {
     if std::io::stdout().is_terminal() { usize::from(console::Term::stdout().size().1) } else { usize::MAX }
 }
 
-/// The list. Who called stands there if one of the callers is somebody else than the one of local mode.
+/// The list. The callers are shown if one of them is not the principal of local mode.
 pub(super) fn lines(calls: &[CallSummary], now: Timestamp, width: usize) -> String {
     let id_chars = id_chars(calls);
     let today = date(now);

@@ -18,7 +18,7 @@ use crate::{
     stopping::{DRAIN_MS_MAX, Stop},
 };
 
-/// Calls listed where nobody says how many.
+/// Calls that `servanda explain` lists.
 const LATEST_MAX: u32 = 20;
 
 pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Result<(), Failure> {
@@ -47,7 +47,7 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
     Ok(())
 }
 
-/// The latest calls, for whoever named none.
+/// The latest calls, for a command that names none.
 pub(crate) async fn latest(reader: &Reader, place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
     let found = reader.calls(&CallFilter::default(), LATEST_MAX).await?;
     if found.calls.is_empty() && !screen.json {
