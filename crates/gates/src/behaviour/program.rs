@@ -256,7 +256,8 @@ struct Fault {
 impl ProgramKind {
     /// What it is, and whether it decides the class of a call.
     fn read(written: &Value, schema: &Map<String, Value>) -> Result<(Self, bool), String> {
-        let decides = written.get("decides_class") == Some(&Value::Bool(true));
+        let parsed = serde_json::from_value(written.clone());
+        let decides = matches!(parsed, Ok(Written::Full(Full { decides_class: true, .. })));
         let kind = Self::read_kind(written, schema)?;
         if decides && !matches!(kind, Self::Text(_) | Self::Method { .. }) {
             return Err("`decides_class` is of a program or a method: a place decides nothing".to_owned());
