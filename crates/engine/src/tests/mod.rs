@@ -10,7 +10,6 @@ mod expectations;
 mod fairness;
 mod hostile;
 mod inputs;
-mod limits;
 mod marks;
 mod names;
 mod news;
