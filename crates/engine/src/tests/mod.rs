@@ -11,7 +11,6 @@ mod fairness;
 mod hostile;
 mod inputs;
 mod late;
-mod limits;
 mod marks;
 mod names;
 mod news;
