@@ -226,6 +226,7 @@ const fn word(class: TimeoutClass) -> &'static str {
     match class {
         TimeoutClass::Interactive => "interactive",
         TimeoutClass::Standard => "standard",
+        TimeoutClass::Unmeasured => "unmeasured",
         TimeoutClass::LongRunning => "long_running",
         TimeoutClass::Async => "async",
     }
