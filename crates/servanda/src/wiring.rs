@@ -211,10 +211,14 @@ impl Station {
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
         self.follow_round();
-        let (discovery, asked) = (self.engine.discovery(), self.asked.clone());
+        let (discovery, asked, stop) = (self.engine.discovery(), self.asked.clone(), self.stop.clone());
         self.followers.spawn(async move {
             let _done = asked.drop_guard();
-            let _ = tokio::time::timeout(Duration::from_millis(FIRST_ANSWERS_MS_MAX), discovery.all_tried()).await;
+            let tried = tokio::time::timeout(Duration::from_millis(FIRST_ANSWERS_MS_MAX), discovery.all_tried());
+            tokio::select! {
+                () = stop.cancelled() => {}
+                _ = tried => {}
+            }
         });
         self.stay_alive();
         self.look_after_effects();

@@ -26,7 +26,12 @@ pub(super) fn entry(
     entry.why = Some(reading.why.clone());
     entry.doubts.clone_from(&reading.disagreements);
     if !reading.certain && entry.doubts.is_empty() {
-        entry.doubts.push("its definition says too little to be sure, so the graver class was taken".to_owned());
+        let doubt = if reading.reach == Reach::ReadOnly {
+            "its definition says too little to be sure: only its author says that it reads"
+        } else {
+            "its definition says too little to be sure, so the graver class was taken"
+        };
+        entry.doubts.push(doubt.to_owned());
     }
     if egress(definition, reading) == EgressPolicy::None {
         entry = entry.with("security", json!({ "egress_policy": EgressPolicy::None }));

@@ -33,7 +33,7 @@ fn a_change_in_flight_is_not_forgotten() {
         assert!(explained.contains(said), "{said}: {explained}");
     }
     assert!(
-        explained.contains("confirmation  passed") && explained.contains("perform       not reached"),
+        explained.contains("confirmation  passed") && explained.contains("perform       SENT"),
         "{explained}"
     );
     assert_eq!(world.ledger_integrity(), "ok");

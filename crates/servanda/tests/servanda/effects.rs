@@ -104,7 +104,7 @@ fn an_answer_after_the_deadline_settles_what_nobody_knew() {
     assert_eq!(change().refusal()["effect"], "unknown", "nobody knows, so it is not sent again");
     world.write("answer", "");
     let show = || world.run(&["effects", "show", handle]).ended(0).stdout;
-    let shown = until("the answer to settle it", || Some(show()).filter(|shown| shown.contains("completed")));
+    let shown = until("the answer to settle it", || Some(show()).filter(|shown| shown.contains("state     completed")));
     assert!(shown.contains("the upstream answered after the deadline of the call"), "{shown}");
     let again = change();
     assert_eq!(again.success()["content"][0]["text"], "done after all");

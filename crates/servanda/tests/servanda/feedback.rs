@@ -10,11 +10,13 @@ use crate::{
 
 fn contracts() -> Vec<Contract> {
     let moment = json!({ "type": "string", "format": "date-time" });
-    let meeting = json!({ "start": moment, "end": moment, "title": { "type": "string" } });
+    let text = json!({ "type": "string" });
+    let attendees = json!({ "type": "array", "items": { "type": "string", "format": "email" } });
+    let meeting = json!({ "start": moment, "end": moment, "title": text, "attendees": attendees, "room": text });
     vec![
         get_invoice(),
         pay_invoice(),
-        changes("book_meeting").input(&["start", "end"], &meeting),
+        changes("book_meeting").input(&["title", "start", "end", "attendees"], &meeting),
         changes("send_mail").input(&[], &json!({ "to": {}, "subject": {}, "body": {} })).confirmed(),
     ]
 }
@@ -90,11 +92,16 @@ fn null_and_a_time_without_a_zone_are_told_with_their_repair() {
     let world = World::company(contracts());
     let gateway = world.serve();
     let agent = gateway.modern();
-    let null = json!({ "start": "2026-11-20T10:00:00Z", "end": "2026-11-20T11:00:00Z", "title": null });
+    let (title, attendees) = ("Review", ["mara@lindgren-roth.example"]);
+    let null = json!({
+        "title": title, "attendees": attendees, "start": "2026-11-20T10:00:00Z", "end": "2026-11-20T11:00:00Z", "room": null,
+    });
     let told = agent.call_briefly("company__book_meeting", null).refusal();
-    assert_eq!(told["field_errors"][0]["pointer"], "/title", "{told}");
+    assert_eq!(told["field_errors"][0]["pointer"], "/room", "{told}");
     assert!(told["field_errors"][0]["expected"].as_str().unwrap().contains("leave it out"), "{told}");
-    let zoneless = json!({ "start": "2026-11-20T10:00:00", "end": "2026-11-20T11:00:00Z" });
+    let zoneless = json!({
+        "title": title, "attendees": attendees, "start": "2026-11-20T10:00:00", "end": "2026-11-20T11:00:00Z",
+    });
     let told = agent.call_briefly("company__book_meeting", zoneless).refusal();
     assert!(told["field_errors"][0]["expected"].as_str().unwrap().contains("2026-11-20T09:30:00Z"), "{told}");
 }

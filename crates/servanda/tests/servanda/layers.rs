@@ -8,8 +8,17 @@ use crate::world::World;
 const LINES_PER_TOOL_MAX: usize = 20;
 
 fn company() -> World {
+    begun_with(&[])
+}
+
+/// The company with tools that are slow or lie.
+fn misbehaving() -> World {
+    begun_with(&["--misbehave"])
+}
+
+fn begun_with(options: &[&str]) -> World {
     let world = World::empty();
-    world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
+    world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(options) } }).to_string());
     world.run(&["init", "--yes"]).ended(0);
     world
 }
@@ -129,6 +138,36 @@ fn decisions_are_remembered_with_who_made_them() {
     assert!(by.iter().all(|one| one["reviewed_by"].as_str().unwrap().contains("uid")), "{by:?}");
     let left = world.run(&["review", "--json"]).ended(0).json();
     assert_eq!(left.as_array().unwrap().len(), open.len() - 2);
+}
+
+/// What `init` proposes keeps to tools as they are: a change of six seconds ends, and is not given up with nobody knowing.
+#[test]
+fn a_change_of_six_seconds_ends_as_done() {
+    let world = misbehaving();
+    world.run(&["review", "company__misbehave_slow", "--class", "MEDIUM_RISK_WRITE"]).ended(0);
+    let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":6000}"#]).ended(0);
+    assert!(!ran.stderr.contains("unknown"), "{}", ran.stderr);
+}
+
+/// A refusal for time names the limit, the file and the field, to the agent and in `explain`.
+#[test]
+fn a_call_that_runs_out_of_time_names_the_limit_and_its_place() {
+    let world = misbehaving();
+    let text = world.read("contracts/company.yaml");
+    let entry = "\n  misbehave_slow:\n";
+    let limited = text.replacen(entry, &format!("{entry}    runtime: {{timeout_ms: 200}}\n"), 1);
+    world.write("contracts/company.yaml", &limited);
+    let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":3000}"#]);
+    let place = "`tools.misbehave_slow.runtime.timeout_ms` in contracts/company.yaml";
+    let said = format!("the limit is 200 ms: {place}");
+    assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    let explained = world.run(&["explain", "--last"]).ended(0);
+    assert!(explained.stdout.contains(&said), "{}", explained.stdout);
+    world.write("contracts/company.yaml", &text);
+    let config = world.read("servanda.yaml");
+    world.write("servanda.yaml", &format!("{config}defaults: {{runtime: {{timeout_ms: 250}}}}\n"));
+    let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":3000,"servanda_operation_id":"two"}"#]);
+    assert!(ran.stderr.contains("the limit is 250 ms: `defaults.runtime.timeout_ms` in servanda.yaml"), "{}", ran.stderr);
 }
 
 /// A class below what the definition says needs a reason, and without one the file stays as it is.

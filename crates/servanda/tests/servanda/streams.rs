@@ -175,7 +175,7 @@ fn a_call_that_outlasts_the_end_is_recorded_as_unknown() {
     world.record_of("company__misbehave_hang", "dispatching");
     gateway.terminate();
     for (waiting, says) in
-        [(change, "it may or may not have happened"), (read, "the upstream was lost before it answered")]
+        [(change, "it may have happened: do not send it again"), (read, "the upstream was lost before it answered")]
     {
         let (status, body) = waiting.join().unwrap();
         assert!(status == 200 && body.contains(says) && body.contains("call_id"), "{status}: {body}");
