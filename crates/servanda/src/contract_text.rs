@@ -34,7 +34,7 @@ pub(crate) fn append(file: &Path, text: &str, tools: BTreeMap<String, ToolEntry>
     if before.tools.is_empty() {
         after = without_empty_tools(&after);
     }
-    let indent = lines_of_tools(&after).find_map(|line| indent_of(line)).unwrap_or(2);
+    let indent = lines_of_tools(&after).find_map(indent_of).unwrap_or(2);
     for line in added.lines() {
         after.extend(std::iter::repeat_n(' ', indent));
         after.push_str(line);
@@ -63,10 +63,10 @@ pub(crate) fn change(
             None => members.remove(*name),
         };
     }
-    let changed = ToolEntry::try_from(members)
+    let decided = ToolEntry::try_from(members)
         .map_err(|reason| Failure::failed(format!("{}: `tools.{tool}`: {reason}", file.display())))?;
     let mut expected = before;
-    expected.tools.insert(tool.to_owned(), changed);
+    expected.tools.insert(tool.to_owned(), decided);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (name, value) in changes {
         let Some(block) = block_of(&lines, tool) else {
@@ -137,8 +137,8 @@ fn trimmed(lines: &[String], end: usize) -> usize {
 
 /// Sets or removes one member of a block.
 fn set(lines: &mut Vec<String>, block: Block, name: &str, value: Option<&Value>) {
-    let inside = lines.iter().take(block.end).skip(block.start + 1);
-    let indent = inside.filter_map(|line| indent_of(line)).next().unwrap_or(block.indent + 2);
+    let mut inside = lines.iter().take(block.end).skip(block.start + 1);
+    let indent = inside.find_map(|line| indent_of(line)).unwrap_or(block.indent + 2);
     let there = (block.start + 1..block.end).find(|at| {
         lines.get(*at).is_some_and(|line| indent_of(line) == Some(indent) && key_of(line).as_deref() == Some(name))
     });

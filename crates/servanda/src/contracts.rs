@@ -32,10 +32,10 @@ pub(crate) struct Problem {
 
 /// Reads and judges every contract of a configuration.
 pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
-    judge_folder(loaded, Folder::read(loaded)?)
+    Ok(judge_folder(loaded, Folder::read(loaded)?))
 }
 
-fn judge_folder(loaded: &Loaded, folder: Folder) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
+fn judge_folder(loaded: &Loaded, folder: Folder) -> (Vec<CompiledContract>, Vec<Problem>) {
     let Folder { written, unread } = folder;
     let mut admitted = Vec::new();
     let mut problems = Vec::new();
@@ -82,7 +82,7 @@ fn judge_folder(loaded: &Loaded, folder: Folder) -> Result<(Vec<CompiledContract
     if problems.is_empty() {
         problems.extend(unfit_budgets(loaded, &admitted));
     }
-    Ok((admitted, problems))
+    (admitted, problems)
 }
 
 /// Budgets of tools that there are not, which would limit nothing, and in a currency that no call is paid in, which would refuse all.
@@ -171,7 +171,7 @@ pub(crate) fn load(loaded: &Loaded) -> Result<Vec<CompiledContract>, Failure> {
 
 /// The same with pins that a running gateway holds, whatever became of the lock file.
 pub(crate) fn load_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<Vec<CompiledContract>, Failure> {
-    admitted(judge_folder(loaded, Folder::read_with(loaded, lock)?)?)
+    admitted(judge_folder(loaded, Folder::read_with(loaded, lock)?))
 }
 
 fn admitted((admitted, problems): (Vec<CompiledContract>, Vec<Problem>)) -> Result<Vec<CompiledContract>, Failure> {

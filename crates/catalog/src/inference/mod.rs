@@ -7,8 +7,6 @@
 mod assembly;
 mod duration;
 mod evidence;
-#[cfg(test)]
-mod gold;
 mod offered;
 mod programs;
 mod secrets;

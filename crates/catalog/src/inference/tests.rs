@@ -1,3 +1,5 @@
+mod gold;
+
 use serde_json::{Value, json};
 use servanda_contract::tool::{DataClassification, SideEffectClass, TimeoutClass};
 

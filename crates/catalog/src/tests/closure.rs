@@ -100,8 +100,8 @@ fn a_listed_schema_takes_what_the_gates_take() {
         let client = as_written(&shown);
         let unlisted = as_written(&Value::Object(compiled.contract().affordance.input_schema.clone()));
         let declared = compiled.input().declares(OPERATION_ARGUMENT);
-        let shows = shown["properties"].get(OPERATION_ARGUMENT).is_some();
-        assert_eq!(shows, declared || takes_operation_argument(&compiled), "{}", tool["id"]);
+        let is_listed = shown["properties"].get(OPERATION_ARGUMENT).is_some();
+        assert_eq!(is_listed, declared || takes_operation_argument(&compiled), "{}", tool["id"]);
         tools += 1;
         let whole = Value::Object(compiled.contract().affordance.input_schema.clone());
         let (least, most) = (made_up(&whole, false, 0), made_up(&whole, true, 0));

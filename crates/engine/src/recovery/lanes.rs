@@ -211,7 +211,7 @@ impl Round {
                 break;
             }
             let (core, scene) = (Arc::clone(&self.core), Arc::clone(&self.scene));
-            self.core.in_flight.spawn(async move { follow_on(&core, &scene, left).await });
+            self.core.in_flight.spawn(async move { Box::pin(follow_on(&core, &scene, left)).await });
         }
         join(taking).await;
         went_through

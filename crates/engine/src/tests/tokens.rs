@@ -86,7 +86,7 @@ async fn at_a_gate(change: impl FnOnce(&mut ToolContract), arguments: &'static s
     let bank = Bank::new(server, vec![contract]);
     let mut request = write(&json!({}), OperationKeys::default());
     request.arguments = Bytes::from_static(arguments.as_bytes());
-    refusal(bank.call(request).await)
+    refusal(Box::pin(bank.call(request)).await)
 }
 
 const GOOD: &str = r#"{"invoice_id":"inv_1001","amount_cents":500}"#;
@@ -180,7 +180,7 @@ fn of_upstreams() -> Vec<Refusal> {
     each.map(|(failure, contract)| upstream_failure::interpret(&CallId::new(), contract, failure, false).0).collect()
 }
 
-/// Those that need a store, policies, rights or a compensation, in the words that their gates use.
+/// Those that need a store, policies or rights, in the words that their gates use.
 fn in_their_words() -> Vec<Refusal> {
     let make = |gate, class, message: &str, hint: &str| {
         Refusal::new(CallId::new(), gate, class, message.to_owned(), hint.to_owned())
@@ -209,14 +209,6 @@ fn in_their_words() -> Vec<Refusal> {
     .with_next_action(NextAction::AskLater)
     .with_effect(EffectKnowledge::Unknown);
     long.retry_after_ms = Some(5_000);
-    let wrong = FieldError {
-        field: "count".to_owned(),
-        pointer: "/count".to_owned(),
-        expected: "integer".to_owned(),
-        actual: "string".to_owned(),
-        message: "`count` must be integer, but is string".to_owned(),
-        did_you_mean: None,
-    };
     vec![
         make(
             GateName::Scope,
@@ -239,6 +231,23 @@ fn in_their_words() -> Vec<Refusal> {
             "the invoice is still open (precondition `is-open`)",
             "look at the present state, `company.get_invoice` shows it, and plan again",
         ),
+    ]
+}
+
+/// Those about what came back and what has to be undone, in the words that their stages use.
+fn after_the_call() -> Vec<Refusal> {
+    let make = |gate, class, message: &str, hint: &str| {
+        Refusal::new(CallId::new(), gate, class, message.to_owned(), hint.to_owned())
+    };
+    let wrong = FieldError {
+        field: "count".to_owned(),
+        pointer: "/count".to_owned(),
+        expected: "integer".to_owned(),
+        actual: "string".to_owned(),
+        message: "`count` must be integer, but is string".to_owned(),
+        did_you_mean: None,
+    };
+    vec![
         make(
             GateName::Observe,
             TaxonomyClass::ObservationNormalizationFail,
@@ -269,6 +278,7 @@ async fn all() -> Vec<Refusal> {
     all.extend(of_stages());
     all.extend(of_upstreams());
     all.extend(in_their_words());
+    all.extend(after_the_call());
     let mut doubtful: Vec<Refusal> = all.iter().filter(|one| one.effect == EffectKnowledge::None).cloned().collect();
     doubtful.iter_mut().for_each(Refusal::mark_unknown_before);
     all.extend(doubtful);

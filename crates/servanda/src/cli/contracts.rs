@@ -30,7 +30,7 @@ pub(crate) struct ReviewArgs {
     /// Agree to what was inferred about TOOL.
     #[arg(long, requires = "tool", conflicts_with_all = ["class", "hold_back"])]
     pub agree: bool,
-    /// Give TOOL another side-effect class, e.g. READ_ONLY.
+    /// Give TOOL another side-effect class, e.g. `READ_ONLY`.
     #[arg(long, requires = "tool", value_name = "CLASS", conflicts_with = "hold_back")]
     pub class: Option<String>,
     /// Hold TOOL back: its calls are always refused.

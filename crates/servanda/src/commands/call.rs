@@ -83,6 +83,11 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     };
     // The answer says how the call ended.
     let _ = station.close(&stop).await;
+    told(answer, timed_out, args, screen)
+}
+
+/// Shows what a call was answered.
+fn told(answer: CallAnswer, timed_out: bool, args: &CallArgs, screen: Screen) -> Result<(), Failure> {
     match answer {
         CallAnswer::UnknownTool(mut refusal) => {
             if screen.json {

@@ -32,10 +32,7 @@ fn a_change_in_flight_is_not_forgotten() {
     for said in ["the gateway ended before it learned", "it may have happened", "read-only tool", "do not repeat"] {
         assert!(explained.contains(said), "{said}: {explained}");
     }
-    assert!(
-        explained.contains("confirmation  passed") && explained.contains("perform       SENT"),
-        "{explained}"
-    );
+    assert!(explained.contains("confirmation  passed") && explained.contains("perform       SENT"), "{explained}");
     assert_eq!(world.ledger_integrity(), "ok");
     world.assert_nothing_left();
 

@@ -36,13 +36,13 @@ fn world(transport: &str) -> (World, Option<Served>) {
         command.arg(&script).arg("http").arg(&log);
         Served(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     });
-    let server = if served.is_some() {
+    let upstream = if served.is_some() {
         let port = until("the server to listen", || fs::read_to_string(world.path("server/log.port")).ok());
         json!({ "url": format!("http://127.0.0.1:{port}/mcp") })
     } else {
         json!({ "command": "python3", "args": [script, "stdio", log] })
     };
-    world.configure(&json!({ "both": server }));
+    world.configure(&json!({ "both": upstream }));
     for tool in ["consult", "confirm", "era"] {
         let mut contract = reads(tool).of("both");
         contract.0["runtime"]["timeout_ms"] = json!(20_000);

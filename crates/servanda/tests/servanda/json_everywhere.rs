@@ -129,10 +129,10 @@ fn every_command_answers_with_json() {
     for (command, more, code) in TRIED {
         let mut args: Vec<&str> = command.split(' ').collect();
         args.push("--json");
-        let more = more.iter().map(|word| match *word {
+        let more = more.iter().map(|given| match *given {
             "CALL" => ids.0.as_str(),
             "KEY" => ids.1.as_str(),
-            word => word,
+            given => given,
         });
         args.extend(more);
         let ran = world.run(&args);
@@ -199,7 +199,6 @@ fn failures_are_json_too() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a black-box test starts the binary as its users do")]
 fn serve_says_as_json_that_it_is_ready() {
     let world = world();
     let config = world.path("servanda.yaml").display().to_string();

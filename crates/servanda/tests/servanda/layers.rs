@@ -167,7 +167,11 @@ fn a_call_that_runs_out_of_time_names_the_limit_and_its_place() {
     let config = world.read("servanda.yaml");
     world.write("servanda.yaml", &format!("{config}defaults: {{runtime: {{timeout_ms: 250}}}}\n"));
     let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":3000,"servanda_operation_id":"two"}"#]);
-    assert!(ran.stderr.contains("the limit is 250 ms: `defaults.runtime.timeout_ms` in servanda.yaml"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the limit is 250 ms: `defaults.runtime.timeout_ms` in servanda.yaml"),
+        "{}",
+        ran.stderr
+    );
 }
 
 /// A class below what the definition says needs a reason, and without one the file stays as it is.

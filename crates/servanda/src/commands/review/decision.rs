@@ -98,15 +98,12 @@ fn changes(entry: &ToolEntry, decision: &Decision) -> Vec<(&'static str, Option<
 fn behaving(behaviour: &Behaviour, class: SideEffectClass, reason: Option<&str>) -> Value {
     let mut behaviour = behaviour.clone();
     let looks = matches!(behaviour.action, Action::Read | Action::Search);
-    match class {
-        SideEffectClass::ReadOnly => {
-            behaviour.mutability = Mutability::Pure;
-            behaviour.action = if looks { behaviour.action } else { Action::Read };
-        }
-        _ => {
-            behaviour.mutability = Mutability::Mutates;
-            behaviour.action = if looks { Action::Update } else { behaviour.action };
-        }
+    if class == SideEffectClass::ReadOnly {
+        behaviour.mutability = Mutability::Pure;
+        behaviour.action = if looks { behaviour.action } else { Action::Read };
+    } else {
+        behaviour.mutability = Mutability::Mutates;
+        behaviour.action = if looks { Action::Update } else { behaviour.action };
     }
     behaviour.reviewed = reason.map(str::to_owned).or(behaviour.reviewed);
     let words = behaviour.extended_words();

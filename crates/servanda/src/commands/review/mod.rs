@@ -48,13 +48,14 @@ pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<()
                 screen.say(said);
                 Ok(())
             }
-            None => walk::walk(&loaded, vec![written], screen),
+            None => walk::walk(&loaded, &[written], screen),
         };
     }
     let all = in_order(&loaded)?;
     let open = |written: &Written| written.composed.as_ref().is_some_and(|composed| composed.entry.reviewed.is_none());
     if !args.all && consent::is_asked(false, screen) {
-        return walk::walk(&loaded, all.into_iter().filter(open).collect(), screen);
+        let open: Vec<Written> = all.into_iter().filter(open).collect();
+        return walk::walk(&loaded, &open, screen);
     }
     let shown: Vec<&Written> = all.iter().filter(|written| args.all || open(written)).collect();
     list(&loaded, &shown, screen)
@@ -70,14 +71,12 @@ fn asked_for(args: &ReviewArgs) -> Result<Option<Decision>, Failure> {
     }
     let Some(word) = &args.class else { return Ok(None) };
     let class = SideEffectClass::ALL.into_iter().find(|class| class.word().eq_ignore_ascii_case(word));
-    match class {
-        Some(class) => Ok(Some(Decision::Class { class, reason: args.reason.clone() })),
-        None => {
-            let words: Vec<&str> = SideEffectClass::ALL.iter().map(|class| class.word()).collect();
-            Err(Failure::bad_input(format!("there is no side-effect class `{word}`"))
-                .hint(format!("there are {}", words.join(", "))))
-        }
-    }
+    let Some(class) = class else {
+        let words: Vec<&str> = SideEffectClass::ALL.iter().map(|class| class.word()).collect();
+        return Err(Failure::bad_input(format!("there is no side-effect class `{word}`"))
+            .hint(format!("there are {}", words.join(", "))));
+    };
+    Ok(Some(Decision::Class { class, reason: args.reason.clone() }))
 }
 
 /// Every tool of a server's file, the grave and the doubtful first.

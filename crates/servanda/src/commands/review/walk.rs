@@ -39,7 +39,7 @@ enum Key {
 }
 
 /// Asks about each of these tools.
-pub(super) fn walk(loaded: &Loaded, open: Vec<Written>, screen: Screen) -> Result<(), Failure> {
+pub(super) fn walk(loaded: &Loaded, open: &[Written], screen: Screen) -> Result<(), Failure> {
     let total = open.len();
     if total == 0 {
         screen.say("a person has decided about every tool; `servanda review --all` lists the decisions");

@@ -6,17 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Value, json};
 use servanda_contract::{Digest, digest::Domain, tool::SideEffectClass};
 
-use super::{Reach, infer};
+use super::super::{Reach, infer};
 use crate::{pins::Definition, testing::shared};
-
-const CLASSES: [SideEffectClass; 6] = [
-    SideEffectClass::ReadOnly,
-    SideEffectClass::EphemeralWrite,
-    SideEffectClass::LowRiskInternal,
-    SideEffectClass::MediumRiskWrite,
-    SideEffectClass::HighRiskExternal,
-    SideEffectClass::CriticalMutation,
-];
 
 /// One line of the list.
 struct Judged {
@@ -41,8 +32,8 @@ impl Half {
 }
 
 fn gold() -> Vec<Judged> {
-    let class = |word: &str| CLASSES.into_iter().find(|class| class.word() == word).unwrap();
-    let lines = include_str!("gold.tsv").lines().filter(|line| !line.starts_with('#'));
+    let class = |word: &str| SideEffectClass::ALL.into_iter().find(|class| class.word() == word).unwrap();
+    let lines = include_str!("../gold.tsv").lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
             let columns: Vec<&str> = line.split('\t').collect();
@@ -113,7 +104,8 @@ impl Score {
     }
 
     fn percent(&self, part: usize) -> f64 {
-        100.0 * part as f64 / self.tools as f64
+        let count = |number: usize| f64::from(u32::try_from(number).unwrap());
+        100.0 * count(part) / count(self.tools)
     }
 
     fn print(&self, half: Half) {
@@ -127,9 +119,9 @@ impl Score {
         println!("changes called READ_ONLY: {}", self.changes_called_read_only.len());
         println!("critical ones called MEDIUM or less: {}", self.critical_called_medium.len());
         println!("| judged \\ inferred | {} |", short.join(" | "));
-        for (row, name) in CLASSES.into_iter().zip(short) {
+        for (row, name) in SideEffectClass::ALL.into_iter().zip(short) {
             let cell = |column| self.matrix.get(&(row, column)).map_or("·".to_owned(), usize::to_string);
-            println!("| {name} | {} |", CLASSES.map(cell).join(" | "));
+            println!("| {name} | {} |", SideEffectClass::ALL.map(cell).join(" | "));
         }
     }
 }
