@@ -15,7 +15,7 @@ const TEXT_TOKENS_MAX: usize = 42;
 const HINT_TOKENS_MAX: usize = 22;
 /// Those of one field's pointer and of what is expected there.
 const POINTER_TOKENS_MAX: usize = 16;
-const EXPECTED_TOKENS_MAX: usize = 24;
+const EXPECTED_TOKENS_MAX: usize = 26;
 /// What the names and quotes around one field error take.
 const FIELD_ERROR_TOKENS: usize = 9;
 /// What a handle takes, and a time to wait.

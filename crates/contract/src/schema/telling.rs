@@ -221,7 +221,7 @@ fn expected_and_actual(kind: &Kind, value: &Value) -> (String, String) {
 /// A format with an example, because its name alone does not say what is missing: most often the zone of a time.
 fn formatted(format: &str) -> String {
     let example = match format {
-        "date-time" => "2026-11-20T09:30:00Z` or `2026-11-20T10:30:00+01:00",
+        "date-time" => "2026-11-20T09:30:00Z",
         "time" => "09:30:00Z",
         "date" => "2026-11-20",
         "duration" => "PT30M",
@@ -230,8 +230,11 @@ fn formatted(format: &str) -> String {
         "uuid" => "123e4567-e89b-12d3-a456-426614174000",
         _ => return format!("text in the format `{format}`"),
     };
-    let zone = if matches!(format, "date-time" | "time") { " with its zone" } else { "" };
-    format!("text in the format `{format}`{zone}, such as `{example}`")
+    // Short enough to reach an agent whole.
+    if matches!(format, "date-time" | "time") {
+        return format!("a {format} with its zone, e.g. `{example}`");
+    }
+    format!("text in the format `{format}`, e.g. `{example}`")
 }
 
 fn field_error(pointer: &str, expected: String, actual: &str) -> FieldError {

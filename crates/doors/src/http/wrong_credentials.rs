@@ -71,30 +71,30 @@ mod tests {
 
     use super::*;
 
-    fn address(number: u32) -> Option<IpAddr> {
-        Some(IpAddr::V4(Ipv4Addr::from(number)))
+    fn address(number: u32) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from(number))
     }
 
     #[test]
     fn a_flood_of_one_address_is_one_line_for_each_interval_and_hides_no_other() {
         let wrong = WrongCredentials::default();
         let start = Instant::now();
-        assert_eq!(wrong.turn(address(1), start), Some(0));
+        assert_eq!(wrong.turn(Some(address(1)), start), Some(0));
         for _ in 0..1_000 {
-            assert_eq!(wrong.turn(address(1), start), None);
+            assert_eq!(wrong.turn(Some(address(1)), start), None);
         }
-        assert_eq!(wrong.turn(address(2), start), Some(0));
-        assert_eq!(wrong.turn(address(1), start + INTERVAL), Some(1_000));
-        assert_eq!(wrong.turn(address(1), start + INTERVAL), None);
+        assert_eq!(wrong.turn(Some(address(2)), start), Some(0));
+        assert_eq!(wrong.turn(Some(address(1)), start + INTERVAL), Some(1_000));
+        assert_eq!(wrong.turn(Some(address(1)), start + INTERVAL), None);
     }
 
     #[test]
     fn a_flood_of_many_addresses_is_bounded() {
         let wrong = WrongCredentials::default();
         let start = Instant::now();
-        let lines = (0..10_000).filter(|number| wrong.turn(address(*number), start).is_some()).count();
+        let lines = (0..10_000).filter(|number| wrong.turn(Some(address(*number)), start).is_some()).count();
         assert_eq!(lines, ADDRESSES_MAX + 1, "one for each place, and one for all the others");
         assert!(wrong.0.lock().unwrap().len() <= ADDRESSES_MAX + 1);
-        assert_eq!(wrong.turn(address(20_000), start + INTERVAL), Some(0), "places are free again");
+        assert_eq!(wrong.turn(Some(address(20_000)), start + INTERVAL), Some(0), "places are free again");
     }
 }

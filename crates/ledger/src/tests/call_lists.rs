@@ -103,9 +103,13 @@ pub(super) async fn under_way(kept: Kept) {
 pub(super) async fn stops(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     let count = u64::from(LOOKED_AT_MAX) + 10;
-    for number in 1..=count {
-        let call = record(&format!("call_{number:06}"), Outcome::Completed, number);
-        ledger.finished(call, None, number.is_multiple_of(1_000) || number == count).await.unwrap();
+    let numbers: Vec<u64> = (1..=count).collect();
+    for some in numbers.chunks(1_000) {
+        let call = |number: &u64| record(&format!("call_{number:06}"), Outcome::Completed, *number);
+        let kept = some.iter().map(|number| ledger.finished(call(number), None, true));
+        for kept in futures_util::future::join_all(kept).await {
+            kept.unwrap();
+        }
     }
     let wanted = CallFilter { outcome: Some(Outcome::Refused), ..CallFilter::default() };
     let listed = reader.calls(&wanted, 5).await.unwrap();

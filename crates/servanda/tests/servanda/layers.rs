@@ -166,7 +166,7 @@ fn a_call_that_runs_out_of_time_names_the_limit_and_its_place() {
     world.write("contracts/company.yaml", &text);
     let config = world.read("servanda.yaml");
     world.write("servanda.yaml", &format!("{config}defaults: {{runtime: {{timeout_ms: 250}}}}\n"));
-    let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":3000,"servanda_operation_id":"two"}"#]);
+    let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":3000}"#]);
     assert!(
         ran.stderr.contains("the limit is 250 ms: `defaults.runtime.timeout_ms` in servanda.yaml"),
         "{}",

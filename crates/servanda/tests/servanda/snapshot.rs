@@ -4,7 +4,8 @@
 use crate::world::{Ran, World};
 
 /// What differs from run to run, and what is shown in its place.
-const FILTERS: [(&str, &str); 17] = [
+const FILTERS: [(&str, &str); 18] = [
+    (r"--as [0-9a-f]{8}\b", "--as [KEY ID]"),
     (r"svk_[0-9a-f]{20}_[A-Za-z0-9_-]{43}", "[KEY]"),
     (r"sva1\.[A-Za-z0-9_.-]+", "[CREDENTIAL]"),
     (r"(key:|agent:)[0-9a-f]{20,32}", "$1[ID]"),

@@ -112,7 +112,7 @@ fn what_is_wrong_most_often_is_told_with_its_repair() {
     assert_eq!(expected(json!({ "must": "x", "in": { "may": null } })), leave_out("integer"));
     assert_eq!(expected(json!({ "must": null })), ["string"], "what has to be there cannot be left out");
     let zoneless = expected(json!({ "must": "x", "at": "2026-11-20T10:00:00" })).join("");
-    assert!(zoneless.contains("with its zone, such as `2026-11-20T09:30:00Z`"), "{zoneless}");
+    assert!(zoneless.contains("with its zone, e.g. `2026-11-20T09:30:00Z`"), "{zoneless}");
 }
 
 #[test]
