@@ -13,9 +13,11 @@ use crate::{CallId, FieldError, GateName, Refusal, TaxonomyClass, refusal::Effec
 const TEXT_TOKENS_MAX: usize = 42;
 /// Those of the hint, so that the message keeps some.
 const HINT_TOKENS_MAX: usize = 22;
+/// The least of a hint that is told if it is cut.
+const HINT_TOKENS_MIN: usize = 8;
 /// Those of one field's pointer and of what is expected there.
 const POINTER_TOKENS_MAX: usize = 16;
-const EXPECTED_TOKENS_MAX: usize = 26;
+const EXPECTED_TOKENS_MAX: usize = 30;
 /// What the names and quotes around one field error take.
 const FIELD_ERROR_TOKENS: usize = 9;
 /// What a handle takes, and a time to wait.
@@ -86,7 +88,10 @@ impl Feedback {
             0 => 0,
             told => refusal.field_errors.len().saturating_sub(told),
         };
-        let hint = cut(&refusal.hint, HINT_TOKENS_MAX.min(left));
+        let hint_max = HINT_TOKENS_MAX.min(left);
+        // A few words of a hint are worth less than none.
+        let whole = tokens(&refusal.hint) <= hint_max;
+        let hint = if whole || hint_max >= HINT_TOKENS_MIN { cut(&refusal.hint, hint_max) } else { String::new() };
         left = left.saturating_sub(tokens(&hint));
         let message = if says_it_by_field(refusal.gate) && !field_errors.is_empty() {
             String::new()
