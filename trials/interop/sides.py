@@ -156,6 +156,11 @@ class Side:
             configuration = made / "servanda.yaml"
             # How much may be drawn is not what this is about.
             configuration.write_text(configuration.read_text().replace("amount: 10", "amount: 100000"))
+            if "everything" in entries:
+                # It prints its environment, so it is refused until a person permits it.
+                (made / "policies").mkdir()
+                permit = 'permit (principal, action == Action::"call:everything.get-env", resource);'
+                (made / "policies/get-env.cedar").write_text(f'@id("get-env")\n{permit}\n')
             if kind == "bare":
                 written = configuration.read_text()
                 if "names: prefixed" not in written:

@@ -42,7 +42,7 @@ pub(super) fn classification(
 ) -> DataClassification {
     let found = if reading.reach == Reach::ReadOnly { secret_word(definition) } else { None };
     let Some(word) = found else { return DataClassification::Internal };
-    notes.push(format!("it reads secrets (`{word}`): its answers are classified as secret"));
+    notes.push(format!("it reads secrets (`{word}`): its answers are classified as secret, so its calls are refused until a policy permits them"));
     DataClassification::Secret
 }
 
