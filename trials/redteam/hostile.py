@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import pty
+import re
 import shutil
 import stat
 import subprocess
@@ -188,7 +189,7 @@ def lists(folder):
     shown = client.ask("resources/list", {})["result"]
     client.end()
     yield "a resource that came later, and prose around it", shown == {"resources": [{"uri": "servanda://hostile/x://later", "name": "later"}]}, shown
-    (folder.path / "servanda.lock").unlink()
+    without_pins(folder)
     folder.state(about="Says he\u200bllo.")
     client = Client(folder)
     yield "hidden characters where nothing is pinned", count(client) == 0, "listed"
@@ -208,17 +209,15 @@ def cursors(folder):
 def names(folder):
     config = folder.path / "servanda.yaml"
     config.write_text(config.read_text().replace("names: prefixed", "names: bare"))
-    contracts = folder.path / "contracts" / "hostile"
     made = folder.run("check")
     yield "a contract for a tool that is called like the gateway's own, without prefixes", made.returncode != 0 and "gateway's own" in made.stderr, made.stderr
-    next(contracts.glob("servanda__result*")).unlink()
+    drop_entry(folder, "servanda__result")
     made = folder.run("init", "--yes")
-    yield "init of such a tool", "gateway's own" in made.stdout + made.stderr and not list(contracts.glob("servanda__result*")), made.stdout + made.stderr
+    yield "init of such a tool", "gateway's own" in made.stdout + made.stderr and "servanda__result" not in (folder.path / "contracts/hostile.yaml").read_text(), made.stdout + made.stderr
 
 
 def reserved(folder):
-    for contract in (folder.path / "contracts" / "hostile").glob("servanda__result*"):
-        contract.unlink()
+    drop_entry(folder, "servanda__result")
     config = folder.path / "servanda.yaml"
     config.write_text(config.read_text().replace("names: prefixed", "names: bare"))
     client = Client(folder)
@@ -279,6 +278,25 @@ def say_in_entry(folder, tool, line):
             contracts.write_text(text.replace(f"\n  {tool}:\n", f"\n  {tool}:\n    {line}\n"))
             return contracts, text
     raise SystemExit(f"no file of contracts has `{tool}`")
+
+
+def drop_entry(folder, tool):
+    """Takes the entry of a tool out of the server's file of contracts."""
+    contracts = folder.path / "contracts/hostile.yaml"
+    text = contracts.read_text()
+    without = re.sub(rf"(?m)^  {tool}[^\n]*:\n(    .*\n)*", "", text)
+    if without == text:
+        raise SystemExit(f"{contracts} has no `{tool}`")
+    contracts.write_text(without)
+
+
+def without_pins(folder):
+    """A whole contract for each tool instead of entries, and no lock file: nothing is pinned then."""
+    for number, tool in enumerate(json.loads(folder.run("tools", "--offline", "--json").stdout)):
+        shown = folder.run("contract", "show", tool["name"])
+        (folder.path / f"contracts/whole_{number}.yaml").write_text(shown.stdout)
+    (folder.path / "contracts/hostile.yaml").unlink()
+    (folder.path / "servanda.lock").unlink()
 
 
 def keywords(folder):
