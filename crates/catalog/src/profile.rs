@@ -28,7 +28,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Of nobody in particular: what everybody is offered who is offered nothing else.
+    /// The list that a client gets for which no list of its own is known.
     pub(crate) fn base() -> Self {
         Self { era: Era::Modern, capabilities: ClientCapabilities::none() }
     }

@@ -1,5 +1,5 @@
-//! How long a tool may take. Nobody has measured it yet, so its timeout class says so, and the limit is one that real tools keep: half a
-//! minute for a look, a minute for a change, because a change that is given up too soon ends with nobody knowing whether it was made. Long
+//! How long a tool may take. A new tool is not measured yet, so its timeout class says so, and the built-in limit is one that real tools keep:
+//! half a minute for a read, a minute for a change, because a change that is given up too soon ends with an unknown outcome. Long
 //! work is only what its definition calls that: it costs a second commit and a handle.
 
 use servanda_contract::tool::TimeoutClass;

@@ -237,7 +237,7 @@ fn long_work_is_what_says_so() {
     }
 }
 
-/// What nobody has measured has a limit that real tools keep: a write that takes six seconds is not given up.
+/// A tool without measurements has a limit that real tools keep: a write of six seconds is not given up.
 #[test]
 fn a_look_has_half_a_minute_a_change_a_minute_and_long_work_five() {
     let rows = [

@@ -89,6 +89,17 @@ impl TimeoutClass {
         }
     }
 
+    /// The word as contracts write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Interactive => "interactive",
+            Self::Standard => "standard",
+            Self::Unmeasured => "unmeasured",
+            Self::LongRunning => "long_running",
+            Self::Async => "async",
+        }
+    }
+
     /// Whether callers are not expected to wait for the end.
     pub const fn is_long(self) -> bool {
         matches!(self, Self::LongRunning | Self::Async)

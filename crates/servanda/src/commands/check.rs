@@ -7,7 +7,7 @@ use serde_json::json;
 use servanda_catalog::pins::Lock;
 use servanda_contract::{
     ToolContract,
-    tool::{Mutability, SideEffectClass, TimeoutClass},
+    tool::{Mutability, SideEffectClass},
 };
 use servanda_engine::Authorities;
 use servanda_gates::CompiledContract;
@@ -236,7 +236,7 @@ fn cut_timeouts(admitted: &[CompiledContract]) -> Option<String> {
         let contract = contract.contract();
         let class = contract.execution.as_ref()?.timeout_class;
         let (asked, given) = (contract.runtime.timeout_ms, class.timeout_ms_max());
-        let (name, class) = (&contract.identity.name, class_name(class));
+        let (name, class) = (&contract.identity.name, class.word());
         (asked > given).then(|| format!("`timeout_ms` {asked} is cut to the {given} of class `{class}` ({name})"))
     };
     let cut: Vec<String> = admitted.iter().filter_map(cut).collect();
@@ -270,16 +270,6 @@ fn lacking(loaded: &Loaded) -> Vec<String> {
             Some(format!("`{}` cannot be called: {lack}; `{}`", needed.upstream, lack.hint()))
         })
         .collect()
-}
-
-fn class_name(class: TimeoutClass) -> &'static str {
-    match class {
-        TimeoutClass::Interactive => "interactive",
-        TimeoutClass::Standard => "standard",
-        TimeoutClass::Unmeasured => "unmeasured",
-        TimeoutClass::LongRunning => "long_running",
-        TimeoutClass::Async => "async",
-    }
 }
 
 fn short_list(names: &[String]) -> String {

@@ -130,7 +130,7 @@ fn say(one: &Latency, screen: Screen) {
         Some(p99_ms) => format!("1 of 100 calls takes {p99_ms} ms or longer"),
         None => return,
     };
-    let class = suggested.timeout_class.map(|class| format!(" and `execution.timeout_class: {}`", word(class)));
+    let class = suggested.timeout_class.map(|class| format!(" and `execution.timeout_class: {}`", class.word()));
     let place = suggested.file.as_ref().map(|file| format!(" in {file}")).unwrap_or_default();
     screen.say(format_args!(
         "note: {}: {why}; the limit is {}: write `runtime.timeout_ms: {}`{}{place}",
@@ -222,16 +222,6 @@ const fn class_of(p99_ms: u64) -> TimeoutClass {
     }
 }
 
-const fn word(class: TimeoutClass) -> &'static str {
-    match class {
-        TimeoutClass::Interactive => "interactive",
-        TimeoutClass::Standard => "standard",
-        TimeoutClass::Unmeasured => "unmeasured",
-        TimeoutClass::LongRunning => "long_running",
-        TimeoutClass::Async => "async",
-    }
-}
-
 /// The least time that so many of a hundred calls do not exceed, of times in order.
 fn percentile(sorted_ms: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted_ms.len() * percent).div_ceil(100).max(1);
@@ -277,7 +267,7 @@ mod tests {
         let table =
             [(499, "interactive"), (500, "standard"), (4_999, "standard"), (5_000, "long_running"), (300_000, "async")];
         for (p99_ms, expected) in table {
-            assert_eq!(word(class_of(p99_ms)), expected);
+            assert_eq!(class_of(p99_ms).word(), expected);
         }
     }
 }
