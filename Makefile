@@ -3,12 +3,13 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
+.PHONY: build-cost faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
 	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
-test: lint unit gate-cost-check doc oidc contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke deny
+test: lint unit faults gate-cost-check doc oidc contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short deny
 	@echo "all of make test passed"
+	@trials/skipped
 
 lint:
 	cargo fmt --all --check
@@ -17,7 +18,15 @@ lint:
 # nextest runs every test in a process of its own; without it cargo's runner does the same tests.
 unit:
 	trials/need-postgres
+	trials/skipped --begin
 	if cargo nextest --version >/dev/null 2>&1; then cargo nextest run --workspace; else cargo test --workspace --lib --bins --tests; fi
+	@trials/skipped
+
+# Tests of the points at which a process is made to fail or die. The feature is in no other build, so they have a run of their own.
+FAULTS := -p servanda-contract -p servanda-ledger --features servanda-contract/faults,servanda-ledger/faults
+faults:
+	trials/need-postgres
+	if cargo nextest --version >/dev/null 2>&1; then cargo nextest run $(FAULTS) fault; else cargo test $(FAULTS) --lib fault; fi
 
 doc:
 	cargo test --doc -p servanda-gates --quiet
@@ -100,12 +109,38 @@ fuzz-short:
 bench-smoke:
 	cargo build -p servanda
 	cargo build --manifest-path trials/bench/Cargo.toml
-	trials/bench-smoke target/debug/servanda trials/bench/target/debug
+	trials/bench/smoke target/debug/servanda trials/bench/target/debug
 
+# Everything side by side in one run of about half an hour: `make bench`, `make bench QUICK=1` for two minutes. Peers are measured where a
+# variable has the path of their binary (trials/bench/peers). Writes target/bench; `make bench-page` makes docs/performance.md of it.
 bench:
-	cargo build --release
+	cargo build --release -p servanda -p servanda-ledger --bin servanda --example durable
 	cargo build --release --manifest-path trials/bench/Cargo.toml
-	trials/bench-ratio target/release/servanda trials/bench/target/release
+	trials/bench/run --servanda target/release/servanda --binaries trials/bench/target/release --durable target/release/examples/durable \
+		$(if $(QUICK),--quick)
+
+bench-page:
+	python3 trials/bench/page.py target/bench/run.json docs
+
+# System calls for one read, which a debug build makes as well. The bounds are loose enough for a slow machine, where more of the ledger's
+# commits fall on one call; a release build on a quiet one makes fewer (docs/performance.md).
+SYSCALLS_MAX ?= --max 1=20 --max 32=12
+syscalls:
+	trials/need-strace
+	cargo build -p servanda
+	cargo build --manifest-path trials/bench/Cargo.toml
+	trials/syscalls --servanda target/debug/servanda --binaries trials/bench/target/debug $(SYSCALLS_MAX)
+
+# The same with fewer calls, as a part of `make test`.
+syscalls-short:
+	trials/need-strace
+	cargo build -p servanda
+	cargo build --manifest-path trials/bench/Cargo.toml
+	trials/syscalls --servanda target/debug/servanda --binaries trials/bench/target/debug --calls 800 $(SYSCALLS_MAX)
+
+# What the first release build costs, crate by crate. From nothing, so as long as a first build takes; the table goes to docs/dependencies.md by hand.
+build-cost:
+	trials/build-cost
 
 # Instructions and allocations of a call at the gates, and what of them is gate 6: counted, so the machine may be busy. The table
 # goes to docs/behavioural-identity.md by hand.
@@ -186,7 +221,7 @@ demo:
 	cargo run --release -- demo
 
 deny:
-	if cargo deny --version >/dev/null 2>&1; then cargo deny check; else echo "skipped: cargo-deny is not installed"; fi
+	if cargo deny --version >/dev/null 2>&1; then cargo deny check; else echo "skipped: cargo-deny is not installed"; printf 'make deny\tcargo-deny is not installed\n' >> target/skipped.txt; fi
 
 clean:
 	cargo clean

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import traces
 from judge import reads
+from skips import missing
 from unprivileged import as_nobody
 
 LISTS = Path(__file__).resolve().parent.parent.parent / "crates/identity/src/effects/tests"
@@ -122,6 +123,8 @@ def shell_trial(servanda, suites, count, short, seed):
     shells = [shell for shell in ("bash", "dash") if shutil.which(shell)]
     if not suites and not short:
         yield "shell: SKIPPED GTFOBins: no folder was given with --suites", []
+    if not CORPUS.exists():
+        yield "shell: SKIPPED the shared corpus, which is not there", missing("shell: the shared corpus", "../shared/corpora/effects is not here")
     done = set()
     for source, texts in gathered(suites, count, short, chance).items():
         if not texts:

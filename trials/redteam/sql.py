@@ -19,6 +19,7 @@ import statements
 import sweeps
 from engines import ELSEWHERE, Ended, Missing, mariadb, named_differences, postgresql, sqlite
 from judge import reads
+from skips import missing
 
 BATCH_TEXTS_MAX = 25
 GROUP_TEXTS_MAX = 1_000
@@ -250,16 +251,15 @@ def sql_trial(servanda, suites, short, count, seed, only=None):
     if not suites and not short:
         yield "sql: SKIPPED the engines' regression suites: no folder was given with --suites", []
     if not statements.CORPUS.exists():
-        yield "sql: SKIPPED the shared corpus, which is not there", []
+        yield "sql: SKIPPED the shared corpus, which is not there", missing("sql: the shared corpus", "../shared/corpora/effects is not here")
     engines = [made for made in (postgresql.Engine(), mariadb.Engine(), sqlite.Engine()) if not only or made.dialect in only]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         ways = [(engine, pool.submit(tried, servanda, engine, suites, short, count, seed)) for engine in engines]
         for engine, way in ways:
             try:
                 yield from way.result()
-            except Missing as missing:
+            except Missing as why:
                 # In CI no person would notice a skipped line, so it counts as a failure there.
-                wrong = [str(missing)] if os.environ.get("CI") == "true" else []
-                yield f"sql: SKIPPED {engine.name}: {missing}", wrong
+                yield f"sql: SKIPPED {engine.name}: {why}", missing(f"sql: {engine.name}", str(why))
             except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
                 yield f"sql: {engine.name}: the trial did not come to its end", [repr(error)]

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use servanda_contract::legibility::skeleton;
+use servanda_contract::{legibility::skeleton, shared::Shared};
 use servanda_gates::CompiledContract;
 use servanda_identity::layers::gateway::{Resolution, near_names};
 use servanda_mcp::Era;
@@ -131,14 +131,14 @@ impl Catalog {
     ) -> Result<Self, CatalogError> {
         let policy = policy.into();
         let nothing = NameTable::new(policy.clone(), RETIRED_NAMES_MAX);
-        Self::build(contracts.into_iter().map(Arc::new).collect(), nothing, policy, pins)
+        Self::build(contracts.into_iter().map(Arc::new).collect(), nothing, policy, pins, &BTreeMap::new())
     }
 
     /// The same contracts as the list that comes after those of an earlier table. What upstreams offer has to be learned anew.
     pub fn after(&self, earlier: &NameTable) -> Result<Self, CatalogError> {
         let contracts = self.entries.values().map(|entry| Arc::clone(&entry.contract)).collect();
         let policy = self.names.policy().clone();
-        Self::build(contracts, earlier.clone(), policy, self.read().pins().clone())
+        Self::build(contracts, earlier.clone(), policy, self.read().pins().clone(), &self.entries)
     }
 
     fn build(
@@ -146,6 +146,7 @@ impl Catalog {
         mut names: NameTable,
         policy: NamePolicy,
         pins: Pins,
+        rendered: &BTreeMap<String, Entry>,
     ) -> Result<Self, CatalogError> {
         let tool_of = |contract: &CompiledContract| {
             let binding = &contract.contract().binding;
@@ -160,8 +161,13 @@ impl Catalog {
             if names::is_reserved(name.as_str()) {
                 return Err(CatalogError::Reserved { contract: of(), name: name.to_string() });
             }
-            let renderings = Renderings::of(name.as_str(), &contract)
-                .map_err(|error| CatalogError::Definition { contract: of(), reason: error.to_string() })?;
+            // Most tools keep their names, and are listed as before.
+            let before = rendered.get(name.as_str()).filter(|entry| Arc::ptr_eq(&entry.contract, &contract));
+            let renderings = match before {
+                Some(entry) => entry.renderings.clone(),
+                None => Renderings::of(name.as_str(), &contract)
+                    .map_err(|error| CatalogError::Definition { contract: of(), reason: error.to_string() })?,
+            };
             entries.insert(name.to_string(), Entry { contract, renderings });
         }
         distinct(&entries)?;
@@ -230,6 +236,11 @@ impl Catalog {
         self.learn(|knowledge| knowledge.observe(&self.entries, upstream, &Profile::of(viewer), inventory))
     }
 
+    /// Has a definition of an upstream share with its pin what both say alike, so that it is not kept twice.
+    pub fn unify(&self, upstream: &str, live: &mut Shared<Definition>) {
+        self.read().pins().unify(upstream, live);
+    }
+
     /// Holds back these tools and no others, whatever their upstreams say. Returns which tools stand otherwise now.
     pub fn quarantine(&self, held: &[HeldTool]) -> Vec<Change> {
         self.learn(|knowledge| knowledge.quarantine(&self.entries, held))
@@ -279,7 +290,7 @@ impl Catalog {
     }
 
     /// What was agreed to; none where nothing ever was.
-    pub fn agreed(&self) -> Option<Lock> {
+    pub fn agreed(&self) -> Option<Arc<Lock>> {
         self.read().agreed()
     }
 

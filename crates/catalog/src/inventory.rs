@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde::Serialize;
-use servanda_contract::legibility::skeleton;
+use servanda_contract::{legibility::skeleton, shared::Shared};
 
 use crate::pins::{Definition, ListedKind};
 
@@ -11,7 +11,7 @@ use crate::pins::{Definition, ListedKind};
 #[derive(Debug, Clone, Default)]
 pub struct Inventory {
     /// Definitions that can be used, in the upstream's order. Names are unique and do not look alike.
-    pub definitions: Vec<Definition>,
+    pub definitions: Vec<Shared<Definition>>,
     /// Those that cannot.
     pub rejected: Vec<Rejected>,
     /// What it lists beside its tools, if it was asked for that.
@@ -35,6 +35,14 @@ pub struct Rejected {
 impl Inventory {
     /// Reads definitions as an upstream wrote them, each with its name.
     pub fn read<'a>(listed: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self::read_each(listed, |_| {})
+    }
+
+    /// The same, and has `share` have each definition as soon as it is read, so that what is kept already is not kept twice in between.
+    pub fn read_each<'a>(
+        listed: impl IntoIterator<Item = (&'a str, &'a str)>,
+        mut share: impl FnMut(&mut Shared<Definition>),
+    ) -> Self {
         let mut inventory = Self::default();
         let mut looks: BTreeMap<String, String> = BTreeMap::new();
         for (position, (name, text)) in listed.into_iter().enumerate() {
@@ -47,7 +55,11 @@ impl Inventory {
                 }
             });
             match read {
-                Ok(definition) => inventory.definitions.push(definition),
+                Ok(definition) => {
+                    let mut definition = definition.into();
+                    share(&mut definition);
+                    inventory.definitions.push(definition);
+                }
                 Err(reason) => {
                     let (name, definition) =
                         (Some(name.to_owned()), Definition::read_as_it_is(text).ok().map(Box::new));
@@ -60,7 +72,7 @@ impl Inventory {
 
     /// The definition of that name.
     pub fn definition(&self, name: &str) -> Option<&Definition> {
-        self.definitions.iter().find(|definition| definition.name == name)
+        self.definitions.iter().find(|definition| definition.name == name).map(|definition| &**definition)
     }
 
     /// Why the definition of that name cannot be used.

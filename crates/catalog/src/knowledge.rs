@@ -5,7 +5,7 @@
 //! few, and all are kept: a list that was forgotten would let another one decide.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -141,16 +141,7 @@ impl Knowledge {
         profile: &Profile,
         inventory: &Inventory,
     ) -> Vec<Change> {
-        let bound = bound_to(entries, upstream);
-        let live: BTreeMap<String, Live> = bound
-            .iter()
-            .filter_map(|(_, entry)| {
-                let tool = &entry.contract.contract().binding.tool;
-                let defined = inventory.definition(tool).map(|definition| Live::Defined(Box::new(definition.clone())));
-                let rejected = || inventory.rejection(tool).map(|rejected| Live::Rejected(rejected.reason.clone()));
-                Some((tool.clone(), defined.or_else(rejected)?))
-            })
-            .collect();
+        let live = live_tools(entries, upstream, inventory);
         let seen = self.upstreams.entry(upstream.to_owned()).or_default();
         for definition in &inventory.definitions {
             let place = seen.places.len();
@@ -248,7 +239,7 @@ impl Knowledge {
         self.pins.lock.is_some() || self.pins.policy.missing.is_some_and(|missing| missing != OnMissing::Ignore)
     }
 
-    pub(crate) fn agreed(&self) -> Option<Lock> {
+    pub(crate) fn agreed(&self) -> Option<Arc<Lock>> {
         self.pins.lock.clone()
     }
 
@@ -271,11 +262,18 @@ impl Knowledge {
     ) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut standings = BTreeMap::new();
+        let mut last: Option<Arc<Standing>> = None;
         let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.rolls.contains_key(profile));
         for (name, entry) in bound_to(entries, upstream) {
             let contract = entry.contract.contract();
             let before = self.shown(name, entry, profile);
-            let now = Arc::new(Standing::judge(contract, live.get(&contract.binding.tool), &self.pins));
+            let now = Standing::judge(contract, live.get(&contract.binding.tool), &self.pins);
+            // Most tools stand alike, and are told of by one value.
+            let now = match &last {
+                Some(last) if **last == now => Arc::clone(last),
+                _ => Arc::new(now),
+            };
+            last = Some(Arc::clone(&now));
             if before != now {
                 let (tool, upstream) = (name.clone(), upstream.to_owned());
                 changes.push(Change { tool, upstream, before, now: now.clone(), first_look });
@@ -294,21 +292,13 @@ impl Knowledge {
         for profile in profiles {
             let tools = self.tools(entries, &profile);
             let Some(listing) = self.profiles.get_mut(&profile) else { continue };
-            let texts = |tools: &[Arc<ListedTool>]| {
-                tools.iter().map(|tool| tool.definition.get().to_owned()).collect::<BTreeSet<String>>()
-            };
-            // Another order of the same tools is no change that anybody has to hear of.
-            let (before, after) = (texts(&listing.tools), texts(&tools));
-            let same = before == after;
-            let differs = |tool: &&Arc<ListedTool>| {
-                before.contains(tool.definition.get()) != after.contains(tool.definition.get())
-            };
-            for tool in listing.tools.iter().chain(&tools).filter(differs) {
-                if let Some(entry) = entries.get(&tool.name) {
+            let changed = changed_tools(&listing.tools, &tools);
+            for name in &changed {
+                if let Some(entry) = entries.get(*name) {
                     self.changed.insert(entry.contract.contract().binding.upstream.clone(), generation);
                 }
             }
-            let generation = if same { listing.generation } else { generation };
+            let generation = if changed.is_empty() { listing.generation } else { generation };
             self.generation = self.generation.max(generation);
             *listing = Arc::new(Listing { generation, tools });
         }
@@ -320,8 +310,12 @@ impl Knowledge {
         // Stable: what has no place yet stays in order of its name.
         open.sort_by_key(|entry| self.place(entry));
         let listed = |entry: &Entry| {
-            let tool = entry.renderings.listed(self.availability(entry)).clone();
-            Arc::new(tool.run_as(run_as(entry, self.execution(entry, profile))))
+            let tool = entry.renderings.listed(&entry.contract, self.availability(entry));
+            match run_as(entry, self.execution(entry, profile)) {
+                Some(execution) => Arc::new(tool.run_as(execution)),
+                // Every list has the very same one.
+                None => Arc::clone(tool),
+            }
         };
         open.into_iter().map(listed).collect()
     }
@@ -358,6 +352,16 @@ impl Knowledge {
     }
 }
 
+/// The names of tools that only one of two lists has so. Another order of the same tools is no change that anybody has to hear of.
+fn changed_tools<'t>(before: &'t [Arc<ListedTool>], after: &'t [Arc<ListedTool>]) -> Vec<&'t str> {
+    let texts =
+        |tools: &'t [Arc<ListedTool>]| -> HashSet<&'t str> { tools.iter().map(|tool| tool.definition.get()).collect() };
+    let (texts_before, texts_after) = (texts(before), texts(after));
+    let gone = before.iter().filter(|tool| !texts_after.contains(tool.definition.get()));
+    let new = after.iter().filter(|tool| !texts_before.contains(tool.definition.get()));
+    gone.chain(new).map(|tool| tool.name.as_str()).collect()
+}
+
 /// How a tool may be run here: of long work the gateway makes a task itself where its upstream does not.
 fn run_as(entry: &Entry, theirs: Option<Execution>) -> Option<Execution> {
     let forbidden = |execution: &Execution| execution.task_support == TaskSupport::Forbidden;
@@ -365,6 +369,23 @@ fn run_as(entry: &Entry, theirs: Option<Execution>) -> Option<Execution> {
         return Some(Execution { task_support: TaskSupport::Optional });
     }
     theirs
+}
+
+/// What an inventory has of the tools that have a contract, by own name.
+fn live_tools(entries: &Entries, upstream: &str, inventory: &Inventory) -> BTreeMap<String, Live> {
+    // Rejected definitions first: one that can be used counts. Of two of one name the first counts.
+    let rejected = inventory.rejected.iter().rev();
+    let rejected = rejected.filter_map(|it| Some((it.name.as_deref()?, Live::Rejected(it.reason.clone()))));
+    let defined = inventory.definitions.iter().rev();
+    let defined = defined.map(|definition| (definition.name.as_str(), Live::Defined(definition.clone())));
+    let offered: HashMap<&str, Live> = rejected.chain(defined).collect();
+    let bound = bound_to(entries, upstream).into_iter();
+    bound
+        .filter_map(|(_, entry)| {
+            let tool = &entry.contract.contract().binding.tool;
+            Some((tool.clone(), offered.get(tool.as_str())?.clone()))
+        })
+        .collect()
 }
 
 fn bound_to<'a>(entries: &'a Entries, upstream: &str) -> Vec<(&'a String, &'a Entry)> {

@@ -1,6 +1,10 @@
 //! The tool list as agents see it: the contract's text and schemas, never the upstream's unpinned ones.
 
-use std::{borrow::Cow, fmt::Write as _, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt::Write as _,
+    sync::{Arc, OnceLock},
+};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -75,22 +79,27 @@ struct Annotations {
 }
 
 /// A tool as it is listed, once for everything that is said about its upstream.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Renderings {
-    available: ListedTool,
-    unavailable: ListedTool,
+    available: Arc<ListedTool>,
+    /// Made when its upstream does not answer.
+    unavailable: OnceLock<Arc<ListedTool>>,
 }
 
 impl Renderings {
     pub(crate) fn of(name: &str, compiled: &CompiledContract) -> Result<Self, serde_json::Error> {
-        let render = |availability| ListedTool::render(name, compiled, availability);
-        Ok(Self { available: render(Availability::Available)?, unavailable: render(Availability::Unavailable)? })
+        let available = Arc::new(ListedTool::render(name, compiled, Availability::Available)?);
+        Ok(Self { available, unavailable: OnceLock::new() })
     }
 
-    pub(crate) fn listed(&self, availability: Availability) -> &ListedTool {
+    pub(crate) fn listed(&self, compiled: &CompiledContract, availability: Availability) -> &Arc<ListedTool> {
         match availability {
             Availability::Available => &self.available,
-            Availability::Unavailable => &self.unavailable,
+            Availability::Unavailable => self.unavailable.get_or_init(|| {
+                // It differs by one word from the one that was rendered before, so it can be rendered too.
+                let rendered = ListedTool::render(&self.available.name, compiled, availability);
+                rendered.map_or_else(|_| Arc::clone(&self.available), Arc::new)
+            }),
         }
     }
 }
@@ -99,16 +108,16 @@ impl ListedTool {
     /// The same with how its upstream says it may be run: that is about the wire, which the upstream decides, and not about
     /// what the tool does.
     #[must_use]
-    pub(crate) fn run_as(mut self, execution: Option<Execution>) -> Self {
+    pub(crate) fn run_as(&self, execution: Execution) -> Self {
         let members = self.definition.get().strip_prefix('{');
-        let rendered = execution.zip(members).and_then(|(execution, members)| {
+        let rendered = members.and_then(|members| {
             let execution = serde_json::to_string(&execution).ok()?;
             RawValue::from_string(format!("{{\"execution\":{execution},{members}")).ok()
         });
-        if let Some(definition) = rendered {
-            self.definition = definition;
+        match rendered {
+            Some(definition) => Self { name: self.name.clone(), definition },
+            None => self.clone(),
         }
-        self
     }
 
     /// Renders an admitted contract under its exposed name.
@@ -124,7 +133,7 @@ impl ListedTool {
             description: description(contract),
             input_schema: input_schema(compiled),
             // Legacy clients take only schemas of objects; a contract that promises something else still enforces it.
-            output_schema: Some(&contract.affordance.output_schema)
+            output_schema: Some(&*contract.affordance.output_schema)
                 .filter(|schema| schema.get("type") == Some(&Value::from("object"))),
             annotations: annotations(contract),
             meta: json!({ meta::CONTRACT: summary(compiled, availability) }),
@@ -136,14 +145,13 @@ impl ListedTool {
 /// The schema that gates 2 to 4 enforce, closed objects included: what it takes is what they take. It lacks what the contract says to
 /// the gates alone, and for a tool that changes something it has the argument by which a model can name its operation.
 fn input_schema(compiled: &CompiledContract) -> Cow<'_, Map<String, Value>> {
-    // A schema of arguments is an object, or it would not have been compiled.
-    let Some(schema) = compiled.input().effective().as_object() else { return Cow::Owned(Map::new()) };
+    let schema = compiled.input().effective_members();
     let wanted = takes_operation_argument(compiled);
     let has_programs = compiled.program_arguments().next().is_some();
     if !wanted && !has_programs {
-        return Cow::Borrowed(schema);
+        return schema;
     }
-    let mut schema = schema.clone();
+    let mut schema = schema.into_owned();
     forget_programs(&mut schema);
     if !wanted {
         return Cow::Owned(schema);

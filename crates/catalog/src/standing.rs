@@ -3,7 +3,7 @@
 //! outranks all of it and is kept elsewhere.
 
 use serde::Serialize;
-use servanda_contract::ToolContract;
+use servanda_contract::{ToolContract, shared::Shared};
 use servanda_identity::classifier::Objection;
 
 use crate::{
@@ -94,7 +94,7 @@ pub enum Availability {
 /// A definition as an upstream serves it now.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Live {
-    Defined(Box<Definition>),
+    Defined(Shared<Definition>),
     Rejected(String),
 }
 

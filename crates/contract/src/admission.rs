@@ -7,12 +7,13 @@
 use std::{collections::BTreeMap, fmt, sync::LazyLock};
 
 use serde::Serialize;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::{
     Digest, TaxonomyClass, ToolContract, legibility,
     schema::{CompiledSchema, Profile, SchemaError},
     schemas,
+    shared::SchemaDocument,
     tool::{
         Action, EffectClass, ErrorContract, KeyPlacement, LifecycleStatus, Mutability, MutationClass, Overlap,
         PollPlan, SemanticRule, SideEffectClass, TransactionSemantics,
@@ -65,18 +66,44 @@ pub struct Rejection {
     pub failures: Vec<Failure>,
 }
 
+/// A contract that was judged, with what had to be made for that.
+#[derive(Debug)]
+pub struct Judged {
+    /// Every conjunct that failed.
+    pub failures: Vec<Failure>,
+    /// What arguments are held to; none if that is among the failures.
+    pub input: Option<CompiledSchema>,
+    /// What results are held to; none if nothing is promised, or if that is among the failures.
+    pub output: Option<CompiledSchema>,
+    /// Of the contract; none if that is among the failures.
+    pub digest: Option<Digest>,
+}
+
 /// Judges a contract by itself and against those already admitted. Whether its examples pass is judged by the gates.
-pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Digest>) -> Vec<Failure> {
+pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Digest>) -> Judged {
     let mut verdict = Verdict(Vec::new());
-    schema_valid(contract, &mut verdict);
-    version_registered(contract, registered, &mut verdict);
+    // Written once: it is held against the published schema, read for hidden text and hashed.
+    let document = match serde_json::to_value(contract) {
+        Ok(document) => document,
+        Err(error) => {
+            verdict.fail(Conjunct::SchemaValid, format!("the contract cannot be written: {error}"));
+            return Judged { failures: verdict.0, input: None, output: None, digest: None };
+        }
+    };
+    let digest = ToolContract::digest_of(&document);
+    let (input, output) = schema_valid(contract, &document, &mut verdict);
+    if let Err(error) = &digest {
+        verdict.fail(Conjunct::SchemaValid, format!("the contract has no digest: {error}"));
+    }
+    let digest = digest.ok();
+    version_registered(contract, digest, registered, &mut verdict);
     auth_policy_defined(contract, &mut verdict);
     timeout_class_assigned(contract, &mut verdict);
     idempotency_specified(contract, &mut verdict);
     mutation_class_labeled(contract, &mut verdict);
     observability_instrumented(contract, &mut verdict);
-    text_legible(contract, &mut verdict);
-    verdict.0
+    text_legible(contract, &document, &mut verdict);
+    Judged { failures: verdict.0, input, output, digest }
 }
 
 impl Failure {
@@ -106,17 +133,24 @@ impl Verdict {
     }
 }
 
-fn schema_valid(contract: &ToolContract, verdict: &mut Verdict) {
-    limits_kept(contract, verdict);
+fn schema_valid(
+    contract: &ToolContract,
+    document: &Value,
+    verdict: &mut Verdict,
+) -> (Option<CompiledSchema>, Option<CompiledSchema>) {
+    limits_kept(document, verdict);
     let affordance = &contract.affordance;
-    if let Err(error) = CompiledSchema::compile(&affordance.input_schema, Profile::Arguments) {
-        verdict.fail(Conjunct::SchemaValid, format!("affordance.input_schema: {error}"));
-    }
-    if let Err(error) = CompiledSchema::compile(&affordance.output_schema, Profile::Results) {
-        verdict.fail(Conjunct::SchemaValid, format!("affordance.output_schema: {error}"));
-    }
+    let mut compiled = |member: &str, schema: &SchemaDocument, profile: Profile| {
+        let compiled = CompiledSchema::of(schema, profile);
+        compiled.map_err(|error| verdict.fail(Conjunct::SchemaValid, format!("affordance.{member}: {error}"))).ok()
+    };
+    let input = compiled("input_schema", &affordance.input_schema, Profile::Arguments);
+    // A schema without members promises nothing.
+    let promised = Some(&affordance.output_schema).filter(|schema| !schema.is_empty());
+    let output = promised.and_then(|schema| compiled("output_schema", schema, Profile::Results));
     errors_sorted(&contract.error_contract, verdict);
     rules_addressed(&contract.rules, verdict);
+    (input, output)
 }
 
 /// Every class is a class of the taxonomy, and what stops a call is not also a reason to go on.
@@ -156,22 +190,26 @@ fn rules_addressed(rules: &[SemanticRule], verdict: &mut Verdict) {
 
 /// The published contract schema has limits that types do not, such as a rate of at least one call. It is the one place
 /// where they are written, so it is held against the contract itself.
-fn limits_kept(contract: &ToolContract, verdict: &mut Verdict) {
+fn limits_kept(document: &Value, verdict: &mut Verdict) {
     static PUBLISHED: LazyLock<Result<CompiledSchema, SchemaError>> = LazyLock::new(|| {
         CompiledSchema::compile(schemas::contract().as_object().unwrap_or(&Map::new()), Profile::Results)
     });
-    match (&*PUBLISHED, serde_json::to_value(contract)) {
-        (Ok(schema), Ok(contract)) => {
-            for error in schema.judge(&contract).into_all() {
+    match &*PUBLISHED {
+        Ok(schema) => {
+            for error in schema.judge(document).into_all() {
                 verdict.fail(Conjunct::SchemaValid, format!("{} must be {}", error.field, error.expected));
             }
         }
-        (Err(error), _) => verdict.fail(Conjunct::SchemaValid, format!("the contract schema cannot be used: {error}")),
-        (_, Err(error)) => verdict.fail(Conjunct::SchemaValid, format!("the contract cannot be written: {error}")),
+        Err(error) => verdict.fail(Conjunct::SchemaValid, format!("the contract schema cannot be used: {error}")),
     }
 }
 
-fn version_registered(contract: &ToolContract, registered: &BTreeMap<(String, String), Digest>, verdict: &mut Verdict) {
+fn version_registered(
+    contract: &ToolContract,
+    digest: Option<Digest>,
+    registered: &BTreeMap<(String, String), Digest>,
+    verdict: &mut Verdict,
+) {
     let conjunct = Conjunct::VersionRegistered;
     let identity = &contract.identity;
     if let Err(error) = semver::Version::parse(&identity.version) {
@@ -179,13 +217,18 @@ fn version_registered(contract: &ToolContract, registered: &BTreeMap<(String, St
     }
     let key = (identity.name.clone(), identity.version.clone());
     if let Some(other) = registered.get(&key)
-        && contract.digest().ok() != Some(*other)
+        && digest != Some(*other)
     {
         let (name, version) = key;
-        verdict.fail(conjunct, format!("another contract is already registered as `{name}` {version}"));
+        verdict.0.push(already_registered(&name, &version));
     }
     let gone = identity.lifecycle.status == LifecycleStatus::Sunsetted;
     verdict.require(!gone, conjunct, "identity.lifecycle.status is `sunsetted`: it is not served any more");
+}
+
+/// The failure of a contract whose name and version mean another one.
+pub fn already_registered(name: &str, version: &str) -> Failure {
+    Failure::new(Conjunct::VersionRegistered, format!("another contract is already registered as `{name}` {version}"))
 }
 
 fn auth_policy_defined(contract: &ToolContract, verdict: &mut Verdict) {
@@ -385,10 +428,9 @@ fn observability_instrumented(contract: &ToolContract, verdict: &mut Verdict) {
 
 /// Every text of the contract, because every text of it may come before a model: descriptions and schemas in the tool list,
 /// rules and mappings in refusals.
-fn text_legible(contract: &ToolContract, verdict: &mut Verdict) {
-    let document = serde_json::to_value(contract).unwrap_or_default();
+fn text_legible(contract: &ToolContract, document: &Value, verdict: &mut Verdict) {
     let dotted = |pointer: &str| pointer.trim_start_matches('/').replace('/', ".");
-    for fault in legibility::faults(&document) {
+    for fault in legibility::faults(document) {
         verdict.fail(Conjunct::TextLegible, format!("{}: {}", dotted(&fault.pointer), fault.reason));
     }
     for (field, name) in [("identity.name", &contract.identity.name), ("binding.tool", &contract.binding.tool)] {

@@ -42,6 +42,10 @@ pub enum Domain {
     BudgetAccount,
     /// A question of an upstream to a caller: method and parameters, as it wrote them.
     Question,
+    /// The place of a configuration: which of several gateways of one machine answers.
+    Configuration,
+    /// What many stored records have in common.
+    DictionaryEntry,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -100,6 +104,8 @@ impl Domain {
             Self::Sample => "servanda/sample/v1",
             Self::BudgetAccount => "servanda/budget-account/v1",
             Self::Question => "servanda/question/v1",
+            Self::Configuration => "servanda/configuration/v1",
+            Self::DictionaryEntry => "servanda/dictionary-entry/v1",
         }
     }
 }

@@ -9,20 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallId, FieldError, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
 
-/// The estimated tokens of all free text together.
-const TEXT_TOKENS_MAX: usize = 42;
+/// The estimated tokens of a whole refusal.
+const TOKENS_MAX: usize = 103;
+/// Those of the names, the quotes and the call's id.
+const FRAME_TOKENS: usize = 36;
 /// Those of the hint, so that the message keeps some.
 const HINT_TOKENS_MAX: usize = 22;
-/// The least of a hint that is told if it is cut.
-const HINT_TOKENS_MIN: usize = 8;
+/// The least of a text that is told if it is cut: a few words are worth less than none.
+const CUT_TOKENS_MIN: usize = 8;
 /// Those of one field's pointer and of what is expected there.
-const POINTER_TOKENS_MAX: usize = 16;
+const POINTER_TOKENS_MAX: usize = 12;
 const EXPECTED_TOKENS_MAX: usize = 30;
+/// The same where something is suggested: a suggestion says more than the list of everything that there is.
+const EXPECTED_BESIDE_SUGGESTION_TOKENS_MAX: usize = 13;
 /// What the names and quotes around one field error take.
 const FIELD_ERROR_TOKENS: usize = 9;
 /// What a handle takes, and a time to wait.
-const HANDLE_TOKENS: usize = 28;
+const HANDLE_TOKENS: usize = 24;
 const RETRY_TOKENS: usize = 7;
+/// What the number of further errors takes.
+const MORE_TOKENS: usize = 6;
 /// More field errors than this are only counted.
 const FIELD_ERRORS_MAX: usize = 3;
 /// Letters that are taken for one token. English words of up to so many letters mostly are one.
@@ -81,22 +87,23 @@ impl Feedback {
     pub fn of(refusal: &Refusal) -> Self {
         let handle = refusal.handle.clone().filter(|_| refusal.next_action == NextAction::AskLater);
         let aside = if handle.is_some() { HANDLE_TOKENS } else { 0 }
-            + if refusal.retry_after_ms.is_some() { RETRY_TOKENS } else { 0 };
-        let mut left = TEXT_TOKENS_MAX.saturating_sub(aside);
+            + if refusal.retry_after_ms.is_some() { RETRY_TOKENS } else { 0 }
+            + if refusal.field_errors.len() > 1 { MORE_TOKENS } else { 0 };
+        let mut left = TOKENS_MAX.saturating_sub(FRAME_TOKENS + words_tokens(refusal) + aside);
         let field_errors = field_errors(refusal, &mut left);
         let more_errors = match field_errors.len() {
             0 => 0,
             told => refusal.field_errors.len().saturating_sub(told),
         };
-        let hint_max = HINT_TOKENS_MAX.min(left);
-        // A few words of a hint are worth less than none.
-        let whole = tokens(&refusal.hint) <= hint_max;
-        let hint = if whole || hint_max >= HINT_TOKENS_MIN { cut(&refusal.hint, hint_max) } else { String::new() };
+        let message_tokens = tokens(&refusal.message);
+        // Where the message leaves room, the hint may have it.
+        let hint_max = HINT_TOKENS_MAX.max(left.saturating_sub(message_tokens)).min(left);
+        let hint = fitting(&refusal.hint, hint_max);
         left = left.saturating_sub(tokens(&hint));
         let message = if says_it_by_field(refusal.gate) && !field_errors.is_empty() {
             String::new()
         } else {
-            cut(&refusal.message, left)
+            fitting(&refusal.message, left)
         };
         Self {
             error_code: refusal.error_code,
@@ -112,6 +119,12 @@ impl Feedback {
             call_id: refusal.call_id.clone(),
         }
     }
+}
+
+/// What the words of the closed sets take.
+fn words_tokens(refusal: &Refusal) -> usize {
+    let Refusal { error_code, gate, next_action, effect, .. } = refusal;
+    serde_json::to_string(&(error_code, gate, next_action, effect)).map_or(TOKENS_MAX, |words| tokens(&words))
 }
 
 /// The errors that an agent can correct: those in its arguments, as many as there is room for.
@@ -142,8 +155,8 @@ fn says_it_by_field(gate: GateName) -> bool {
 
 impl FieldFeedback {
     fn of(error: &FieldError) -> Self {
-        // A suggestion says more than the list of everything that there is.
-        let expected_max = if error.did_you_mean.is_some() { EXPECTED_TOKENS_MAX / 2 } else { EXPECTED_TOKENS_MAX };
+        let expected_max =
+            if error.did_you_mean.is_some() { EXPECTED_BESIDE_SUGGESTION_TOKENS_MAX } else { EXPECTED_TOKENS_MAX };
         Self {
             pointer: cut(&error.pointer, POINTER_TOKENS_MAX),
             expected: cut(&error.expected, expected_max),
@@ -160,6 +173,11 @@ impl FieldFeedback {
 /// What a text takes, by estimate.
 fn tokens(text: &str) -> usize {
     prefix(text, usize::MAX).1
+}
+
+/// A text, or as much of it as fits; nothing where that is too little.
+fn fitting(text: &str, tokens_max: usize) -> String {
+    if tokens(text) <= tokens_max || tokens_max >= CUT_TOKENS_MIN { cut(text, tokens_max) } else { String::new() }
 }
 
 /// As many whole words of a text as fit.

@@ -23,6 +23,7 @@ pub mod record;
 pub mod refusal;
 pub mod schema;
 pub mod schemas;
+pub mod shared;
 pub mod taxonomy;
 #[cfg(test)]
 mod testing;
@@ -30,6 +31,7 @@ mod testing;
 mod tests;
 pub mod time;
 pub mod tool;
+pub mod unique;
 
 pub use caller::{Acting, Caller};
 pub use digest::Digest;

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, Digest, Timestamp, digest::Domain, expectation::Aims};
+use crate::{Caller, Digest, Timestamp, digest::Domain, expectation::Aims, unique};
 
 /// Identifies one call for ever: in answers, in the record, in `servanda explain`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -58,7 +58,7 @@ pub struct OperationKeys {
 impl CallId {
     /// A new id; ids made later sort later.
     pub fn new() -> Self {
-        Self(format!("call_{}", uuid::Uuid::now_v7().simple()))
+        Self(format!("call_{}", unique::time_ordered().simple()))
     }
 
     /// The text form.

@@ -9,7 +9,7 @@ mod summary;
 use serde::{Deserialize, Serialize};
 
 pub use policy::{PolicyRecord, ShadowRecord, Texts, WouldHave};
-pub use summary::CallSummary;
+pub use summary::{CallSummary, ID_CHARS_MIN};
 
 use crate::{
     CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp,
@@ -201,6 +201,21 @@ impl CallRecord {
     /// The stage at which it was refused or failed.
     pub fn refused_at(&self) -> Option<GateName> {
         self.refusal.as_ref().map(|refusal| refusal.gate)
+    }
+
+    /// How it ended, in the words that people read. A read that was sent and not answered is stored as a tool error, because nothing
+    /// was changed; but its tool reported none.
+    pub fn ended(&self) -> &'static str {
+        match (self.outcome, self.refused_at(), self.class) {
+            (Outcome::ToolError, Some(GateName::Perform), Some(TaxonomyClass::Timeout)) => "timed out",
+            (Outcome::ToolError, Some(GateName::Perform), Some(TaxonomyClass::DependencyUnavailable)) => "no answer",
+            (outcome, ..) => outcome.name(),
+        }
+    }
+
+    /// Whether it is of an answer that came after the deadline of its call.
+    pub fn is_late_answer(&self) -> bool {
+        self.continues.is_some() && self.caller.client.as_deref() == Some(LATE_ANSWER_CLIENT)
     }
 }
 

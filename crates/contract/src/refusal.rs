@@ -266,13 +266,11 @@ impl Refusal {
     /// that call, and keeps the caller from doing the same in another way.
     pub fn mark_unknown_before(&mut self) {
         self.effect = EffectKnowledge::UnknownBefore;
-        self.message.push_str("; an earlier call with this key may have been done");
-        let same_key =
-            "make the same call again with the same key, which is done once; do not use another key or another tool";
+        let earlier = "an earlier call with this key may have been done; repeat it with the same key";
         if self.repairable || self.fail_closed {
-            self.hint = format!("{}; to learn what became of the earlier call, {same_key}", self.hint);
+            self.hint = format!("{earlier}; {}", self.hint);
         } else {
-            same_key.clone_into(&mut self.hint);
+            earlier.clone_into(&mut self.hint);
             self.next_action = NextAction::RetryWithSameKey;
         }
     }

@@ -216,7 +216,7 @@ impl TaxonomyClass {
                 vector(false, false, false, true, false, Next::StopAndTellUser)
             }
             Self::StaleState => vector(true, false, false, false, false, Next::RefreshStateAndReplan),
-            // Nobody can approve anything yet: to wait for it would be to wait for ever.
+            // No approval can be given yet: an agent that waits for one would wait for ever.
             Self::ConfirmationMissing => vector(false, false, true, true, false, Next::StopAndTellUser),
             Self::RateLimited | Self::IdempotencyConflict | Self::DependencyUnavailable => {
                 vector(false, true, false, false, false, Next::RetryAfterDelay)

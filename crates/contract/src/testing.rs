@@ -1,9 +1,8 @@
 //! What the tests of this crate share: the public corpora read in place, golden files, the fixture contract.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
+
+pub(crate) use servanda_requirements::shared;
 
 use crate::{ToolContract, document};
 
@@ -12,16 +11,6 @@ pub(crate) const VOID_INVOICE: &str = include_str!("../tests/fixtures/void_invoi
 
 pub(crate) fn void_invoice() -> ToolContract {
     document::read("void_invoice.yaml", VOID_INVOICE).unwrap()
-}
-
-/// A file or folder beside the repository. None, with a line that says so, where it is absent.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
-    let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
-    if found.exists() {
-        return Some(found);
-    }
-    println!("skipped: ../shared/{path} is not here");
-    None
 }
 
 /// Every file of a folder with its name, sorted.

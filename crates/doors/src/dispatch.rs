@@ -3,11 +3,12 @@
 
 use std::{borrow::Cow, pin::Pin, sync::Arc};
 
-use axum::http::StatusCode;
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::value::RawValue;
-use servanda_engine::{CallRequest, Gateway, Guest, Inquiry, Subject};
+use servanda_engine::{CallRequest, Gateway, Guest, Inquiry, JUDGED_AT_ONCE_BYTES_MAX, Subject};
 use servanda_mcp::{ClientCapabilities, Era, Id, ProtocolVersion, capabilities::TASKS_EXTENSION, fields::method};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -32,6 +33,8 @@ pub(crate) struct Desk<G> {
     pub(crate) greeting: Arc<Greeting>,
     limits: DeskLimits,
     requests: Arc<Places>,
+    /// The runtime of several threads that the door was made on, if it was.
+    shared: Option<Handle>,
 }
 
 /// How much a desk takes.
@@ -111,11 +114,13 @@ pub(crate) struct Soon {
 impl<G: Gateway> Desk<G> {
     pub(crate) fn new(gateway: Arc<G>, server: &ServerIdentity, limits: DeskLimits) -> Self {
         let requests = Places::new(limits.requests_in_flight_max);
-        Self { gateway, greeting: Arc::new(Greeting::new(server)), limits, requests }
+        let is_shared = |runtime: &Handle| runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
+        let shared = Handle::try_current().ok().filter(is_shared);
+        Self { gateway, greeting: Arc::new(Greeting::new(server)), limits, requests, shared }
     }
 
     /// Answers a request whose era has been decided and whose transport has no objections. It must run in a runtime:
-    /// work is spawned.
+    /// work may be spawned.
     pub(crate) fn answer(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
         if peer.in_flight.as_ref().is_some_and(|in_flight| in_flight.contains(request.id)) {
             return Err(duplicate_id());
@@ -175,10 +180,16 @@ impl<G: Gateway> Desk<G> {
         let permit = self.permit(&peer.guest)?;
         let (gateway, greeting) = (Arc::clone(&self.gateway), Arc::clone(&self.greeting));
         let (era, page_size) = (request.era, self.limits.page_size);
-        Ok(Reply::Soon(Soon::new(permit, async move {
+        let list = async move {
             let listing = gateway.listing(&peer.guest).await;
             let frame = Frame { era, meta_member: &greeting.meta_member };
             Ok(page::page(&listing, after.as_ref(), page_size, &frame))
+        };
+        let Some(runtime) = self.runtime_for_long() else { return Ok(Reply::Soon(Soon::new(permit, list))) };
+        // What a guest is shown of thousands of tools may have to be worked out first.
+        let listed = runtime.spawn(list);
+        Ok(Reply::Soon(Soon::new(permit, async {
+            listed.await.unwrap_or_else(|_| Err(Fault::internal("the list could not be made")))
         })))
     }
 
@@ -262,7 +273,24 @@ impl<G: Gateway> Desk<G> {
         let errand = errand(peer.guest, terms);
         let held = Held { permit, entry };
         let gateway = Arc::clone(&self.gateway);
-        Ok(Reply::Running(Box::new(Running::start(gateway, errand, held, asker, (remarks, relay), peer.departure))))
+        let apart = self.runtime_for(&errand);
+        let mut running = Running::new(gateway, errand, held, asker, (remarks, relay), peer.departure);
+        if let Some(runtime) = apart {
+            running.go_apart(runtime);
+        }
+        Ok(Reply::Running(Box::new(running)))
+    }
+
+    /// The runtime on which an errand has to be done apart, if there is one.
+    fn runtime_for(&self, errand: &Errand) -> Option<&Handle> {
+        let is_large = matches!(errand, Errand::Call(call) if call.arguments.len() > JUDGED_AT_ONCE_BYTES_MAX);
+        if is_large { self.runtime_for_long() } else { None }
+    }
+
+    /// Where to do what takes long without waiting for anything, so that it holds up no other connection of this thread. None if this
+    /// is no thread that serves connections alone: on a runtime of several threads the others go on.
+    fn runtime_for_long(&self) -> Option<&Handle> {
+        self.shared.as_ref().filter(|_| Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread)
     }
 
     fn permit(&self, guest: &Guest) -> Result<Place, Fault> {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use axum::http::StatusCode;
+use http::StatusCode;
 use servanda_mcp::{Era, ProtocolVersion, fields::method};
 
 use crate::{

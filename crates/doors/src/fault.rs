@@ -3,7 +3,7 @@
 //! Messages name members, limits and headers, never the value that was sent. Where a person has to do something, `data`
 //! has a `hint`.
 
-use axum::http::StatusCode;
+use http::StatusCode;
 use serde::Serialize;
 use servanda_mcp::{
     EnvelopeError, Era, Id, ProtocolVersion, RpcError,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servanda_contract::time::Clock;
 use servanda_engine::SystemClock;
 
-use crate::http::{AlwaysWell, Doorkeeper, Health, LocalDoorkeeper};
+use crate::http::{AlwaysWell, Doorkeeper, Health, LocalDoorkeeper, Threads};
 
 /// What the server says of itself. Clients show it; nobody should trust it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +106,8 @@ pub struct Serving {
     pub stall_ms_max: u64,
     /// How long requests may finish when shutdown was asked for.
     pub drain_ms_max: u64,
+    /// Which threads serve connections.
+    pub threads: Threads,
 }
 
 /// How the stdio door behaves.
@@ -195,6 +197,7 @@ impl Default for Serving {
             head_read_ms_max: 30_000,
             stall_ms_max: 30_000,
             drain_ms_max: crate::http::DRAIN_MS_MAX,
+            threads: Threads::none(),
         }
     }
 }

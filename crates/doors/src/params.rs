@@ -4,6 +4,8 @@
 //! refused: what is judged and what is handed on must be the same bytes. Members not named here are not looked at, only
 //! handed on where the method's parameters are somebody else's.
 
+mod call_message;
+
 use std::borrow::Cow;
 
 use serde::{
@@ -14,6 +16,7 @@ use serde_json::value::RawValue;
 use servanda_engine::{Aims, Detail, OperationKeys};
 use servanda_mcp::{Id, LogLevel, RawObject, fields::meta};
 
+pub(crate) use self::call_message::CallMessage;
 use crate::fault::Fault;
 
 /// The longest chain name, which ends up as a key.
@@ -85,6 +88,28 @@ pub(crate) struct Meta<'a> {
     like: Option<&'a RawValue>,
     /// What is nobody's here, in order.
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+/// Whether `params` of some method have that member.
+fn is_known(name: &str) -> bool {
+    const NAMES: [&str; 15] = [
+        "name",
+        "arguments",
+        "uri",
+        "taskId",
+        "task",
+        "level",
+        "cursor",
+        "notifications",
+        "requestId",
+        "protocolVersion",
+        "capabilities",
+        "clientInfo",
+        "inputResponses",
+        "requestState",
+        "_meta",
+    ];
+    NAMES.contains(&name)
 }
 
 /// Keeps `null` apart from absence, which `Option` alone would not.

@@ -46,7 +46,8 @@ type Principal = (String, String);
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
-    principal: Principal,
+    /// None in local mode, where no principal has a share and none is counted.
+    principal: Option<Principal>,
 }
 
 /// There is none.
@@ -64,22 +65,17 @@ impl Places {
     }
 
     pub(crate) fn take(self: &Arc<Self>, authority: &Authenticated) -> Result<Place, NoPlace> {
-        let principal = (authority.tenant().to_owned(), authority.principal().to_owned());
+        let principal = (*authority.method() != Method::Local)
+            .then(|| (authority.tenant().to_owned(), authority.principal().to_owned()));
         let mut held = self.held();
         if held.count >= self.count_max {
             return Err(NoPlace::AllTaken);
         }
-        let own = held.of_principals.get(&principal).copied().unwrap_or_default();
-        let of_tenant = held.of_tenants.get(&principal.0).copied().unwrap_or_default();
-        let is_over = |held: usize, share: Option<usize>| share.is_some_and(|share| held >= share);
-        if is_over(own, share(self.count_max, authority))
-            || is_over(of_tenant, tenants_share(self.count_max, authority))
-        {
-            return Err(NoPlace::HasItsShare);
+        if let Some(principal) = &principal {
+            held.count_in(principal, self.count_max, authority)?;
         }
         held.count += 1;
-        *held.of_tenants.entry(principal.0.clone()).or_default() += 1;
-        *held.of_principals.entry(principal.clone()).or_default() += 1;
+        drop(held);
         Ok(Place { places: Arc::clone(self), principal })
     }
 
@@ -94,12 +90,29 @@ impl Places {
     }
 }
 
+impl Held {
+    /// Counts one more place of a principal and its tenant, unless one of them holds its full share.
+    fn count_in(&mut self, principal: &Principal, of: usize, authority: &Authenticated) -> Result<(), NoPlace> {
+        let own = self.of_principals.get(principal).copied().unwrap_or_default();
+        let of_tenant = self.of_tenants.get(&principal.0).copied().unwrap_or_default();
+        let is_over = |held: usize, share: Option<usize>| share.is_some_and(|share| held >= share);
+        if is_over(own, share(of, authority)) || is_over(of_tenant, tenants_share(of, authority)) {
+            return Err(NoPlace::HasItsShare);
+        }
+        *self.of_tenants.entry(principal.0.clone()).or_default() += 1;
+        *self.of_principals.entry(principal.clone()).or_default() += 1;
+        Ok(())
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut held = self.places.held();
         held.count = held.count.saturating_sub(1);
-        give_back(&mut held.of_principals, &self.principal);
-        give_back(&mut held.of_tenants, &self.principal.0);
+        if let Some(principal) = &self.principal {
+            give_back(&mut held.of_principals, principal);
+            give_back(&mut held.of_tenants, &principal.0);
+        }
     }
 }
 

@@ -1,19 +1,19 @@
 //! A request under way, as a door watches it: what is said on the way, then the answer, or nothing any more once cancelled.
 //!
-//! The work itself runs in a task of its own, which nothing here stops: a call that has been dispatched is read to its end
-//! and recorded whether or not somebody still waits. A request that is cancelled, or whose [`Running`] is dropped where
-//! that means the same, has its token cancelled, and the engine decides what that means.
+//! The work is done where its answer is waited for, without a task of its own. Nothing here stops it: a call that has been
+//! dispatched is read to its end and recorded whether or not its client still waits. So the work gets a task of its own when
+//! its [`Running`] is dropped, and when it says something on the way, because the client that reads that may be slow. A request that
+//! is cancelled, or whose [`Running`] is dropped where that means the same, has its token cancelled, and the engine decides
+//! what that means.
 
-use std::sync::Arc;
+use std::{fmt, panic::AssertUnwindSafe, pin::Pin, sync::Arc};
 
-use axum::http::StatusCode;
+use futures_util::FutureExt as _;
+use http::StatusCode;
 use servanda_contract::Feedback;
 use servanda_engine::{CallAnswer, CallRequest, Gateway, Inquiry, InquiryAnswer, Remark, Subject};
 use servanda_mcp::{Era, Id, RpcError, envelope::code, fields::member};
-use tokio::{
-    sync::mpsc,
-    task::{JoinError, JoinHandle},
-};
+use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -68,7 +68,7 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Running {
     asker: Asker,
-    work: JoinHandle<(Outcome, Held)>,
+    work: Work,
     held: Option<Held>,
     remarks: Option<mpsc::Receiver<Remark>>,
     relay: Relay,
@@ -76,6 +76,22 @@ pub(crate) struct Running {
     cancel: CancellationToken,
     _cancel_on_drop: Option<DropGuard>,
 }
+
+/// The work of a request.
+enum Work {
+    /// It is done where its answer is waited for.
+    Here(Pin<Box<dyn Future<Output = Worked> + Send>>),
+    /// It has a task of its own.
+    Apart(JoinHandle<Worked>),
+    Done,
+}
+
+/// What came of the work.
+type Worked = Result<(Outcome, Held), Lost>;
+
+/// The work ended without an outcome: it panicked, or its runtime ended.
+#[derive(Debug)]
+struct Lost(&'static str);
 
 /// What happened to a request.
 #[derive(Debug)]
@@ -138,9 +154,51 @@ async fn remember_task(gateway: &impl Gateway, inquiry: &Inquiry, session: Optio
     }
 }
 
+impl Work {
+    fn new<G: Gateway>(gateway: Arc<G>, errand: Errand, held: Held, session: Option<Arc<Session>>) -> Self {
+        let work = async move {
+            let outcome = errand.run(&*gateway, session.as_deref()).await;
+            // If the client has left, this is dropped at once.
+            (outcome, held)
+        };
+        // A panic ends this request, and neither the connection it came on nor the others there.
+        let work = AssertUnwindSafe(work).catch_unwind();
+        Self::Here(Box::pin(work.map(|worked| worked.map_err(|_| Lost("it panicked")))))
+    }
+
+    /// Waits for the end. Cancel safe; not to be called again after it.
+    async fn ended(&mut self) -> Worked {
+        let worked = match self {
+            Self::Here(work) => work.await,
+            Self::Apart(work) => work.await.unwrap_or(Err(Lost("its runtime ended"))),
+            Self::Done => Err(Lost("it was waited for twice")),
+        };
+        *self = Self::Done;
+        worked
+    }
+
+    /// Gives the work a task of its own, if it has none and is not done.
+    fn go_apart(&mut self, runtime: &Handle) {
+        match std::mem::replace(self, Self::Done) {
+            Self::Here(work) => *self = Self::Apart(runtime.spawn(work)),
+            other => *self = other,
+        }
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Here(_) => "Here",
+            Self::Apart(_) => "Apart",
+            Self::Done => "Done",
+        })
+    }
+}
+
 impl Running {
-    /// Starts the work.
-    pub(crate) fn start<G: Gateway>(
+    /// A request whose work begins when it is waited for.
+    pub(crate) fn new<G: Gateway>(
         gateway: Arc<G>,
         errand: Errand,
         held: Held,
@@ -149,15 +207,15 @@ impl Running {
         departure: Departure,
     ) -> Self {
         let cancel = errand.cancel().clone();
-        let session = asker.session.clone();
-        let work = tokio::spawn(async move {
-            let outcome = errand.run(&*gateway, session.as_deref()).await;
-            // If nobody waits any more, this is dropped at once.
-            (outcome, held)
-        });
+        let work = Work::new(gateway, errand, held, asker.session.clone());
         let (remarks, relay) = watched;
         let guard = (departure == Departure::Cancels).then(|| cancel.clone().drop_guard());
         Self { asker, work, held: None, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
+    }
+
+    /// Runs the work in a task of that runtime; its answer is awaited where it was before.
+    pub(crate) fn go_apart(&mut self, runtime: &Handle) {
+        self.work.go_apart(runtime);
     }
 
     /// Whether anything can be said on the way.
@@ -183,10 +241,12 @@ impl Running {
                 biased;
                 () = self.cancel.cancelled() => return Event::Cancelled,
                 Some(remark) = next_remark(self.remarks.as_mut()) => if let Some(message) = self.relay.pass(remark) {
+                    // The client that reads it may take any time.
+                    self.work.go_apart(&Handle::current());
                     return Event::Said(message);
                 },
-                done = &mut self.work => {
-                    let (outcome, held) = done.map_or_else(|error| (Err(error), None), |(outcome, held)| (Ok(outcome), Some(held)));
+                worked = self.work.ended() => {
+                    let (outcome, held) = worked.map_or_else(|lost| (Err(lost), None), |(outcome, held)| (Ok(outcome), Some(held)));
                     self.held = held;
                     self.finished = Some(self.asker.answered(outcome));
                 }
@@ -210,8 +270,19 @@ impl Running {
     }
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Without a runtime there is nothing left that could do it.
+        if matches!(self.work, Work::Here(_))
+            && let Ok(runtime) = Handle::try_current()
+        {
+            self.work.go_apart(&runtime);
+        }
+    }
+}
+
 impl Asker {
-    fn answered(&self, mut outcome: Result<Outcome, JoinError>) -> Answered {
+    fn answered(&self, mut outcome: Result<Outcome, Lost>) -> Answered {
         let scopes_needed = match &mut outcome {
             Ok(Outcome::Call(CallAnswer::Result(result))) => std::mem::take(&mut result.scopes_needed),
             _ => Vec::new(),
@@ -219,8 +290,8 @@ impl Asker {
         let result = match outcome {
             Ok(Outcome::Call(answer)) => self.of_call(answer),
             Ok(Outcome::Inquiry { subject, continued, answer }) => self.of_inquiry(subject, continued, answer),
-            Err(error) => {
-                tracing::error!(request = %self.id, %error, "a request's task ended without an answer");
+            Err(Lost(why)) => {
+                tracing::error!(request = %self.id, why, "the work of a request ended without an answer");
                 Err(Fault::internal("the request ended without an answer; whether it had an effect is not known")
                     .hint(LOOK_FIRST))
             }

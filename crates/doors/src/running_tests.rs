@@ -47,7 +47,7 @@ fn finished(remarks: mpsc::Receiver<Remark>, audience: Audience) -> Running {
     let greeting = Arc::new(Greeting::new(&server));
     Running {
         asker: Asker { id: Id::Number(1), era: Era::Legacy, greeting, session: None },
-        work: tokio::spawn(std::future::pending()),
+        work: Work::Done,
         held: None,
         remarks: Some(remarks),
         relay: Relay::new(audience),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, value::RawValue};
 use servanda_contract::{
-    CallId, CallRecord, Caller, OperationKeys, Proposal, TaxonomyClass, expectation::Aims, tool::Identity,
+    CallId, Caller, OperationKeys, Proposal, Refusal, TaxonomyClass, expectation::Aims, tool::Identity,
 };
 use servanda_gates::{
-    CompiledContract, Fenced, Intent, Mandate, Resolved, Trail, budget::Cleared, effect::ClientKey, fence, pass_all,
+    CompiledContract, Contracts, Fenced, Trail, effect::ClientKey, pass_question, pass_read, resolve,
 };
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::Delivery;
@@ -90,7 +90,7 @@ async fn ask_for(
         let ready = ready(scene, &exposed).await;
         let Ready { contract, member } = ready.ok_or_else(|| format!("`{tool}` cannot be called"))?;
         let counterpart = sessions::on_record(&asking.caller);
-        let fenced = fenced(core, Arc::clone(&contract), asking).await?;
+        let fenced = fenced(core, Arc::clone(&contract), asking)?;
         let performed = member.server.perform(fenced, Delivery { counterpart, ..Delivery::until(deadline) }).await;
         member.guard.learn(&performed.outcome);
         let answer = performed.outcome.map_err(|failure| failure.to_string())?;
@@ -128,11 +128,8 @@ pub(crate) fn exposed_as(scene: &Scene, of: impl Fn(&Identity) -> bool) -> Optio
 }
 
 /// The question as a call that passed the gates.
-async fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>) -> Result<Fenced, String> {
+fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>) -> Result<Fenced, String> {
     let Asking { tool, arguments, caller } = asking;
-    if contract.contract().effect_class().mutates() {
-        return Err(format!("`{tool}` changes something, so it is not asked"));
-    }
     let proposal = Proposal {
         call_id: CallId::new(),
         caller,
@@ -145,24 +142,22 @@ async fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>
         keys: OperationKeys::default(),
         aims: Aims::default(),
     };
-    let record = CallRecord::new(&proposal);
+    let key = ClientKey::Call(proposal.call_id.clone());
     let stopwatch = CallStopwatch::start();
-    let timeout_ms = contract.contract().timeout_ms();
-    let permit =
-        pass_all(Resolved::new(proposal, contract), &Mandate::Gateway, core.gate_limits, &mut Trail::new(&stopwatch))
-            .map_err(|refusal| format!("`{tool}` does not take the question: {}", refusal.message))?;
-    let key = ClientKey::Call(permit.call_id().clone());
-    let intent = Intent {
-        key,
-        owner: core.owner.clone(),
-        timeout_ms,
-        continues: None,
-        outlasts: false,
-        record,
-        accepts_lost_commits: true,
-    };
-    let cleared = Cleared::on_own_account(permit).ok_or("the question is a call of somebody's")?;
-    fence(cleared, intent, core.effects.as_ref()).await.map_err(|_| "the question could not be put".to_owned())
+    let mut trail = Trail::new(&stopwatch);
+    let resolved = resolve(proposal, &Named(contract), &mut trail);
+    let cleared = resolved.and_then(|resolved| pass_question(resolved, core.gate_limits, &mut trail));
+    let cleared = cleared.map_err(|refusal| format!("`{tool}` does not take the question: {}", refusal.message))?;
+    pass_read(cleared, &key, false).map_err(|_| "the question could not be put".to_owned())
+}
+
+/// The tool that a contract names to be asked.
+pub(crate) struct Named(pub(crate) Arc<CompiledContract>);
+
+impl Contracts for Named {
+    fn contract_of(&self, _proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
+        Ok(Arc::clone(&self.0))
+    }
 }
 
 impl Unanswered {

@@ -16,8 +16,7 @@ use std::{
 
 use servanda_authority::Authenticated;
 use servanda_catalog::{Catalog, Listing};
-use servanda_contract::ToolContract;
-use servanda_gates::{InForce, Mandate};
+use servanda_gates::{CompiledContract, InForce, Mandate};
 use servanda_policy::{
     Defaults, Limits, LoadFailure, Policies, Principal, PrincipalError, Shadow, ToolFacts, Vocabulary, VocabularyError,
 };
@@ -79,7 +78,7 @@ impl Authorities {
 
     /// What holds for the tools of a catalog where nobody wrote anything.
     pub fn of_defaults(catalog: &Catalog) -> Result<Self, NoAuthorities> {
-        let contracts = catalog.entries().map(|(_, entry)| entry.contract.contract());
+        let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
         let vocabulary = Tenants::default().vocabulary(contracts)?;
         let policies = Policies::load(Arc::new(vocabulary), &[], Defaults::On, &Limits::default())?;
         Ok(Self::new(policies, "local"))
@@ -104,7 +103,7 @@ impl Authorities {
     pub fn mandate<'a>(&'a self, authenticated: &'a Authenticated, principal: &'a Principal) -> Mandate<'a> {
         let (policies, shadow) = (&self.policies, self.shadow.as_ref());
         let policy = InForce { policies, shadow, principal, environment: &self.environment };
-        Mandate::Caller { authenticated, policy }
+        Mandate { authenticated, policy }
     }
 
     /// What a guest is shown of a list: the very same one where nothing is kept from them.
@@ -138,13 +137,13 @@ impl Tenants {
     /// The vocabulary of contracts whose upstreams are these tenants'.
     pub fn vocabulary<'a>(
         &self,
-        contracts: impl IntoIterator<Item = &'a ToolContract>,
+        contracts: impl IntoIterator<Item = &'a CompiledContract>,
     ) -> Result<Vocabulary, VocabularyError> {
-        let contracts: Vec<&ToolContract> = contracts.into_iter().collect();
-        Vocabulary::of(contracts.into_iter().map(|contract| {
-            let everybody = ToolFacts::from(contract);
-            let tenants = self.of(&contract.binding.upstream);
-            ToolFacts { tenants: tenants.unwrap_or(everybody.tenants), ..everybody }
+        Vocabulary::of(contracts.into_iter().map(|compiled| {
+            let facts = ToolFacts::from(compiled.contract());
+            let tenants = self.of(&facts.contract.binding.upstream).unwrap_or(facts.tenants);
+            let (program_decides_class, input) = (compiled.program_decides_class(), Some(compiled.input()));
+            ToolFacts { tenants, program_decides_class, input, ..facts }
         }))
     }
 

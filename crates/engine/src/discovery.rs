@@ -48,7 +48,7 @@ pub struct Discovery {
 /// Asks an upstream for its tools, those included that it shows only to clients it can ask something: all of them need a
 /// contract. One bad definition never hides the others.
 pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
-    upstream.tools(&anybody()).await.map(|list| read(&list))
+    upstream.tools(&anybody()).await.map(|list| read(&list, |_| {}))
 }
 
 /// A client that can be asked everything: whatever a server shows to anybody, it shows to this one.
@@ -155,7 +155,7 @@ impl Discovery {
     }
 
     /// What was agreed to; none where nothing ever was.
-    pub fn agreed(&self) -> Option<Lock> {
+    pub fn agreed(&self) -> Option<Arc<Lock>> {
         self.catalog.agreed()
     }
 

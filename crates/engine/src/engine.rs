@@ -31,6 +31,7 @@ use crate::{
     discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Detail, Gateway, Guest, Inquiry, InquiryAnswer, News},
     keys::Keys,
+    late::DoneLate,
     names, news,
     probes::Lookout,
     quarantine::{self, Quarantine},
@@ -132,6 +133,10 @@ impl Gateway for Engine {
         scene.shown(scene.catalog.listing(guest.viewer()), guest)
     }
 
+    fn whole_listing(&self, guest: &Guest) -> Arc<Listing> {
+        self.core.scene().catalog.listing(guest.viewer())
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.core.changes.subscribe()
     }
@@ -222,6 +227,7 @@ impl Engine {
             tallies: Arc::default(),
             turns: Arc::default(),
             cache: Cache::default(),
+            done_late: DoneLate::default(),
             clock,
             gate_limits: limits.gates,
             accepts_lost_commits: limits.accepts_lost_commits,

@@ -22,6 +22,10 @@ use crate::{
     watch::Watch,
 };
 
+/// Larger arguments are judged in `block_in_place`, because reading a program takes about a microsecond for every byte and other calls must
+/// not wait for that. A door makes such a call on a runtime of several threads.
+pub const JUDGED_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
+
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {
     /// The tools on offer now to that guest, in their one order: those that some call of theirs could be allowed for. Guests of
@@ -31,11 +35,15 @@ pub trait Gateway: Send + Sync + 'static {
     /// The same as far as it is known: nobody is asked, and nothing is waited for.
     fn known_listing(&self, guest: &Guest) -> Arc<Listing>;
 
+    /// What [`Gateway::known_listing`] chooses from: the tools that are known for guests of such capabilities, also those that this one
+    /// is not shown. The very same list until it changes, so that what is read from it need be read once.
+    fn whole_listing(&self, guest: &Guest) -> Arc<Listing>;
+
     /// Bumped whenever [`Gateway::listing`] may return another list.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Takes a call through to its answer. A door runs it in a task of its own and never drops it: a dispatched call is read
-    /// to its end and recorded, whether or not the caller is still there. A caller that goes away cancels the token.
+    /// Takes a call through to its answer. A door never drops it before its end: a dispatched call is read to its end and
+    /// recorded, whether or not the caller is still there. A caller that goes away cancels the token.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallAnswer> + Send;
 
     /// Answers everything else that upstreams answer: resources, prompts, completions, tasks.

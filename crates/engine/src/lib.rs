@@ -64,8 +64,8 @@ pub use clock::SystemClock;
 pub use discovery::{Answering, Discovery, discover};
 pub use engine::{Engine, EngineParts, LONG_WAIT_MS_MAX, Limits};
 pub use gateway::{
-    CallAnswer, CallRequest, Detail, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult,
-    local_authority,
+    CallAnswer, CallRequest, Detail, Gateway, Guest, Inquiry, InquiryAnswer, JUDGED_AT_ONCE_BYTES_MAX, News, Subject,
+    Terms, ToolResult, local_authority,
 };
 pub use listed::listed;
 pub use records::CALL_LINES;

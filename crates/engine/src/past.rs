@@ -20,6 +20,8 @@ pub(crate) struct PastCall<'a> {
     pub(crate) contract: &'a str,
     /// What it changes and reads, by name.
     pub(crate) touches: &'a [String],
+    /// How grave it was, if the program that it brought decided.
+    pub(crate) program_class: Option<SideEffectClass>,
 }
 
 impl PastCall<'_> {
@@ -31,7 +33,8 @@ impl PastCall<'_> {
         }
         let rights = guest.authority.rights();
         if let Some(contract) = scene.contract(self.exposed_tool, self.contract) {
-            return rights.lacks(&contract.need(self.touches, now)).is_none();
+            let class = self.program_class.unwrap_or(contract.contract().transactional.side_effect_class);
+            return rights.lacks(&contract.need(class, self.touches, now)).is_none();
         }
         // How grave it was, and which scopes it took, nobody can say any more.
         let (scopes, class) = (&BTreeSet::new(), SideEffectClass::CriticalMutation);

@@ -249,10 +249,11 @@ pub(crate) fn end_of_refusal(refusal: &Refusal) -> End {
     }
 }
 
-/// What a person at the gateway should see: one line a call where the log shows [`CALL_LINES`], and louder where a person may have to
+/// What a person at the gateway should see: one line a call where the log shows [`CALL_LINES`] (`brief` is for a
+/// terminal that is too narrow for it), and louder where a person may have to
 /// look. A line that the log does not show is not put together.
 fn tell_operator(record: &CallRecord) {
-    tracing::info!(target: CALL_LINES, "{}", CallSummary::of(record));
+    tracing::info!(target: CALL_LINES, brief = CallSummary::of(record).brief(), "{}", CallSummary::of(record));
     let CallRecord { call_id, tool, outcome, class, .. } = record;
     let class = class.map_or("-", TaxonomyClass::name);
     match outcome {

@@ -29,15 +29,13 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
     let shown: String = proposal.tool.chars().take(128).collect();
     match reason {
         NotResolved::Unknown { did_you_mean } => {
-            let hint = match did_you_mean {
-                Some(name) => format!("did you mean `{name}`? `tools/list` has every tool there is"),
-                None => "call a tool that `tools/list` has".to_owned(),
-            };
-            let message = format!("there is no tool `{shown}`");
-            no_tool(call_id, message, hint)
+            // Many clients show their model the message alone.
+            let meant = did_you_mean.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+            let hint = "call a tool that `tools/list` has".to_owned();
+            no_tool(call_id, format!("there is no tool `{shown}`{meant}"), hint)
         }
         NotResolved::Gone { upstream } => {
-            let message = format!("`{shown}` was a tool of the upstream `{upstream}` and is not offered any more");
+            let message = format!("`{shown}` is not offered any more by `{upstream}`");
             no_tool(call_id, message, "call a tool that `tools/list` has now".to_owned())
                 .for_operators("there is no contract for it any more")
         }
@@ -154,7 +152,7 @@ pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass, can_come_again
             call_id,
             GateName::Fence,
             TaxonomyClass::DependencyUnavailable,
-            "the call could not be put on record in time, so it was not sent".to_owned(),
+            "not sent: the call could not be put on record in time".to_owned(),
             "try again later".to_owned(),
         )
         .for_operators(LEDGER_REVIEW),
@@ -174,7 +172,7 @@ pub(crate) fn not_its_turn(call_id: CallId) -> Box<Refusal> {
         call_id,
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
-        "other calls are changing the same thing, and its turn did not come in time; nothing was sent".to_owned(),
+        "not sent: other calls were changing the same thing all the time".to_owned(),
         "wait, look whether the change is still wanted, then make the same call again".to_owned(),
     );
     refusal.retry_after_ms = Some(TURN_RETRY_AFTER_MS);
@@ -275,7 +273,7 @@ pub(crate) fn moved(call_id: CallId) -> Refusal {
 /// A fenced call that the upstream did not give back.
 pub(crate) fn lost_evidence(call_id: CallId) -> Box<Refusal> {
     let message = "the call was sent, and nothing is known about it any more".to_owned();
-    let hint = "do not send it again; look at the target with a read-only tool, or ask a person".to_owned();
+    let hint = "do not send it again; look at the target, or ask a person".to_owned();
     let class = TaxonomyClass::UnknownError;
     Box::new(Refusal::new(call_id, GateName::Perform, class, message, hint).with_effect(EffectKnowledge::Unknown))
 }
@@ -318,7 +316,7 @@ pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven, effect: EffectK
         call_id.clone(),
         GateName::Perform,
         TaxonomyClass::SemanticInvalidity,
-        format!("the upstream asked for `{}` before it would go on, and did not get it: {}", what.method, what.why),
+        format!("the upstream asked for `{}` and did not get it: {}", what.method, what.why),
         hint.to_owned(),
     )
     .with_effect(effect);
@@ -347,7 +345,7 @@ pub(crate) fn task_not_kept(call_id: &CallId) -> Refusal {
         GateName::Observe,
         TaxonomyClass::DependencyUnavailable,
         "the upstream works on it as a task, but the gateway could not keep the task's id".to_owned(),
-        "do not send it again; look at the target with a read-only tool, or ask a person".to_owned(),
+        "do not send it again; look at the target, or ask a person".to_owned(),
     )
     .with_effect(EffectKnowledge::Unknown)
     .with_next_action(NextAction::StopAndTellUser);

@@ -35,7 +35,7 @@ pub(crate) fn ruled(naming: Naming, servers: &[(&str, Arc<Scripted>)], rules: &R
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
     let catalog = Catalog::new(contracts, naming).unwrap();
     let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn Server>));
-    let contracts = catalog.entries().map(|(_, entry)| entry.contract.contract());
+    let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
     let vocabulary = Arc::new(rules.tenants.vocabulary(contracts).unwrap());
     let load = |text| {
         let sources = [Source { name: "test.cedar", text }];

@@ -86,7 +86,7 @@ fn mismatch(call_id: CallId) -> Refusal {
         GateName::Fence,
         TaxonomyClass::SignatureMismatch,
         "the key was used before for other arguments, so nothing was sent".to_owned(),
-        "if it is another operation, give it a key of its own; if it is the same, send the same arguments".to_owned(),
+        "send the same arguments; for another operation, use another key".to_owned(),
     )
 }
 
@@ -126,11 +126,28 @@ fn blind_retry(call_id: CallId, twin: &EffectId) -> Refusal {
         call_id,
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
-        "an identical call without a key ended unknown: it may have been done, so this one was not sent".to_owned(),
-        format!("if this is a new operation, name it in `{OPERATION_ARGUMENT}`; if not, look at the target first"),
+        "not sent: an identical call without a key may have been done".to_owned(),
+        format!("look at the target; if it is a new operation, name it in `{OPERATION_ARGUMENT}`"),
     )
     .for_operators(format!("`servanda effects show {twin}` says how to settle it"))
     .with_handle(twin.as_str());
+    refusal.retryable = false;
+    refusal.next_action = NextAction::RefreshStateAndReplan;
+    refusal
+}
+
+/// The same payload without a key ended unknown for its caller, and was done: its answer came late.
+pub(crate) fn done_late(call_id: CallId, effect: &EffectId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "not sent: the earlier identical call was done, its answer came late".to_owned(),
+        format!("do not repeat it; a new operation is named in `{OPERATION_ARGUMENT}`"),
+    )
+    .for_operators(format!("`servanda effects show {effect}` has the first call"))
+    .with_handle(effect.as_str())
+    .with_effect(EffectKnowledge::Happened);
     refusal.retryable = false;
     refusal.next_action = NextAction::RefreshStateAndReplan;
     refusal

@@ -372,7 +372,7 @@ pub(crate) fn draft(upstream: &str, tool: &str, writes: bool) -> ToolContract {
     contract.affordance.examples =
         vec![serde_json::from_value(json!({"description": "a word", "arguments": {"text": "x"}})).unwrap()];
     let schema = json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "description": "Any.", "x-mcp-header": "Text"}}});
-    contract.affordance.input_schema = schema.as_object().unwrap().clone();
+    contract.affordance.input_schema = schema.as_object().unwrap().clone().into();
     if !writes {
         contract.effect = Some(serde_json::from_value(json!({"class": "R", "mutation_class": "read_only"})).unwrap());
         contract.transactional = serde_json::from_value(json!({

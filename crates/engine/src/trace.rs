@@ -1,5 +1,7 @@
 //! W3C trace ids: the caller's where it sent a good one, else ours.
 
+use servanda_contract::unique;
+
 /// The trace id of a W3C `traceparent`, if it is one.
 pub(crate) fn trace_id(trace_parent: &str) -> Option<&str> {
     let mut parts = trace_parent.split('-');
@@ -10,7 +12,7 @@ pub(crate) fn trace_id(trace_parent: &str) -> Option<&str> {
 }
 
 pub(crate) fn new_trace_id() -> String {
-    uuid::Uuid::new_v4().simple().to_string()
+    unique::random().simple().to_string()
 }
 
 #[cfg(test)]

@@ -53,15 +53,19 @@ pub(crate) fn interpret(
     (refusal, outcome)
 }
 
-/// Which limit a call ran into, and where a person changes it.
-pub(crate) fn time_limit(contract: &CompiledContract, deadline_ms: Option<u64>) -> String {
+/// What a call is told that ran out of time: the limit and where a person changes it first, then what else is known.
+pub(crate) fn out_of_time(failure: &PerformFailure, contract: &CompiledContract, deadline_ms: Option<u64>) -> String {
     let of_contract_ms = contract.contract().timeout_ms();
-    match (deadline_ms, contract.time_limit_place()) {
+    let said = match (deadline_ms, contract.time_limit_place()) {
         (Some(waited_ms), _) if waited_ms < of_contract_ms => {
-            format!("its caller waits {waited_ms} ms, and the contract allows {of_contract_ms} ms")
+            format!("no answer within {waited_ms} ms, which its caller waits; its contract allows {of_contract_ms} ms")
         }
-        (_, Some(place)) => format!("the limit is {of_contract_ms} ms: {place}"),
-        (_, None) => format!("the limit is {of_contract_ms} ms: `{}`", contract.contract().timeout_field()),
+        (_, Some(place)) => format!("no answer within {of_contract_ms} ms: {place}"),
+        (_, None) => format!("no answer within {of_contract_ms} ms: `{}`", contract.contract().timeout_field()),
+    };
+    match failure {
+        PerformFailure::TimedOut { note: Some(note) } => format!("{said}; {note}"),
+        _ => said,
     }
 }
 
@@ -74,8 +78,8 @@ fn earlier_dispatch_in_doubt(
     effect: EffectKnowledge,
 ) -> Refusal {
     let message =
-        format!("{failure}; nothing was done this time, but an earlier call with this key may have been done");
-    let hint = "make the same call again later with the same key; do not use another key or another tool";
+        format!("nothing was done this time, but an earlier call with this key may have been done: {failure}");
+    let hint = "make the same call again later, with the same key and no other";
     let mut refusal =
         Refusal::new(call_id.clone(), GateName::Perform, class, message, hint.to_owned()).with_effect(effect);
     refusal.retryable = true;
@@ -178,8 +182,7 @@ fn knowledge(contract: &ToolContract, failure: &PerformFailure) -> (EffectKnowle
 fn hint(failure: &PerformFailure, effect: EffectKnowledge) -> String {
     match (effect, failure) {
         (EffectKnowledge::Unknown, _) => {
-            "it may have happened: do not send it again; look at the target with a read-only tool, or ask a person"
-                .to_owned()
+            "it may have happened: do not send it again; look at the target, or ask a person".to_owned()
         }
         (_, PerformFailure::Unavailable { .. }) => "nothing was sent; try again later, or use another tool".to_owned(),
         (_, PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. }) => match &why.hint {

@@ -20,8 +20,8 @@ pub(crate) fn gate(typed: Typed) -> Result<Bounded, Box<Refusal>> {
         return Ok(Bounded { resolved, arguments, operation });
     }
     let hint = match errors.iter().find_map(|error| error.did_you_mean.as_deref()) {
-        Some(option) => format!("did you mean `{option}`? choose a value within the limits named in `expected`"),
-        None => "choose values within the limits named in `expected`".to_owned(),
+        Some(option) => format!("did you mean `{option}`?"),
+        None => "choose values within `expected`".to_owned(),
     };
     Err(structure::refuse(&resolved, GateName::Bounds, TaxonomyClass::OutOfBounds, errors, hint))
 }

@@ -8,14 +8,14 @@ use std::{
 
 use servanda_authority::rights::{Scope, Scopes};
 use servanda_contract::{
-    Digest, Proposal, ToolContract,
-    admission::{self, Conjunct, Failure, Rejection},
+    Digest, ToolContract,
+    admission::{self, Conjunct, Failure, Judged, Rejection},
     record::ContractReference,
-    schema::{CompiledSchema, Profile},
+    schema::CompiledSchema,
 };
 
 use crate::{
-    behaviour::{Expected, ProgramArgument, Programs},
+    behaviour::{ProgramArgument, Programs},
     budget::{CostError, Price},
     probes::Probes,
     rules::{CompiledRules, Condition},
@@ -27,7 +27,7 @@ use crate::{
 pub struct CompiledContract {
     contract: ToolContract,
     digest: Digest,
-    input: CompiledSchema,
+    input: Arc<CompiledSchema>,
     output: Option<CompiledSchema>,
     rules: CompiledRules,
     found_when: Option<Condition>,
@@ -42,24 +42,14 @@ pub struct CompiledContract {
 /// Name and version of the contracts already admitted, with their digests.
 pub type Registered = BTreeMap<(String, String), Digest>;
 
-/// A proposal and the contract it will be judged by.
-#[derive(Debug)]
-pub struct Resolved {
-    pub(crate) proposal: Proposal,
-    pub(crate) contract: Arc<CompiledContract>,
-    pub(crate) expectations: Vec<Expected>,
-}
-
 /// Decides whether a contract may serve calls. Every conjunct that fails is named, not only the first.
 pub fn admit(contract: ToolContract, registered: &Registered) -> Result<CompiledContract, Rejection> {
-    let mut failures = admission::judge(&contract, registered);
-    let input = CompiledSchema::compile(&contract.affordance.input_schema, Profile::Arguments);
-    let output = compile_output(&contract);
+    let Judged { mut failures, input, output, digest } = admission::judge(&contract, registered);
     let rules = CompiledRules::compile(&contract.rules);
     if let Err(reasons) = &rules {
         failures.extend(reasons.iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason.clone())));
     }
-    if let (Ok(input), Ok(rules)) = (&input, &rules) {
+    if let (Some(input), Ok(rules)) = (&input, &rules) {
         let reasons = rules.undeclared(input).into_iter();
         failures.extend(reasons.map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
     }
@@ -68,7 +58,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         let reason = format!("effect.status.found_when: {reason}");
         failures.push(Failure::new(Conjunct::IdempotencySpecified, reason));
     }
-    let demands = Demands::compile(&contract, input.as_ref().ok()).unwrap_or_else(|reasons| {
+    let demands = Demands::compile(&contract, input.as_ref()).unwrap_or_else(|reasons| {
         failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
         Demands::default()
     });
@@ -76,7 +66,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
         Programs::default()
     });
-    let probes = Probes::compile(&contract, input.as_ref().ok()).unwrap_or_else(|reasons| {
+    let probes = Probes::compile(&contract, input.as_ref()).unwrap_or_else(|reasons| {
         failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
         Probes::default()
     });
@@ -85,19 +75,19 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         BTreeSet::new()
     });
     let broken = match (&input, &rules) {
-        (Ok(input), Ok(rules)) => test_examples(&contract, input, rules),
+        (Some(input), Ok(rules)) => test_examples(&contract, input, rules),
         _ if contract.affordance.examples.is_empty() => Vec::new(),
         _ => vec!["the examples cannot be tried while the schema or a rule does not compile".to_owned()],
     };
     failures.extend(broken.into_iter().map(|reason| Failure::new(Conjunct::ContractTestsPassing, reason)));
-    let digest = contract.digest();
     let price = Price::of(&contract.runtime.cost_profile, contract.timeout_ms());
-    match (input, output, rules, found_when, digest) {
-        (Ok(input), Ok(output), Ok(rules), Ok(found_when), Ok(digest)) if failures.is_empty() => Ok(CompiledContract {
+    match (input, rules, found_when, digest) {
+        (Some(input), Ok(rules), Ok(found_when), Some(digest)) if failures.is_empty() => Ok(CompiledContract {
             contract,
             digest,
-            input,
-            output,
+            // Most tools are not called for a long time, if ever.
+            input: Arc::new(input.at_rest()),
+            output: output.map(CompiledSchema::at_rest),
             rules,
             found_when,
             demands,
@@ -107,14 +97,9 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
             price,
             time_limit_place: None,
         }),
-        // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
+        // What is missing is among the failures.
         _ => Err(Rejection { contract: contract.identity.name, failures }),
     }
-}
-
-fn compile_output(contract: &ToolContract) -> Result<Option<CompiledSchema>, servanda_contract::schema::SchemaError> {
-    let schema = &contract.affordance.output_schema;
-    if schema.is_empty() { Ok(None) } else { CompiledSchema::compile(schema, Profile::Results).map(Some) }
 }
 
 /// The scopes a caller needs, as the words that tokens have.
@@ -178,7 +163,7 @@ impl CompiledContract {
     }
 
     /// What arguments are held to.
-    pub fn input(&self) -> &CompiledSchema {
+    pub fn input(&self) -> &Arc<CompiledSchema> {
         &self.input
     }
 
@@ -230,28 +215,5 @@ impl CompiledContract {
 
     pub(crate) fn rules(&self) -> &CompiledRules {
         &self.rules
-    }
-}
-
-impl Resolved {
-    /// Pairs a proposal with the contract its tool name means.
-    pub fn new(proposal: Proposal, contract: Arc<CompiledContract>) -> Self {
-        Self { proposal, contract, expectations: Vec::new() }
-    }
-
-    /// The same, with what is expected of the tool. All of it has to be met.
-    #[must_use]
-    pub fn expecting(self, expectations: Vec<Expected>) -> Self {
-        Self { expectations, ..self }
-    }
-
-    /// The proposal.
-    pub fn proposal(&self) -> &Proposal {
-        &self.proposal
-    }
-
-    /// The contract it will be judged by.
-    pub fn contract(&self) -> &Arc<CompiledContract> {
-        &self.contract
     }
 }

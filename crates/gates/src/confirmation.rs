@@ -27,17 +27,9 @@ use crate::{
 #[derive(Debug)]
 pub struct Permit {
     meant: Meant,
-    account: OnWhose,
 }
 
-/// On whose account a call is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OnWhose {
-    Caller,
-    Gateway,
-}
-
-pub(crate) fn gate(in_time: InTime, mandate: &Mandate<'_>) -> Result<Permit, Box<Refusal>> {
+pub(crate) fn gate(in_time: InTime) -> Result<Permit, Box<Refusal>> {
     let InTime { meant } = in_time;
     let contract = meant.resolved.contract.contract();
     if contract.transactional.confirmation_required {
@@ -46,7 +38,7 @@ pub(crate) fn gate(in_time: InTime, mandate: &Mandate<'_>) -> Result<Permit, Box
             GateName::Confirmation,
             TaxonomyClass::ConfirmationMissing,
             format!(
-                "`{}` is always refused: its contract asks for approval, and approvals cannot be given yet",
+                "`{}` is always refused: it needs approval, which cannot be given yet",
                 meant.resolved.proposal.tool
             ),
             "do not wait or try another way; tell the user what you wanted to do".to_owned(),
@@ -55,11 +47,7 @@ pub(crate) fn gate(in_time: InTime, mandate: &Mandate<'_>) -> Result<Permit, Box
             "perform it yourself, or set `transactional.confirmation_required: false` in the contract",
         )));
     }
-    let account = match mandate {
-        Mandate::Caller { .. } => OnWhose::Caller,
-        Mandate::Gateway => OnWhose::Gateway,
-    };
-    Ok(Permit { meant, account })
+    Ok(Permit { meant })
 }
 
 impl Permit {
@@ -86,7 +74,7 @@ impl Permit {
     /// The side-effect class of this call: the contract's, or that of the program which it brings where the contract says that the
     /// program decides and the program is fully understood.
     pub fn side_effect_class(&self) -> SideEffectClass {
-        self.contract().programs().class(self.contract().contract(), self.arguments())
+        self.meant.side_effect_class()
     }
 
     /// The canonical arguments.
@@ -129,11 +117,6 @@ impl Permit {
     /// Whether its contract wants to know something before it may be sent.
     pub fn asks_first(&self) -> bool {
         !self.contract().demands().is_empty()
-    }
-
-    /// Whether the gateway makes it on its own account.
-    pub(crate) fn is_on_own_account(&self) -> bool {
-        self.account == OnWhose::Gateway
     }
 
     /// Whether it waits for calls that change the same thing.

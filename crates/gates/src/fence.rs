@@ -121,6 +121,17 @@ pub struct JournalError {
     is_of_content: bool,
 }
 
+/// Lets a read through that needs no effect on record: it changes nothing, is no operation with a key, no client asks for its end later, and
+/// its contract asks nothing first. Every other call comes back unchanged, to be fenced.
+pub fn pass_read(cleared: Cleared, key: &ClientKey, outlasts: bool) -> Result<Fenced, Box<Cleared>> {
+    let permit = cleared.permit();
+    let is_effect = permit.effect_class().mutates() || key.can_come_again() || outlasts;
+    if is_effect || permit.asks_first() || cleared.is_due() {
+        return Err(Box::new(cleared));
+    }
+    Ok(Fenced::unmarked(permit))
+}
+
 /// Fences a call that every gate let pass. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
 /// and needs no mark; every other waits for it.
 pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {

@@ -11,7 +11,16 @@
 //!     permit.proposal_digest()
 //! }
 //! ```
-//! Neither from its parts,
+//! A call is judged by the contract that [`resolve`] finds, and by no other.
+//! ```compile_fail,E0624
+//! use std::sync::Arc;
+//! use servanda_contract::Proposal;
+//! use servanda_gates::{CompiledContract, Resolved};
+//! fn pick(proposal: Proposal, contract: Arc<CompiledContract>) -> Resolved {
+//!     Resolved::new(proposal, contract)
+//! }
+//! ```
+//! A permit is made neither from its parts,
 //! ```compile_fail,E0616
 //! fn forge(permit: servanda_gates::Permit) -> servanda_gates::Permit {
 //!     servanda_gates::Permit { meant: permit.meant }
@@ -68,6 +77,7 @@ mod placeholders;
 mod policy;
 mod probes;
 pub mod repair;
+mod resolve;
 mod resource;
 mod room;
 mod rules;
@@ -82,15 +92,18 @@ mod types;
 
 pub use behaviour::{EFFECT_KEYWORD, Expected, ProgramArgument, forget_programs, unenforced_programs};
 pub use claim::{Begun, Claimed, Current, Funded, begin, fence_funded, fund};
-pub use compiled::{CompiledContract, Registered, Resolved, admit};
+pub use compiled::{CompiledContract, Registered, admit};
 pub use confirmation::Permit;
-pub use fence::{Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Recovery, WhyNot, fence, recover};
+pub use fence::{
+    Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Recovery, WhyNot, fence, pass_read, recover,
+};
 pub use mandate::{InForce, Mandate};
 pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
 pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said, takes_operation_argument};
 pub use parse::GateLimits;
 pub use probes::{Inquiry, Look, Probe, Probes};
+pub use resolve::{Contracts, Resolved, resolve};
 pub use resource::overlap;
-pub use sequence::{Stopwatch, Trail, pass_all};
+pub use sequence::{Stopwatch, Trail, pass_all, pass_question};
 pub use servanda_identity::effects::Destination;
 pub use state::Question;

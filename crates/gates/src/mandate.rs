@@ -1,23 +1,17 @@
-//! What a call is judged under: somebody's credential and the policies in force, or the gateway's own account.
+//! In whose name a call is judged: a caller's credential and the policies in force, or the gateway's own account.
 //!
-//! Who it is was found out at the door, which policies are in force is the world's to say. Nothing here decides.
+//! The door finds out who the caller is, and the configuration says which policies are in force. Nothing here decides.
 
 use servanda_authority::Authenticated;
 use servanda_policy::{Policies, Principal, Shadow};
 
-/// In whose name a call is judged.
+/// A caller whose credential was checked, and the policies in force.
 #[derive(Debug, Clone, Copy)]
-pub enum Mandate<'a> {
-    /// Somebody whose credential was checked.
-    Caller {
-        /// Who, and what the credential covers.
-        authenticated: &'a Authenticated,
-        /// What the operator lets whom do.
-        policy: InForce<'a>,
-    },
-    /// A question that the gateway asks on its own account because a contract says so, and its own tool: no credential and no
-    /// policy is asked.
-    Gateway,
+pub struct Mandate<'a> {
+    /// Who, and what the credential covers.
+    pub authenticated: &'a Authenticated,
+    /// What the operator lets whom do.
+    pub policy: InForce<'a>,
 }
 
 /// The policies in force, for one principal.
@@ -25,10 +19,19 @@ pub enum Mandate<'a> {
 pub struct InForce<'a> {
     /// The policies.
     pub policies: &'a Policies,
-    /// Others that are only tried out: what they would have done is noted, and that is all.
+    /// Policies that are only tried out: the record says what they would have decided.
     pub shadow: Option<&'a Shadow>,
     /// The caller, as policies see them.
     pub principal: &'a Principal,
     /// The environment the gateway is in, e.g. `production`.
     pub environment: &'a str,
+}
+
+/// On whose account the gates judge. Outside this crate only a [`Mandate`] can be named: the gateway's own account is reached by
+/// [`crate::pass_question`], which takes nothing that changes anything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Account<'a> {
+    Caller(Mandate<'a>),
+    /// No credential and no policy is asked, and no budget is drawn on.
+    Gateway,
 }

@@ -39,7 +39,7 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
     let compiled = permit.contract();
     let contract = compiled.contract();
     let upstream_key = upstream_key(key);
-    let effect = contract.effect.as_ref();
+    let effect = contract.effect.as_deref();
     let window_sec = effect.filter(|effect| effect.class == EffectClass::K).and_then(|effect| effect.key_window_sec);
     Ok(Order {
         exposed_tool: permit.proposal().tool.clone(),
@@ -85,17 +85,17 @@ fn dedup_window_ms(contract: &ToolContract) -> u64 {
 
 /// The manifest's resources with this call's arguments in place of `{name}`.
 pub(crate) fn changes(permit: &Permit) -> Vec<String> {
-    changed(permit.contract().contract().effect.as_ref(), permit.arguments().bytes())
+    changed(permit.contract().contract().effect.as_deref(), permit.arguments().bytes())
 }
 
 /// The same of what is read.
 pub(crate) fn reads(permit: &Permit) -> Vec<String> {
-    read(permit.contract().contract().effect.as_ref(), permit.arguments().bytes())
+    read(permit.contract().contract().effect.as_deref(), permit.arguments().bytes())
 }
 
 /// Everything that a call with these arguments changes or reads.
 pub(crate) fn touched(contract: &ToolContract, arguments: &Bytes) -> Vec<String> {
-    let effect = contract.effect.as_ref();
+    let effect = contract.effect.as_deref();
     all_of(&changed(effect, arguments), &read(effect, arguments))
 }
 

@@ -8,7 +8,12 @@
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::PolicyRecord, tool::QuestionKind};
 use servanda_policy::{Call, Cause, Circumstances, Decision, Refused};
 
-use crate::{Mandate, mandate::InForce, scope::Covered, semantics::Meant};
+use crate::{
+    Mandate,
+    mandate::{Account, InForce},
+    scope::Covered,
+    semantics::Meant,
+};
 
 /// Evidence: the policies permit the call.
 #[derive(Debug)]
@@ -19,11 +24,11 @@ pub(crate) struct Sanctioned {
 /// Judges. What the record is to say is put into `told`, whichever way it goes.
 pub(crate) fn gate(
     covered: Covered,
-    mandate: &Mandate<'_>,
+    account: &Account<'_>,
     told: &mut Option<PolicyRecord>,
 ) -> Result<Sanctioned, Box<Refusal>> {
     let Covered { meant } = covered;
-    let Mandate::Caller { policy, .. } = mandate else { return Ok(Sanctioned { meant }) };
+    let Account::Caller(Mandate { policy, .. }) = account else { return Ok(Sanctioned { meant }) };
     let InForce { policies, shadow, principal, environment } = *policy;
     let circumstances = circumstances(&meant, environment);
     let call = Call {
@@ -40,6 +45,7 @@ pub(crate) fn gate(
         groups: Some(principal.groups()),
         task: aims.task.clone(),
         intent: aims.intent.clone(),
+        program_class: meant.program_class,
         shadow: shadow.map(|shadow| shadow.would_have(&call).to_record()),
     });
     match decision {
@@ -58,14 +64,13 @@ fn circumstances<'a>(meant: &'a Meant, environment: &'a str) -> Circumstances<'a
         task: proposal.aims.task.as_deref(),
         intent: proposal.aims.intent.as_deref(),
         question: None,
+        program_class: meant.program_class,
     }
 }
 
 /// What the upstream may not ask of the caller during the call, by the policies.
 pub(crate) fn refused_questions(meant: &Meant, mandate: &Mandate<'_>) -> Vec<QuestionKind> {
-    let Mandate::Caller { policy: InForce { policies, principal, environment, .. }, .. } = *mandate else {
-        return Vec::new();
-    };
+    let InForce { policies, principal, environment, .. } = mandate.policy;
     if !policies.look_at_questions() {
         return Vec::new();
     }
@@ -91,7 +96,12 @@ fn refuse(meant: &Meant, refused: &Refused) -> Box<Refusal> {
         Cause::Engine { .. } => "cannot be decided by the policies".to_owned(),
     };
     let hint = "do not try another way around it; tell the user";
-    let message = format!("`{}` {why}", proposal.tool);
+    let counted = if meant.resolved.contract.program_decides_class() {
+        format!(" (its program counts as {})", meant.side_effect_class().word())
+    } else {
+        String::new()
+    };
+    let message = format!("`{}` {why}{counted}", proposal.tool);
     let class = TaxonomyClass::PolicyViolation;
     let refusal = Refusal::new(proposal.call_id.clone(), GateName::Policy, class, message, hint.to_owned());
     let explain = format!("`servanda policy explain {}` says which policy decided", proposal.call_id);

@@ -5,6 +5,7 @@ use servanda_contract::{
     Digest, GateName, Refusal, TaxonomyClass,
     digest::Domain,
     json::{self, CanonicalBytes},
+    tool::SideEffectClass,
 };
 
 use crate::{Resolved, bounds::Bounded, operation::Operation, structure};
@@ -16,13 +17,15 @@ pub(crate) struct Meant {
     pub(crate) arguments: CanonicalBytes,
     pub(crate) proposal_digest: Digest,
     pub(crate) operation: Operation,
+    /// How grave the call is, if the program that it brings decides.
+    pub(crate) program_class: Option<SideEffectClass>,
 }
 
 pub(crate) fn gate(bounded: Bounded) -> Result<Meant, Box<Refusal>> {
     let Bounded { resolved, arguments, operation } = bounded;
     let errors = resolved.contract.rules().violations(&arguments);
     if !errors.is_empty() {
-        let hint = "reconsider the values together; if the facts are not known, ask the user".to_owned();
+        let hint = "reconsider the values together".to_owned();
         return Err(structure::refuse(&resolved, GateName::Semantics, TaxonomyClass::SemanticInvalidity, errors, hint));
     }
     let arguments = json::canonicalize(&arguments).map_err(|error| {
@@ -35,7 +38,15 @@ pub(crate) fn gate(bounded: Bounded) -> Result<Meant, Box<Refusal>> {
         ))
     })?;
     let proposal_digest = proposal_digest(&resolved, &arguments);
-    Ok(Meant { resolved, arguments, proposal_digest, operation })
+    let program_class = resolved.contract.program_class(arguments.bytes());
+    Ok(Meant { resolved, arguments, proposal_digest, operation, program_class })
+}
+
+impl Meant {
+    /// How grave the call is.
+    pub(crate) fn side_effect_class(&self) -> SideEffectClass {
+        self.program_class.unwrap_or(self.resolved.contract.contract().transactional.side_effect_class)
+    }
 }
 
 /// H of the design: what an approval signs.

@@ -1,20 +1,41 @@
-//! The gates in their order. This file answers "where can a call be refused?": here, at the fence, by the upstream, or
-//! because the answer breaks the contract, and nowhere else.
+//! Gates 1 to 10 in their order. Gate 11 is in `budget`, because it draws on what other calls draw on too.
 
 use servanda_contract::{
-    GateName, Refusal,
+    GateName, Refusal, TaxonomyClass,
     record::{Decision, PolicyRecord, Verdict},
 };
 
 use crate::{
-    GateLimits, Mandate, Permit, Resolved, behaviour, bounds, confirmation, parse, policy, scope, semantics, state,
-    structure, types,
+    GateLimits, Mandate, Permit, Resolved, behaviour, bounds, budget::Cleared, confirmation, mandate::Account, parse,
+    policy, scope, semantics, state, structure, types,
 };
 
-/// Takes a resolved call through every gate but the last, which draws on what others draw on too: [`crate::budget::Charge`]. The trail has a verdict of each gate that was reached.
+/// Takes a caller's call through gates 1 to 10. The trail has a verdict of each gate that was reached.
 pub fn pass_all(
     resolved: Resolved,
     mandate: &Mandate<'_>,
+    limits: GateLimits,
+    trail: &mut Trail<'_>,
+) -> Result<Permit, Box<Refusal>> {
+    pass(resolved, &Account::Caller(*mandate), limits, trail)
+}
+
+/// Takes a question that the gateway asks on its own account through the gates: no credential, policy or budget is asked, so the tool has
+/// to be one that changes nothing.
+pub fn pass_question(resolved: Resolved, limits: GateLimits, trail: &mut Trail<'_>) -> Result<Cleared, Box<Refusal>> {
+    let contract = resolved.contract.contract();
+    if contract.effect_class().mutates() {
+        let message = format!("`{}` changes something, so it is not asked", contract.identity.name);
+        let hint = "name a tool that only reads".to_owned();
+        let (call_id, class) = (resolved.proposal.call_id.clone(), TaxonomyClass::PolicyViolation);
+        return Err(Box::new(Refusal::new(call_id, GateName::Behaviour, class, message, hint)));
+    }
+    pass(resolved, &Account::Gateway, limits, trail).map(Cleared::for_question)
+}
+
+pub(crate) fn pass(
+    resolved: Resolved,
+    account: &Account<'_>,
     limits: GateLimits,
     trail: &mut Trail<'_>,
 ) -> Result<Permit, Box<Refusal>> {
@@ -24,13 +45,13 @@ pub fn pass_all(
     let bounded = trail.judge(GateName::Bounds, || bounds::gate(typed))?;
     let meant = trail.judge(GateName::Semantics, || semantics::gate(bounded))?;
     let fitting = trail.judge(GateName::Behaviour, || behaviour::gate(meant))?;
-    let covered = trail.judge(GateName::Scope, || scope::gate(fitting, mandate))?;
+    let covered = trail.judge(GateName::Scope, || scope::gate(fitting, account))?;
     let mut told = None;
-    let sanctioned = trail.judge(GateName::Policy, || policy::gate(covered, mandate, &mut told));
+    let sanctioned = trail.judge(GateName::Policy, || policy::gate(covered, account, &mut told));
     trail.policy = told;
     let sanctioned = sanctioned?;
     let in_time = trail.judge(GateName::State, || state::gate(sanctioned))?;
-    trail.judge(GateName::Confirmation, || confirmation::gate(in_time, mandate))
+    trail.judge(GateName::Confirmation, || confirmation::gate(in_time))
 }
 
 /// Tells how much time has passed; the engine brings the clock.

@@ -35,9 +35,8 @@ pub(crate) fn gate(parsed: Parsed) -> Result<Structured, Box<Refusal>> {
         return Ok(Structured { resolved, arguments, findings, operation });
     }
     let hint = match errors.iter().find_map(|error| error.did_you_mean.as_deref()) {
-        Some(name) => format!("did you mean `{name}`? send exactly the fields the tool declares"),
-        None => "add what is missing and leave out what is unknown; if a value is not known, ask instead of guessing"
-            .to_owned(),
+        Some(name) => format!("did you mean `{name}`?"),
+        None => "add what is missing, leave out the rest".to_owned(),
     };
     Err(refuse(&resolved, GateName::Structure, TaxonomyClass::StructuralViolation, errors, hint))
 }

@@ -28,7 +28,7 @@ pub(crate) fn gate(structured: Structured) -> Result<Typed, Box<Refusal>> {
     let hint = if errors.iter().all(|error| error.actual == "null") {
         "leave out what has no value: `null` is not \"none\" here"
     } else {
-        "send each value in its JSON type: numbers without quotes, text with them"
+        "send each value in its JSON type"
     };
     let hint = hint.to_owned();
     Err(structure::refuse(&resolved, GateName::Types, TaxonomyClass::TypeMismatch, errors, hint))

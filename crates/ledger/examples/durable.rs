@@ -39,14 +39,15 @@ async fn main() {
     // As a gateway opens it: with the file outside that knows how far it has come.
     let guard = Guard { position_file: Some(place.join("servanda.position")), ..Guard::default() };
     let ledger = Ledger::open_guarded(&place.join("ledger.db"), &guard).unwrap();
-    report("SQLite", &Raw::file(&place.join("raw.db"), encoded()).await, ledger).await;
+    let encoded = encoded(&place).await;
+    report("SQLite", &Raw::file(&place.join("raw.db"), encoded.clone()).await, ledger).await;
     std::fs::remove_dir_all(&place).unwrap();
     if let Some(url) = arguments.next() {
         let ledger = Ledger::connect(&url).await.unwrap();
         if let Some(reason) = ledger.may_lose_commits() {
             println!("note: {reason}");
         }
-        report("PostgreSQL", &Raw::server(&url, encoded()).await, ledger).await;
+        report("PostgreSQL", &Raw::server(&url, encoded).await, ledger).await;
     }
 }
 

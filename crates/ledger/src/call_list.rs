@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, ops::ControlFlow};
 
 use servanda_contract::{
-    CallRecord, GateName, TaxonomyClass,
+    CallId, CallRecord, GateName, TaxonomyClass,
     record::{CallSummary, Outcome},
 };
 
@@ -90,6 +90,21 @@ impl Below {
     pub(crate) fn start(span: Span) -> Self {
         Self { received_ms: span.until_ms.saturating_add(1), call_id: String::new() }
     }
+
+    /// Behind a call.
+    pub(crate) fn call(record: &CallRecord) -> Self {
+        Self { received_ms: signed(record.received_at.unix_ms()), call_id: record.call_id.to_string() }
+    }
+}
+
+/// The newest of those under way and of those that have ended. The former were read first: one that has ended since is among both.
+pub(crate) fn newest(under_way: Vec<CallRecord>, ended: Vec<CallRecord>, limit: u32) -> Vec<CallRecord> {
+    let over: BTreeSet<CallId> = ended.iter().map(|record| record.call_id.clone()).collect();
+    let mut calls = ended;
+    calls.extend(under_way.into_iter().filter(|record| !over.contains(&record.call_id)));
+    calls.sort_by(|one, two| (two.received_at, &two.call_id).cmp(&(one.received_at, &one.call_id)));
+    calls.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    calls
 }
 
 /// Collects a list from records that come newest first.

@@ -1,11 +1,21 @@
-//! The stored shape of effects and calls, for every store alike: which columns they are found by, and the text that is the
-//! whole truth. Reading checks that both say the same.
+//! The stored shape of effects and calls, for every store alike: which columns they are found by, and the text or the bytes that are the
+//! whole truth. Reading an effect checks that both say the same. How the record of a call becomes bytes is `encoding`.
 
 use bytes::Bytes;
-use servanda_contract::{CallRecord, Digest, TaxonomyClass, digest::Domain, record::RECORD_VERSION};
+use servanda_contract::{
+    CallRecord, Digest,
+    digest::Domain,
+    record::{Outcome, RECORD_VERSION},
+};
 use servanda_gates::effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner};
 
-use crate::LedgerError;
+use crate::{
+    LedgerError,
+    encoding::{
+        self,
+        dictionary::{Dictionary, Entries, EntryId},
+    },
+};
 
 /// Bytes of a quarantined answer that are kept.
 const QUARANTINE_BYTES_MAX: usize = 1 << 20;
@@ -52,18 +62,23 @@ macro_rules! effect_columns {
 }
 pub(crate) use effect_columns;
 
-/// A call as columns.
+/// A call as columns: what statements need to know of it, and its record.
 #[derive(Debug)]
 pub(crate) struct CallRow<'a> {
     pub(crate) call_id: &'a str,
-    pub(crate) tenant: &'a str,
-    pub(crate) principal: &'a str,
-    pub(crate) tool: &'a str,
     pub(crate) outcome: &'static str,
-    pub(crate) class: Option<&'static str>,
     pub(crate) received_ms: i64,
-    pub(crate) finished_ms: Option<i64>,
-    pub(crate) record: &'a str,
+    /// The effect that says for how long the record is kept, if one may.
+    pub(crate) effect_id: Option<&'a str>,
+    pub(crate) body: &'a [u8],
+}
+
+/// What is read back of a call: its record as this version encodes it, or as JSON of an earlier version.
+#[derive(Debug)]
+pub(crate) struct StoredCall {
+    pub(crate) call_id: String,
+    pub(crate) record: Option<String>,
+    pub(crate) body: Option<Vec<u8>>,
 }
 
 /// What an effect is found by; one for every key, whatever its length.
@@ -131,19 +146,39 @@ impl StoredEffect {
 }
 
 impl<'a> CallRow<'a> {
-    /// The columns of a record and its text.
-    pub(crate) fn of(record: &'a CallRecord, text: &'a str) -> Self {
+    /// The columns of a record that was encoded.
+    pub(crate) fn of(record: &'a CallRecord, body: &'a [u8]) -> Self {
+        use Outcome::{Dispatching, InputRequired, TaskCreated, Unknown};
+        let is_unsettled = matches!(record.outcome, Dispatching | Unknown | TaskCreated | InputRequired);
         Self {
             call_id: record.call_id.as_str(),
-            tenant: &record.caller.tenant,
-            principal: &record.caller.principal,
-            tool: &record.tool,
             outcome: record.outcome.name(),
-            class: record.class.map(TaxonomyClass::name),
             received_ms: signed(record.received_at.unix_ms()),
-            finished_ms: record.finished_at.map(|at| signed(at.unix_ms())),
-            record: text,
+            effect_id: record.effect_id.as_deref().filter(|_| is_unsettled),
+            body,
         }
+    }
+}
+
+impl StoredCall {
+    /// The entries of the dictionary that it takes to decode it.
+    pub(crate) fn entries(&self) -> Vec<EntryId> {
+        self.body.as_deref().map(encoding::entries_of).unwrap_or_default()
+    }
+
+    pub(crate) fn decode(&self, entries: &Entries) -> Result<CallRecord, LedgerError> {
+        match (&self.body, &self.record) {
+            (Some(body), _) => encoding::decode(&self.call_id, body, entries),
+            (None, Some(text)) => decode_text(&self.call_id, text),
+            (None, None) => {
+                Err(LedgerError::Record { call_id: self.call_id.clone(), reason: "there is none".to_owned() })
+            }
+        }
+    }
+
+    /// The record of a call under way. It is kept for a while only and refers to no entries.
+    pub(crate) fn decode_open(&self) -> Result<CallRecord, LedgerError> {
+        self.decode(&Entries::default())
     }
 }
 
@@ -152,14 +187,16 @@ pub(crate) fn decode_held(effect_id: &str, text: &str) -> Result<Vec<String>, Le
     serde_json::from_str(text).map_err(|error| unreadable(effect_id, error.to_string()))
 }
 
-/// A record as text.
-pub(crate) fn encode_call(record: &CallRecord) -> Result<String, LedgerError> {
-    let call_id = record.call_id.to_string();
-    serde_json::to_string(record).map_err(|error| LedgerError::Record { call_id, reason: error.to_string() })
+/// Encodes a record. That of a call under way refers to no entries, so that a writer that moves it needs to read none.
+pub(crate) fn encode_call(record: &CallRecord, dictionary: &mut Dictionary) -> Result<Vec<u8>, LedgerError> {
+    match record.outcome {
+        Outcome::Dispatching => encoding::encode(record, &mut Dictionary::default()),
+        _ => encoding::encode(record, dictionary),
+    }
 }
 
-/// A record from its text.
-pub(crate) fn decode_call(call_id: &str, text: &str) -> Result<CallRecord, LedgerError> {
+/// A record of an earlier version from its text.
+fn decode_text(call_id: &str, text: &str) -> Result<CallRecord, LedgerError> {
     #[derive(serde::Deserialize)]
     struct Version {
         record_version: u32,

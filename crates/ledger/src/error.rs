@@ -119,6 +119,18 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
+    /// A newer Servanda wrote a record.
+    #[error(
+        "the record of `{call_id}` has encoding {found}, this servanda knows up to {known}: use the newer servanda"
+    )]
+    RecordNewer {
+        /// Whose.
+        call_id: String,
+        /// In the record.
+        found: u8,
+        /// Known here.
+        known: u8,
+    },
     /// A stored effect is not one, or not the one that was read.
     #[error("the effect `{effect_id}` cannot be used: {reason}")]
     Effect {
@@ -194,7 +206,7 @@ impl LedgerError {
     /// Whether nothing could have been written, whatever it says; if not, what was written is at fault.
     pub(crate) fn is_of_the_store(&self) -> bool {
         match self {
-            Self::Record { .. } | Self::Effect { .. } | Self::Books { .. } => false,
+            Self::Record { .. } | Self::RecordNewer { .. } | Self::Effect { .. } | Self::Books { .. } => false,
             Self::Sql(error) => error.sqlite_error_code() != Some(rusqlite::ErrorCode::ConstraintViolation),
             // Data, integrity, program limits.
             Self::Server(error) => {

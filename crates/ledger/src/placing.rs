@@ -4,7 +4,7 @@
 use servanda_contract::{CallRecord, TaxonomyClass, Timestamp, record::Outcome};
 use servanda_gates::effect::{Effect, EffectState};
 
-use crate::{LedgerError, codec::decode_call, queue::Recorded};
+use crate::{LedgerError, queue::Recorded};
 
 /// What a change does to the records of an effect's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +49,8 @@ pub(crate) fn holds(effect: &Effect) -> bool {
 
 /// A record that was kept with an effect, as it goes to `calls`: where the effect says how it ended, so does the record. What
 /// nobody knows is left open, because a late answer may still say. It names its effect from now on, which says for how long it is kept.
-pub(crate) fn displaced(text: &str, after: &Effect) -> Result<Recorded, LedgerError> {
-    let record = decode_call(after.call_id.as_str(), text)?;
-    let record = CallRecord { effect_id: Some(after.id.to_string()), ..record };
+pub(crate) fn displaced(open: CallRecord, after: &Effect) -> Result<Recorded, LedgerError> {
+    let record = CallRecord { effect_id: Some(after.id.to_string()), ..open };
     let (outcome, class) = match after.state {
         EffectState::Completed => (Outcome::Completed, Some(TaxonomyClass::Success)),
         EffectState::FailedFinal => (Outcome::ToolError, None),

@@ -1,15 +1,11 @@
-//! What waits to be written, for every store alike: jobs, how they gather to a batch, and how their callers are told.
-//!
-//! Where somebody waits there is no timer: while one commit is syncing, the next batch gathers by itself. Where nobody
-//! does, a batch gathers for a few milliseconds, so that reads do not spend their time on syncs they do not need.
+//! What waits to be written, for every store alike: jobs, and how their callers are told. How jobs gather to a batch is `inbox`.
 
 use std::{
     fmt,
     sync::{
-        Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -19,25 +15,18 @@ use servanda_gates::{
     budget::{Booked, Entry, Swept},
     effect::{Applied, Change, End, Event, Notice, OwnerId, StoredAnswer, Target},
 };
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, timeout_at},
-};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     LedgerError,
     codec::{CallRow, encode_call},
+    encoding::dictionary::Dictionary,
+    inbox::{BATCH_MAX, Inbox, Signals},
     retention::{Pruned, Round},
 };
 
 /// Jobs waiting to be written; more than this and callers wait.
 const QUEUE_MAX: usize = 8_192;
-/// Jobs of one transaction.
-const BATCH_MAX: usize = 512;
-/// Bytes of one transaction after which it takes no more jobs.
-const BATCH_BYTES_MAX: usize = 16 << 20;
-/// How long jobs that nobody waits for gather before they are written.
-const GATHER_MS_MAX: u64 = 5;
 
 /// One thing to put down.
 #[derive(Debug)]
@@ -54,13 +43,12 @@ pub(crate) enum Write {
     Beat(OwnerId),
 }
 
-/// The record of a call, its text, and its answer if that was kept back. The text is made by whoever hands it in: writers are
-/// few, callers are many.
+/// The record of a call, and its answer if that was kept back. The writer encodes it, so that no call spends its time on that.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) record: CallRecord,
-    pub(crate) text: String,
     pub(crate) quarantine: Option<Bytes>,
+    encoded: Option<Vec<u8>>,
 }
 
 /// Told how a job ended, once that is durable.
@@ -97,13 +85,15 @@ pub(crate) enum Outcome {
 /// The way in.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    sender: Mutex<Option<mpsc::Sender<Job>>>,
+    sender: mpsc::Sender<Job>,
+    signals: Arc<Signals>,
 }
 
 impl Queue {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Job>) {
+    pub(crate) fn new() -> (Self, Inbox) {
         let (sender, jobs) = mpsc::channel(QUEUE_MAX);
-        (Self { sender: Mutex::new(Some(sender)) }, jobs)
+        let signals = Arc::new(Signals::default());
+        (Self { sender, signals: Arc::clone(&signals) }, Inbox::new(jobs, signals))
     }
 
     /// Hands a write in; waits for durability if asked. Cancel-safe: what was handed in is written all the same.
@@ -120,7 +110,7 @@ impl Queue {
     pub(crate) async fn apply(&self, change: Change) -> Result<Applied, JournalError> {
         let (done, wait) = oneshot::channel();
         let Change { target, event, record, quarantine, notices } = change;
-        let recorded = record.map(|record| Recorded::new(record, quarantine)).transpose()?;
+        let recorded = record.map(|record| Recorded::new(record, quarantine));
         self.hand_in(Job::Apply { target, event, recorded, notices, done }).await?;
         wait.await.map_err(|_| closed())?
     }
@@ -155,30 +145,47 @@ impl Queue {
 
     /// Nothing more is taken; what was handed in is still written.
     pub(crate) fn close(&self) {
-        drop(self.sender.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.signals.close();
     }
 
+    /// A job that is not awaited wakes the writer only if the writer is idle or a batch is full. Otherwise the writer's timer is already
+    /// running, and a wake-up for every read would cost more than writing its record.
     async fn hand_in(&self, job: Job) -> Result<(), JournalError> {
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        sender.ok_or_else(closed)?.send(job).await.map_err(|_| closed())
+        if self.signals.is_closed() {
+            return Err(closed());
+        }
+        let is_awaited = job.is_awaited();
+        self.sender.send(job).await.map_err(|_| closed())?;
+        let waiting = self.sender.max_capacity().saturating_sub(self.sender.capacity());
+        if is_awaited || waiting >= BATCH_MAX {
+            self.signals.hurry();
+        }
+        Ok(())
     }
 }
 
 impl Recorded {
-    pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Result<Box<Self>, JournalError> {
-        let recorded = Self::of(record).map_err(|error| JournalError::of_content(error.to_string()))?;
-        Ok(Box::new(Self { quarantine, ..recorded }))
+    pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Box<Self> {
+        Box::new(Self { record, quarantine, encoded: None })
     }
 
-    /// A record by itself.
+    /// A record by itself, encoded without the dictionary.
     pub(crate) fn of(record: CallRecord) -> Result<Self, LedgerError> {
-        let text = encode_call(&record)?;
-        Ok(Self { record, text, quarantine: None })
+        let encoded = Some(encode_call(&record, &mut Dictionary::default())?);
+        Ok(Self { record, quarantine: None, encoded })
     }
 
     /// The columns of the record.
-    pub(crate) fn row(&self) -> CallRow<'_> {
-        CallRow::of(&self.record, &self.text)
+    pub(crate) fn row(&self) -> Result<CallRow<'_>, LedgerError> {
+        Ok(CallRow::of(&self.record, self.body()?))
+    }
+
+    /// The record as it is stored.
+    pub(crate) fn body(&self) -> Result<&[u8], LedgerError> {
+        self.encoded.as_deref().ok_or_else(|| LedgerError::Record {
+            call_id: self.record.call_id.to_string(),
+            reason: "it was not encoded".to_owned(),
+        })
     }
 }
 
@@ -186,35 +193,13 @@ fn closed() -> JournalError {
     JournalError::new("the ledger is closed")
 }
 
-/// The next batch: everything there is as soon as somebody waits for one of them, else what comes in a few milliseconds.
-pub(crate) async fn gather(jobs: &mut mpsc::Receiver<Job>) -> Option<Vec<Job>> {
-    let first = jobs.recv().await?;
-    let (mut awaited, mut bytes) = (first.is_awaited(), first.bytes());
-    let mut batch = vec![first];
-    let until = Instant::now() + Duration::from_millis(GATHER_MS_MAX);
-    while batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
-        let next = match jobs.try_recv() {
-            Ok(next) => next,
-            Err(_) if awaited => break,
-            Err(_) => match timeout_at(until, jobs.recv()).await {
-                Ok(Some(next)) => next,
-                Ok(None) | Err(_) => break,
-            },
-        };
-        awaited |= next.is_awaited();
-        bytes = bytes.saturating_add(next.bytes());
-        batch.push(next);
-    }
-    Some(batch)
-}
-
 impl Job {
-    fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         !matches!(self, Self::Put { done: None, .. })
     }
 
     /// The bytes of answers and arguments; what else there is of a job is small.
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let moved = match self {
             Self::Apply { event: Event::Begin(begin), .. } => begin.order.arguments.len(),
             Self::Apply { event: Event::Settle(_, End::Completed(answer) | End::Failed(answer)), .. } => match answer {
@@ -225,6 +210,15 @@ impl Job {
         };
         let kept = self.recorded().and_then(|recorded| recorded.quarantine.as_ref());
         moved.saturating_add(kept.map_or(0, Bytes::len))
+    }
+
+    /// Encodes the record that it puts down, if it does. A job whose record cannot be encoded fails when it is done, by itself.
+    pub(crate) fn encode(&mut self, dictionary: &mut Dictionary) {
+        if let Self::Put { write: Write::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } = self {
+            recorded.encoded = encode_call(&recorded.record, dictionary)
+                .inspect_err(|error| tracing::error!(%error, "a record cannot be encoded"))
+                .ok();
+        }
     }
 
     /// The record it puts down, if it does.

@@ -72,7 +72,7 @@ impl Reader {
     /// The calls that a filter means, newest first, those under way among them.
     pub async fn calls(&self, filter: &CallFilter, limit: u32) -> Result<CallList, LedgerError> {
         let span = filter.span();
-        let mut collected = Collected::new(filter, limit, &self.under_way(span).await?);
+        let mut collected = Collected::new(filter, limit, &self.under_way().await?);
         let stopped_at_ms = self.walk(span, &mut |record| collected.take(&record)).await?;
         Ok(collected.finish(stopped_at_ms))
     }
@@ -122,10 +122,10 @@ impl Reader {
         }
     }
 
-    async fn under_way(&self, span: Span) -> Result<Vec<CallRecord>, LedgerError> {
+    async fn under_way(&self) -> Result<Vec<CallRecord>, LedgerError> {
         match &self.source {
-            Source::File(file) => in_file(file).under_way(span),
-            Source::Server(server) => server.under_way(span).await,
+            Source::File(file) => in_file(file).under_way(),
+            Source::Server(server) => server.under_way().await,
         }
     }
 

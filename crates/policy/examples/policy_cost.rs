@@ -82,6 +82,7 @@ impl World {
             task: None,
             intent: None,
             question: None,
+            program_class: None,
         };
         Self { principals, arguments, circumstances }
     }

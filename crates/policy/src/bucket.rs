@@ -37,6 +37,8 @@ pub(crate) struct Rule {
     pub condition: Option<Arc<Expression>>,
     /// It is the built-in one about the caller's own tenant. Every call is asked that, so it is not asked by way of Cedar.
     pub own_tenant: bool,
+    /// Its number, if what it says of a tool is the same for every call of it.
+    pub fixed: Option<u32>,
 }
 
 /// The id of that policy.
@@ -47,7 +49,7 @@ impl Rule {
         let (permits, condition) = (policy.policy.effect() == Effect::Permit, policy.condition.clone());
         let open = policy.needs != Needs::default();
         let own_tenant = policy.is_built_in() && policy.id == OWN_TENANT;
-        Self { told: Arc::clone(&policy.told), permits, open, condition, own_tenant }
+        Self { told: Arc::clone(&policy.told), permits, open, condition, own_tenant, fixed: None }
     }
 }
 

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use servanda_contract::{
     Acting, Timestamp,
     document::{self, DocumentError},
-    json::canonicalize,
-    tool::QuestionKind,
+    json::{CanonicalBytes, canonicalize},
+    tool::{QuestionKind, SideEffectClass},
 };
 
 use crate::{
@@ -136,9 +136,12 @@ impl Cases {
     }
 }
 
+/// How grave a call of a tool with these arguments is, if the program among them decides.
+pub type ProgramClass<'a> = dyn Fn(&str, &CanonicalBytes) -> Option<SideEffectClass> + 'a;
+
 /// Tries every case.
-pub fn run_cases(policies: &Policies, cases: &Cases) -> Vec<CaseOutcome> {
-    cases.cases.iter().map(|case| run(policies, case)).collect()
+pub fn run_cases(policies: &Policies, cases: &Cases, program_class: &ProgramClass<'_>) -> Vec<CaseOutcome> {
+    cases.cases.iter().map(|case| run(policies, case, program_class)).collect()
 }
 
 impl CaseOutcome {
@@ -148,8 +151,8 @@ impl CaseOutcome {
     }
 }
 
-fn run(policies: &Policies, case: &Case) -> CaseOutcome {
-    match explain(policies, case) {
+fn run(policies: &Policies, case: &Case, program_class: &ProgramClass<'_>) -> CaseOutcome {
+    match explain(policies, case, program_class) {
         Ok((explanation, by)) => {
             let failures = failures(case, &explanation, &by);
             CaseOutcome { name: case.name.clone(), failures, explanation: Some(explanation) }
@@ -161,10 +164,15 @@ fn run(policies: &Policies, case: &Case) -> CaseOutcome {
     }
 }
 
-fn explain(policies: &Policies, case: &Case) -> Result<(Explanation, BTreeSet<String>), String> {
+fn explain(
+    policies: &Policies,
+    case: &Case,
+    program_class: &ProgramClass<'_>,
+) -> Result<(Explanation, BTreeSet<String>), String> {
     let principal = case.principal.principal(policies.vocabulary()).map_err(|error| error.to_string())?;
     let arguments = canonicalize(&Value::Object(case.args.clone())).map_err(|error| error.to_string())?;
-    let circumstances = case.env.circumstances(case.principal.tenant());
+    let program_class = program_class(&case.tool, &arguments);
+    let circumstances = Circumstances { program_class, ..case.env.circumstances(case.principal.tenant()) };
     let call = Call { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
     let by = policies.decide(&call).by().iter().map(|determining| determining.policy.clone()).collect();
     Ok((policies.explain(&call), by))
@@ -221,6 +229,7 @@ impl Surroundings {
             task: self.task.as_deref(),
             intent: self.intent.as_deref(),
             question: self.question,
+            program_class: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use servanda_contract::record::Texts;
 
 use crate::{
     bucket::Rule,
+    index::Holds,
     mentions::Needs,
     policies::Policies,
     principal::{Guise, Principal},
@@ -93,6 +94,7 @@ impl Policies {
 
     fn judge(&self, call: &Call<'_>) -> Result<By, Refused> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
+        let tool = tool.in_call_of(call.circumstances.program_class);
         if call.principal.is_plain() {
             let (settled, said) = self.said(call, tool)?;
             return if said.is_silent() { settled.judged.clone() } else { said.beside(&settled.answer).judged() };
@@ -123,14 +125,19 @@ impl Policies {
         }
         let buckets = self.index().buckets(name, tool, principal);
         let question = request::of_all_calls(principal, tool)?;
+        let fixed = self.index().fixed(tool, buckets.iter().flat_map(|bucket| &bucket.rules));
         let mut settled = Settled::default();
         for bucket in buckets {
             settled.needs.add(&bucket.needs);
             for rule in &bucket.rules {
-                match (rule.own_tenant, rule.open) {
-                    (true, _) => settled.own_tenant = Some(Arc::clone(&rule.told)),
-                    (false, true) => settled.open.push(rule.clone()),
-                    (false, false) => settled.answer.ask(&question, rule),
+                let known = rule.fixed.and_then(|number| fixed.get(&number));
+                match (rule.own_tenant, rule.open, known) {
+                    (true, ..) => settled.own_tenant = Some(Arc::clone(&rule.told)),
+                    (false, _, Some(Holds::No)) => {}
+                    (false, _, Some(Holds::Yes)) => settled.answer.hear(rule),
+                    (false, true, _) => settled.open.push(rule.clone()),
+                    // What fails is asked, so that it is told how.
+                    (false, false, _) => settled.answer.ask(&question, rule),
                 }
             }
         }
@@ -213,14 +220,19 @@ impl Answer {
     pub(crate) fn ask(&mut self, question: &Question, rule: &Rule) {
         let holds = rule.condition.as_ref().map_or(Ok(true), |condition| question.holds(condition));
         match holds {
-            Ok(true) if rule.permits => self.permits.push(Arc::clone(&rule.told)),
-            Ok(true) => self.forbids.push(Arc::clone(&rule.told)),
+            Ok(true) => self.hear(rule),
             Ok(false) => {}
             Err(error) => {
                 self.errors.push(format!("policy `{}`: {error}", rule.told.policy));
                 self.failed.push(Arc::clone(&rule.told));
             }
         }
+    }
+
+    /// Takes note of a rule that holds.
+    fn hear(&mut self, rule: &Rule) {
+        let said = if rule.permits { &mut self.permits } else { &mut self.forbids };
+        said.push(Arc::clone(&rule.told));
     }
 
     fn judged(mut self) -> Result<By, Refused> {

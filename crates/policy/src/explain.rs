@@ -85,6 +85,7 @@ impl Policies {
 
     fn looked_at(&self, call: &Call<'_>) -> Vec<Matched> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Vec::new() };
+        let tool = tool.in_call_of(call.circumstances.program_class);
         let mut all: Vec<Matched> = Vec::new();
         for (guise, principal) in call.principal.guises() {
             let mut found = self.looked_at_as(&Call { principal, ..*call }, tool);

@@ -1,11 +1,15 @@
 //! Where a policy can apply, from its scope: a decision looks only at policies that can concern its tool and its principal.
 //! Cedar itself has no index and would look at all.
 
-use std::collections::HashMap;
+use std::{
+    cell::OnceCell,
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use cedar_policy::{
-    ActionConstraint, Context, EntityTypeName, EntityUid, EvalResult, Policy, PolicySetError, PrincipalConstraint,
-    Request, ResourceConstraint, eval_expression,
+    ActionConstraint, Context, Entities, EntityTypeName, EntityUid, Policy, PolicySetError, PrincipalConstraint,
+    Request, ResourceConstraint,
 };
 
 use crate::{
@@ -13,14 +17,15 @@ use crate::{
     load::{Loaded, MAY_NEVER_APPLY},
     names::{CALL, Names},
     principal::{Principal, fingerprint},
+    request::Question,
     validate::tool_of,
     vocabulary::{Tool, Vocabulary},
 };
 
 /// Tools that one policy may name, so that the index stays small.
 const TOOLS_NAMED_MAX: usize = 1_024;
-/// Conditions that are asked once for a tool while loading; where there are more, each call asks.
-const FIXED_MAX: usize = 200_000;
+/// Tools of which it is remembered what no call can change. Beyond them all is forgotten and it begins anew.
+const TOOLS_REMEMBERED_MAX: usize = 4_096;
 
 /// Where a policy applies: there and nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +55,20 @@ enum Principals {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     places: HashMap<ToolKey, ByPrincipal>,
+    /// What no call can change of a tool, by the tool's number: evaluated when the tool is first called, and then kept for all callers.
+    fixed: RwLock<HashMap<u64, FixedRules>>,
+}
+
+/// What rules say of a tool in every call of it, by the numbers of the rules.
+type FixedRules = Arc<[(u32, Holds)]>;
+
+/// Whether a condition about a tool alone holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Yes,
+    No,
+    /// It fails, and so does each call that asks it.
+    Fails,
 }
 
 #[derive(Debug, Default)]
@@ -69,27 +88,50 @@ struct Named {
 }
 
 impl Index {
-    pub(crate) fn of(vocabulary: &Vocabulary, loaded: &[Loaded]) -> Result<Self, Box<PolicySetError>> {
+    pub(crate) fn of(loaded: &[Loaded]) -> Result<Self, Box<PolicySetError>> {
         let mut index = Self::default();
-        let fixed = loaded.iter().filter(|policy| policy.condition.is_some() && policy.is_fixed()).count();
-        let settle = fixed.saturating_mul(vocabulary.tools().len()) <= FIXED_MAX;
+        let mut fixed = 0;
         for policy in loaded {
-            let settled = settle && policy.condition.is_some() && policy.is_fixed();
+            let mut rule = Rule::of(policy);
+            if policy.condition.is_some() && policy.is_fixed() {
+                rule.fixed = Some(fixed);
+                fixed += 1;
+            }
             for key in &policy.place.tools {
-                index.bucket(key, &policy.place.principals).add_listing(policy)?;
-                if settled {
-                    index.settle(vocabulary, key, policy);
-                } else {
-                    index.bucket(key, &policy.place.principals).add_rule(Rule::of(policy), &policy.needs);
-                }
+                let bucket = index.bucket(key, &policy.place.principals);
+                bucket.add_listing(policy)?;
+                bucket.add_rule(rule.clone(), &policy.needs);
             }
         }
         Ok(index)
     }
 
+    /// What is known of rules that no call of a tool can change. Those that were not asked yet are asked now.
+    pub(crate) fn fixed<'r>(&self, tool: &Tool, rules: impl Iterator<Item = &'r Rule>) -> HashMap<u32, Holds> {
+        let known = self.fixed.read().unwrap_or_else(PoisonError::into_inner).get(&tool.number).cloned();
+        let mut found: HashMap<u32, Holds> = known.iter().flat_map(|known| known.iter().copied()).collect();
+        let before = found.len();
+        let alone = OnceCell::new();
+        for rule in rules {
+            let Some(number) = rule.fixed else { continue };
+            found.entry(number).or_insert_with(|| {
+                let alone: &Option<Question> = alone.get_or_init(|| tool.alone());
+                alone.as_ref().map_or(Holds::Fails, |alone| Holds::of(alone, rule))
+            });
+        }
+        if found.len() > before {
+            let mut remembered = self.fixed.write().unwrap_or_else(PoisonError::into_inner);
+            if remembered.len() >= TOOLS_REMEMBERED_MAX {
+                remembered.clear();
+            }
+            remembered.insert(tool.number, found.iter().map(|(number, holds)| (*number, *holds)).collect());
+        }
+        found
+    }
+
     /// The policies that concern a call of this tool by this principal. Every policy is in one of them at most.
     pub(crate) fn buckets<'a>(&'a self, name: &str, tool: &Tool, principal: &'a Principal) -> Vec<&'a Bucket> {
-        let keys = [ToolKey::Any, ToolKey::Upstream(tool.upstream.clone()), ToolKey::Tool(name.to_owned())];
+        let keys = [ToolKey::Any, ToolKey::Upstream(tool.facts.upstream.to_string()), ToolKey::Tool(name.to_owned())];
         let kind = principal.uid.type_name();
         let mut found = Vec::new();
         for place in keys.iter().filter_map(|key| self.places.get(key)) {
@@ -118,20 +160,6 @@ impl Index {
             Principals::KindWithin(kind, uid) => place.named(uid).kinds_within.entry(kind.clone()).or_default(),
         }
     }
-
-    /// Asks once for each tool what no call can change. What fails is left to be asked, so that it fails the call.
-    fn settle(&mut self, vocabulary: &Vocabulary, key: &ToolKey, policy: &Loaded) {
-        for (name, tool) in vocabulary.tools().iter().filter(|(name, tool)| key.covers(name, tool)) {
-            let mut rule = Rule::of(policy);
-            match tool.holds(&rule) {
-                Some(false) => continue,
-                Some(true) => rule.condition = None,
-                None => {}
-            }
-            let of_tool = ToolKey::Tool(name.clone());
-            self.bucket(&of_tool, &policy.place.principals).add_rule(rule, &policy.needs);
-        }
-    }
 }
 
 impl Place {
@@ -151,22 +179,29 @@ impl ToolKey {
     fn covers(&self, name: &str, tool: &Tool) -> bool {
         match self {
             Self::Any => true,
-            Self::Upstream(upstream) => *upstream == tool.upstream,
+            Self::Upstream(upstream) => **upstream == *tool.facts.upstream,
             Self::Tool(named) => named == name,
         }
     }
 }
 
-impl Tool {
-    /// Whether a condition about the tool alone holds; none if it fails.
-    fn holds(&self, rule: &Rule) -> Option<bool> {
-        let condition = rule.condition.as_ref()?;
-        let nobody = self.resource.clone();
-        let request = Request::new(nobody, self.action.clone(), self.resource.clone(), Context::empty(), None).ok()?;
-        match eval_expression(&request, &self.entities, condition).ok()? {
-            EvalResult::Bool(holds) => Some(holds),
-            _ => None,
+impl Holds {
+    fn of(question: &Question, rule: &Rule) -> Self {
+        match rule.condition.as_ref().map(|condition| question.holds(condition)) {
+            Some(Ok(true)) => Self::Yes,
+            Some(Ok(false)) => Self::No,
+            Some(Err(_)) | None => Self::Fails,
         }
+    }
+}
+
+impl Tool {
+    /// The question that is about the tool and no call of it; none if it cannot be put.
+    fn alone(&self) -> Option<Question> {
+        let (tool, action) = (self.facts.resource(), self.facts.action());
+        let request = Request::new(tool.clone(), action, tool, Context::empty(), None).ok()?;
+        let entities = Entities::from_entities(self.entities().ok()?, None).ok()?;
+        Some(Question { request, entities: Arc::new(entities) })
     }
 }
 
@@ -227,7 +262,7 @@ fn named_tools(policy: &Policy) -> Option<Vec<String>> {
 fn fits(vocabulary: &Vocabulary, tool: &str, resource: &ToolKey) -> bool {
     match resource {
         ToolKey::Any => true,
-        ToolKey::Upstream(upstream) => vocabulary.tool(tool).is_none_or(|tool| tool.upstream == *upstream),
+        ToolKey::Upstream(upstream) => vocabulary.tool(tool).is_none_or(|tool| *tool.facts.upstream == **upstream),
         ToolKey::Tool(named) => named == tool,
     }
 }
@@ -298,7 +333,7 @@ pub(crate) fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>
 
 fn did_you_mean(vocabulary: &Vocabulary, resource: &ToolKey) -> String {
     let (wanted, known): (&str, Vec<&str>) = match resource {
-        ToolKey::Upstream(wanted) => (wanted, vocabulary.tools().values().map(|tool| tool.upstream.as_str()).collect()),
+        ToolKey::Upstream(wanted) => (wanted, vocabulary.tools().values().map(|tool| &*tool.facts.upstream).collect()),
         ToolKey::Tool(wanted) => (wanted, vocabulary.tools().keys().map(String::as_str).collect()),
         ToolKey::Any => ("", Vec::new()),
     };

@@ -8,8 +8,10 @@
 mod arguments;
 mod bucket;
 mod cases;
+mod closed_words;
 mod decide;
 mod explain;
+mod facts;
 mod findings;
 mod index;
 mod list;
@@ -29,7 +31,7 @@ mod unseen;
 mod validate;
 mod vocabulary;
 
-pub use cases::{Case, CaseOutcome, CasePrincipal, Cases, Expected, Surroundings, run_cases};
+pub use cases::{Case, CaseOutcome, CasePrincipal, Cases, Expected, ProgramClass, Surroundings, run_cases};
 pub use decide::{Allowed, Cause, Decision, Determining, Refused};
 pub use explain::{Explanation, Matched, Outcome};
 pub use findings::{Finding, FindingKind, LoadFailure};

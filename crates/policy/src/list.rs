@@ -28,10 +28,16 @@ impl Policies {
     /// single call has does not.
     pub fn standing(&self, principal: &Principal, tool: &str, circumstances: &Circumstances<'_>) -> Standing {
         let Some(known) = self.vocabulary().tool(tool) else { return Standing::Denied };
-        let as_whom = principal.guises().map(|(guise, principal)| {
-            self.seen(principal, tool, known, circumstances).map_or(Standing::Denied, |seen| seen.standing(guise))
-        });
-        as_whom.fold(Standing::Allowed, Standing::and)
+        let of_class = |known: &Tool| {
+            let as_whom = principal.guises().map(|(guise, principal)| {
+                self.seen(principal, tool, known, circumstances).map_or(Standing::Denied, |seen| seen.standing(guise))
+            });
+            as_whom.fold(Standing::Allowed, Standing::and)
+        };
+        let mut standings = known.in_every_call().map(of_class);
+        let first = standings.next().unwrap_or(Standing::Denied);
+        // Which class a call has, the program that it brings decides.
+        if standings.all(|other| other == first) { first } else { Standing::Depends }
     }
 
     /// What can be told of one who is nobody else.

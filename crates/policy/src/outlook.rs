@@ -44,6 +44,7 @@ impl Policies {
         circumstances: &Circumstances<'_>,
     ) -> Result<Outlook, Refused> {
         let Some(tool) = self.vocabulary().tool(name) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
+        let tool = tool.in_call_of(circumstances.program_class);
         let (mut all, mut on, mut may_permit) = (Answer::default(), Vec::new(), true);
         let mut strained = Vec::new();
         for (guise, principal) in principal.guises() {

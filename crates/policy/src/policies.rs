@@ -45,7 +45,7 @@ impl Policies {
         }
         all.extend(sources);
         let loaded = load(&vocabulary, &all, limits).map_err(|findings| LoadFailure { findings })?;
-        let index = Index::of(&vocabulary, &loaded).map_err(|error| {
+        let index = Index::of(&loaded).map_err(|error| {
             let (file, message) = ("policies".to_owned(), error.to_string());
             let kind = FindingKind::Engine;
             let finding = Finding { file, line: 1, column: 1, policy: None, kind, message, hint: None };

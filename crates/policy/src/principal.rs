@@ -14,9 +14,10 @@ use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
 use servanda_contract::{Acting, record::Texts};
 
 use crate::{
+    facts::texts,
     memory::Memory,
     names::{Names, uid},
-    vocabulary::{Tool, Vocabulary, texts},
+    vocabulary::{Tool, Vocabulary},
 };
 
 /// Groups and scopes one party may have.
@@ -177,7 +178,7 @@ impl Principal {
         if let Some(entities) = self.memory.entities.get(&tool.number) {
             return Ok(entities);
         }
-        let entities = self.store.clone().add_entities(tool.entities.iter().cloned(), None);
+        let entities = self.store.clone().add_entities(tool.entities()?, None);
         let entities = Arc::new(entities.map_err(|error| error.to_string())?);
         self.memory.entities.keep(tool.number, Arc::clone(&entities));
         Ok(entities)

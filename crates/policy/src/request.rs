@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use cedar_policy::{Context, Entities, EvalResult, Expression, Request, RestrictedExpression, eval_expression};
-use servanda_contract::{Timestamp, json::CanonicalBytes, tool::QuestionKind};
+use servanda_contract::{
+    Timestamp,
+    json::CanonicalBytes,
+    tool::{QuestionKind, SideEffectClass},
+};
 
 use crate::{arguments, mentions::AllNeeds, principal::Principal, vocabulary::Tool};
 
@@ -37,6 +41,8 @@ pub struct Circumstances<'a> {
     pub intent: Option<&'a str>,
     /// The kind of question, if a question of the upstream to the caller during the call is to be decided; none if the call is.
     pub question: Option<QuestionKind>,
+    /// How grave the call is, if the program that it brings decides; none if it is as grave as the contract says.
+    pub program_class: Option<SideEffectClass>,
 }
 
 /// What Cedar is asked.
@@ -68,8 +74,8 @@ pub(crate) enum Unaskable {
 pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &AllNeeds<'_>) -> Result<Question, Unaskable> {
     let mut context = of_surroundings(call.circumstances, needs, true)?;
     if needs.any_argument() {
-        let arguments =
-            arguments::read(call.arguments.bytes(), &tool.arguments, needs).map_err(Unaskable::Arguments)?;
+        let arguments = arguments::read(call.arguments.bytes(), &tool.facts.parameters().arguments, needs)
+            .map_err(Unaskable::Arguments)?;
         context.push(("args".to_owned(), arguments));
     }
     // What Cedar can refuse here is a number beyond the range of its decimals; its own words would repeat it.
@@ -142,7 +148,7 @@ fn environment(circumstances: &Circumstances<'_>, with_time: bool) -> Result<Res
 }
 
 fn question(principal: &Principal, tool: &Tool, context: Context) -> Result<Question, Unaskable> {
-    let (action, resource) = (tool.action.clone(), tool.resource.clone());
+    let (action, resource) = (tool.facts.action(), tool.facts.resource());
     let request = Request::new(principal.uid.clone(), action, resource, context, None).map_err(engine)?;
     let entities = principal.beside(tool).map_err(engine)?;
     Ok(Question { request, entities })

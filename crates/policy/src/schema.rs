@@ -67,7 +67,7 @@ pub(crate) fn whole(vocabulary: &Vocabulary) -> String {
             // A pointer is anybody's text; a line break in it must not end the comment.
             let _ = writeln!(text, "// not seen: {}: {}", untyped.pointer.escape_debug(), untyped.reason);
         }
-        action(&mut text, &format!("{CALL_OF}{name}"), Some(&tool.arguments));
+        action(&mut text, &format!("{CALL_OF}{name}"), Some(&tool.facts.parameters().arguments));
     }
     text
 }
@@ -78,7 +78,7 @@ pub(crate) fn part<'a>(vocabulary: &Vocabulary, tools: impl Iterator<Item = &'a 
     let mut text = ENTITIES.to_owned();
     for name in tools {
         if let Some(tool) = vocabulary.tool(name) {
-            action(&mut text, &format!("{CALL_OF}{name}"), Some(&tool.arguments));
+            action(&mut text, &format!("{CALL_OF}{name}"), Some(&tool.facts.parameters().arguments));
         }
     }
     if others {

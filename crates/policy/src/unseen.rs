@@ -86,10 +86,10 @@ pub(crate) fn findings(vocabulary: &Vocabulary, policy: &Loaded, sources: &[Sour
         return Vec::new();
     }
     let mut found: BTreeMap<&[String], Vec<(&str, &Unseen)>> = BTreeMap::new();
-    let covered = |(name, tool): &(&String, &Tool)| !tool.unseen.is_empty() && policy.place.covers(name, tool);
+    let covered = |(name, tool): &(&String, &Tool)| policy.place.covers(name, tool);
     for (name, tool) in vocabulary.tools().iter().filter(covered) {
         for look in &policy.looks {
-            let unseen = tool.unseen.iter().find(|unseen| unseen.is_looked_at(look));
+            let unseen = tool.facts.parameters().unseen.iter().find(|unseen| unseen.is_looked_at(look));
             found.entry(&look.path).or_default().extend(unseen.map(|unseen| (name.as_str(), unseen)));
         }
     }

@@ -12,6 +12,7 @@ use cedar_policy::{
 };
 
 use crate::{
+    closed_words,
     findings::{Finding, FindingKind},
     index::nearest,
     load::{Loaded, MAY_NEVER_APPLY, Source, told},
@@ -32,6 +33,7 @@ pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[Loaded], sources: &[Source<
     let mut groups: BTreeMap<Concern, Vec<&Loaded>> = BTreeMap::new();
     let mut findings = Vec::new();
     for policy in loaded {
+        findings.extend(closed_words::findings(policy, sources));
         // What cannot be seen is absent to the validator, whose advice would lead astray.
         match unseen::findings(vocabulary, policy, sources) {
             none if none.is_empty() => groups.entry(Concern::of(policy)).or_default().push(policy),

@@ -1,22 +1,25 @@
 //! The words policies are written in: the tools that exist, their facts and the types of their arguments, taken from the
 //! contracts. Deliberately not the policies: a vocabulary is the same whoever may do what.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, OnceLock},
+};
 
-use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
+use cedar_policy::Entity;
 use servanda_contract::{
     ToolContract,
     schema::{CompiledSchema, Profile, SchemaError},
-    tool::{DataClassification, EgressPolicy, SideEffectClass},
+    tool::SideEffectClass,
 };
 
 use crate::{
+    facts::{Common, Facts, Parameters},
     memory,
     mentions::{AllNeeds, Needs},
-    names::{CALL, Names, uid},
+    names::Names,
     schema,
-    types::{Attribute, Untyped, arguments_of},
-    unseen::Unseen,
+    types::Untyped,
 };
 
 /// What is known of one tool.
@@ -26,14 +29,18 @@ pub struct ToolFacts<'a> {
     pub contract: &'a ToolContract,
     /// The tenants it is for; none named is a tool of everybody.
     pub tenants: &'a BTreeSet<String>,
+    /// Whether a call can be of a milder class than the contract's, because the program that it brings decides.
+    pub program_decides_class: bool,
+    /// What the arguments are held to, where the contract was admitted. Else it is compiled.
+    pub input: Option<&'a Arc<CompiledSchema>>,
 }
 
 /// The tools of a gateway as policies see them.
 #[derive(Debug)]
 pub struct Vocabulary {
     tools: BTreeMap<String, Tool>,
-    untyped: Vec<Untyped>,
-    names: Names,
+    untyped: OnceLock<Vec<Untyped>>,
+    names: Arc<Names>,
 }
 
 /// Contracts that no vocabulary can be made of.
@@ -69,30 +76,25 @@ pub enum VocabularyError {
     },
 }
 
-/// One tool, with everything that does not depend on the call already made.
+/// One tool in calls of one class.
 #[derive(Debug)]
 pub(crate) struct Tool {
     /// No other tool of any vocabulary has it.
     pub number: u64,
-    pub resource: EntityUid,
-    pub action: EntityUid,
-    pub upstream: String,
-    pub arguments: BTreeMap<String, Attribute>,
-    /// What of its arguments policies cannot see.
-    pub unseen: Vec<Unseen>,
-    /// It takes arguments that its contract does not declare.
-    pub open: bool,
-    /// The tool and its action. What a call adds is the principal.
-    pub entities: Entities,
+    pub facts: Arc<Facts>,
+    class: SideEffectClass,
+    /// The same tool as policies see it in a call of a milder class than the contract's.
+    milder: BTreeMap<SideEffectClass, Self>,
 }
 
 impl Vocabulary {
     /// The vocabulary of some tools.
     pub fn of<'a>(tools: impl IntoIterator<Item = ToolFacts<'a>>) -> Result<Self, VocabularyError> {
-        let names = Names::new().map_err(|error| engine("", &error))?;
-        let mut vocabulary = Self { tools: BTreeMap::new(), untyped: Vec::new(), names };
+        let names = Arc::new(Names::new().map_err(|error| engine("", &error))?);
+        let mut vocabulary = Self { tools: BTreeMap::new(), untyped: OnceLock::new(), names };
+        let mut common = Common::default();
         for facts in tools {
-            vocabulary.add(&facts)?;
+            vocabulary.add(&facts, &mut common)?;
         }
         Ok(vocabulary)
     }
@@ -104,12 +106,17 @@ impl Vocabulary {
 
     /// Which arguments of which tools policies cannot see, and why.
     pub fn untyped(&self) -> &[Untyped] {
-        &self.untyped
+        self.untyped.get_or_init(|| self.tools.values().flat_map(Tool::untyped).collect())
     }
 
     /// The names of the tools, in order.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
+    }
+
+    /// Whether the program that a call of the tool brings decides how grave the call is.
+    pub fn program_decides_class(&self, tool: &str) -> bool {
+        self.tool(tool).is_some_and(|tool| !tool.milder.is_empty())
     }
 
     pub(crate) fn tools(&self) -> &BTreeMap<String, Tool> {
@@ -121,135 +128,80 @@ impl Vocabulary {
     }
 
     pub(crate) fn has_upstream(&self, name: &str) -> bool {
-        self.tools.values().any(|tool| tool.upstream == name)
+        self.tools.values().any(|tool| *tool.facts.upstream == *name)
     }
 
     pub(crate) fn names(&self) -> &Names {
         &self.names
     }
 
-    fn add(&mut self, facts: &ToolFacts<'_>) -> Result<(), VocabularyError> {
+    fn add(&mut self, facts: &ToolFacts<'_>, common: &mut Common) -> Result<(), VocabularyError> {
         let contract = facts.contract;
-        let tool = &contract.identity.name;
+        let name = &contract.identity.name;
         let spelled = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-        if tool.is_empty() || tool.len() > 128 || !tool.bytes().all(spelled) {
-            return Err(VocabularyError::Name { tool: tool.clone() });
+        if name.is_empty() || name.len() > 128 || !name.bytes().all(spelled) {
+            return Err(VocabularyError::Name { tool: name.clone() });
         }
-        if self.tools.contains_key(tool) {
-            return Err(VocabularyError::SameName { tool: tool.clone() });
+        if self.tools.contains_key(name) {
+            return Err(VocabularyError::SameName { tool: name.clone() });
         }
-        let compiled = CompiledSchema::compile(&contract.affordance.input_schema, Profile::Arguments)
-            .map_err(|source| VocabularyError::Schema { tool: tool.clone(), source })?;
-        let (arguments, unseen) = arguments_of(compiled.effective());
-        let untyped = |left_out: &Unseen| {
-            let steps = left_out.path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1")));
-            Untyped { tool: tool.clone(), pointer: steps.collect(), reason: left_out.reason.clone() }
+        let input = match facts.input {
+            Some(input) => Arc::clone(input),
+            None => CompiledSchema::of(&contract.affordance.input_schema, Profile::Arguments)
+                .map(|compiled| Arc::new(compiled.at_rest()))
+                .map_err(|source| VocabularyError::Schema { tool: name.clone(), source })?,
         };
-        self.untyped.extend(unseen.iter().map(untyped));
-        let open = compiled.may_have("");
-        let resource = uid(&self.names.tool, tool);
-        let action = self.names.tool_action(tool);
-        let entities = self.entities(facts, &resource, &action).map_err(|reason| engine(tool, &reason))?;
-        let upstream = contract.binding.upstream.clone();
-        let number = memory::next_number();
-        self.tools.insert(tool.clone(), Tool { number, resource, action, upstream, arguments, unseen, open, entities });
+        let known = Arc::new(Facts::of(contract, facts.tenants, input, Arc::clone(&self.names), common));
+        let of_class = |class: SideEffectClass| {
+            let (number, facts) = (memory::next_number(), Arc::clone(&known));
+            Tool { number, facts, class, milder: BTreeMap::new() }
+        };
+        let declared = contract.transactional.side_effect_class;
+        let milder = SideEffectClass::ALL.into_iter().filter(|class| facts.program_decides_class && *class < declared);
+        let milder = milder.map(|class| (class, of_class(class))).collect();
+        self.tools.insert(name.clone(), Tool { milder, ..of_class(declared) });
         Ok(())
-    }
-
-    fn entities(&self, facts: &ToolFacts<'_>, resource: &EntityUid, action: &EntityUid) -> Result<Entities, String> {
-        let upstream = uid(&self.names.upstream, &facts.contract.binding.upstream);
-        let attributes = tool_attributes(facts).map_err(|error| error.to_string())?;
-        let tool = Entity::new(resource.clone(), attributes, HashSet::from([upstream]));
-        let tool = tool.map_err(|error| error.to_string())?;
-        let action = Entity::new_no_attrs(action.clone(), HashSet::from([uid(&self.names.action, CALL)]));
-        Entities::from_entities([tool, action], None).map_err(|error| error.to_string())
     }
 }
 
 impl Tool {
+    /// The tool as policies see it in a call of that class: as the contract says where the call has none of its own, or an unknown one.
+    pub(crate) fn in_call_of(&self, class: Option<SideEffectClass>) -> &Self {
+        class.and_then(|class| self.milder.get(&class)).unwrap_or(self)
+    }
+
+    /// The tool as policies see it, in calls of every class.
+    pub(crate) fn in_every_call(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.milder.values())
+    }
+
+    /// The tool and its action, as Cedar takes them.
+    pub(crate) fn entities(&self) -> Result<[Entity; 2], String> {
+        self.facts.entities(self.class)
+    }
+
     /// Whether a call may bring an argument that policies look at and cannot hold, so that it is refused.
     pub(crate) fn may_strain(&self, needs: &Needs) -> bool {
         let all: AllNeeds<'_> = [needs].into_iter().collect();
-        let undeclared = |name: &String| !self.arguments.contains_key(name);
-        self.arguments.iter().any(|(name, argument)| all.argument(name) && argument.kind.may_not_fit())
-            || self.open && (needs.whole || needs.all_arguments || needs.arguments.iter().any(undeclared))
+        let Parameters { arguments, open, .. } = self.facts.parameters();
+        let undeclared = |name: &String| !arguments.contains_key(name);
+        arguments.iter().any(|(name, argument)| all.argument(name) && argument.kind.may_not_fit())
+            || *open && (needs.whole || needs.all_arguments || needs.arguments.iter().any(undeclared))
+    }
+
+    /// Which of its arguments policies cannot see.
+    fn untyped(&self) -> impl Iterator<Item = Untyped> {
+        self.facts.parameters().unseen.iter().map(|left_out| {
+            let steps = left_out.path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1")));
+            Untyped { tool: self.facts.name.clone(), pointer: steps.collect(), reason: left_out.reason.clone() }
+        })
     }
 }
 
 impl<'a> From<&'a ToolContract> for ToolFacts<'a> {
     fn from(contract: &'a ToolContract) -> Self {
         static EVERYBODY: BTreeSet<String> = BTreeSet::new();
-        Self { contract, tenants: &EVERYBODY }
-    }
-}
-
-pub(crate) fn texts<'a>(texts: impl IntoIterator<Item = &'a String>) -> RestrictedExpression {
-    RestrictedExpression::new_set(texts.into_iter().map(|text| RestrictedExpression::new_string(text.clone())))
-}
-
-fn tool_attributes(
-    facts: &ToolFacts<'_>,
-) -> Result<HashMap<String, RestrictedExpression>, cedar_policy::ExpressionConstructionError> {
-    let contract = facts.contract;
-    let (security, transactional) = (&contract.security, &contract.transactional);
-    let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
-    let mut attributes = vec![
-        ("name", text(&contract.identity.name)),
-        ("version", text(&contract.identity.version)),
-        ("upstream", text(&contract.binding.upstream)),
-        ("owner", text(&contract.identity.owner)),
-        ("side_effect_class", text(transactional.side_effect_class.word())),
-        ("risk", RestrictedExpression::new_long(risk(transactional.side_effect_class))),
-        ("mutates", RestrictedExpression::new_bool(contract.effect_class().mutates())),
-        ("confirmation_required", RestrictedExpression::new_bool(transactional.confirmation_required)),
-        ("tenant_scoped", RestrictedExpression::new_bool(security.tenant_scoped)),
-        ("required_scopes", texts(&security.required_scopes)),
-        ("egress", text(egress(security.egress_policy))),
-    ];
-    let (classification, sensitivity) = sensitivity(security.data_classification);
-    attributes.push(("data_classification", text(classification)));
-    attributes.push(("sensitivity", RestrictedExpression::new_long(sensitivity)));
-    if !facts.tenants.is_empty() {
-        attributes.push(("tenants", texts(facts.tenants)));
-    }
-    if let Some(behaviour) = &contract.behaviour {
-        let behaviour = RestrictedExpression::new_record([
-            ("mutability".to_owned(), text(behaviour.mutability.word())),
-            ("action".to_owned(), text(behaviour.action.word())),
-            ("output_domain".to_owned(), text(behaviour.output_domain.word())),
-        ])?;
-        attributes.push(("behaviour", behaviour));
-    }
-    Ok(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
-}
-
-const fn risk(class: SideEffectClass) -> i64 {
-    match class {
-        SideEffectClass::ReadOnly => 0,
-        SideEffectClass::EphemeralWrite => 1,
-        SideEffectClass::LowRiskInternal => 2,
-        SideEffectClass::MediumRiskWrite => 3,
-        SideEffectClass::HighRiskExternal => 4,
-        SideEffectClass::CriticalMutation => 5,
-    }
-}
-
-const fn sensitivity(classification: DataClassification) -> (&'static str, i64) {
-    match classification {
-        DataClassification::Public => ("public", 0),
-        DataClassification::Internal => ("internal", 1),
-        DataClassification::Confidential => ("confidential", 2),
-        DataClassification::Regulated => ("regulated", 3),
-        DataClassification::Secret => ("secret", 4),
-    }
-}
-
-const fn egress(policy: EgressPolicy) -> &'static str {
-    match policy {
-        EgressPolicy::None => "none",
-        EgressPolicy::AllowlistedDomains => "allowlisted_domains",
-        EgressPolicy::PrivateNetworkOnly => "private_network_only",
-        EgressPolicy::UnrestrictedWithApproval => "unrestricted_with_approval",
+        Self { contract, tenants: &EVERYBODY, program_decides_class: false, input: None }
     }
 }
 

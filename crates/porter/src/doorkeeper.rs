@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use axum::http::HeaderValue;
 use bytes::Bytes;
+use http::HeaderValue;
 use servanda_authority::{
     Authenticated, Method,
     challenge::{Challenge, ResourceMetadata},

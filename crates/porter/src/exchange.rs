@@ -22,11 +22,13 @@ impl Porter {
     /// Answers a form.
     pub(crate) async fn exchanged(&self, house: &RequiredHouse, form: &[u8]) -> Exchanged {
         match self.exchange_form(house, form).await {
-            Ok(body) => Exchanged { status: 200, body },
+            Ok(body) => Exchanged { status: 200, body, wrong_credential: None },
             Err(error) => {
                 tracing::info!(why = %error, "a token was not exchanged");
                 let body = serde_json::to_vec(&error.answer()).unwrap_or_default();
-                Exchanged { status: error.status(), body: body.into() }
+                let of_credential = matches!(error, ExchangeError::SubjectToken | ExchangeError::ActorToken);
+                let wrong_credential = of_credential.then(|| error.to_string());
+                Exchanged { status: error.status(), body: body.into(), wrong_credential }
             }
         }
     }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
-use axum::http::HeaderValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::HeaderValue;
 use serde_json::{Value, json};
 use servanda_authority::{
     Authenticated, Rights, Secret,

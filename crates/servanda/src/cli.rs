@@ -45,7 +45,7 @@ Exit codes:
   1  something failed while running
   2  wrong usage, configuration or contract; nothing was started
   3  the call was refused, or the tool reported an error
-  4  the call was sent and nobody knows how it ended";
+  4  the call was sent, and how it ended is unknown";
 
 /// A gateway between AI agents and the tools they call: every call is checked against a written contract, performed,
 /// verified and put on record.

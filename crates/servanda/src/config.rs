@@ -55,6 +55,8 @@ use crate::{
 pub(crate) const CONFIG_VERSION: u32 = 1;
 /// Where it stands if nobody says otherwise.
 pub(crate) const CONFIG_FILE: &str = "servanda.yaml";
+/// Folders above this one in which a configuration is looked for, to name it.
+const FOLDERS_ABOVE_MAX: usize = 16;
 
 /// What was agreed to about tools, beside the configuration.
 pub(crate) const LOCK_FILE: &str = "servanda.lock";
@@ -264,13 +266,27 @@ impl Config {
     }
 }
 
+/// The configuration of the nearest folder above this one, as it is named from here.
+fn config_above() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    let above = here.ancestors().skip(1).take(FOLDERS_ABOVE_MAX).enumerate();
+    above
+        .filter(|(_, folder)| folder.join(CONFIG_FILE).is_file())
+        .map(|(number, _)| PathBuf::from("../".repeat(number + 1)).join(CONFIG_FILE))
+        .next()
+}
+
 impl Loaded {
     /// Reads and checks the configuration at `file`.
     pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
         let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
                 let failure = Failure::bad_input(format!("there is no `{}`", file.display()));
-                if file == Path::new(CONFIG_FILE) {
+                let above = if file == Path::new(CONFIG_FILE) { config_above() } else { None };
+                if let Some(above) = above {
+                    let (above, folder) = (above.display(), above.parent().unwrap_or(&above).display());
+                    failure.hint(format!("there is one at {above}: add `--config {above}`, or change to {folder}"))
+                } else if file == Path::new(CONFIG_FILE) {
                     failure.hint("run `servanda init` in a folder with a .mcp.json, or try `servanda demo`")
                 } else {
                     failure.hint("check the path given with --config or SERVANDA_CONFIG")

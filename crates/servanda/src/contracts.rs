@@ -3,22 +3,28 @@
 
 mod server_files;
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Mutex, PoisonError},
+};
 
 use servanda_catalog::pins::Lock;
 use servanda_contract::{
     ToolContract,
+    admission::already_registered,
+    shared::Pool,
     time::Clock as _,
     tool::{EffectClass, KeyPlacement},
 };
 use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, Look, Probe, Registered, admit, budget::Dimension};
 
-pub(crate) use self::server_files::{ServerFiles, files_by_contract, of_server, readable};
+pub(crate) use self::server_files::{ServerFiles, of_server, readable};
 use crate::{
     config::Loaded,
-    contract_files::{Folder, Unread, Written},
+    contract_files::{Folder, Unread, Written, read_each},
     failure::Failure,
+    lock,
 };
 
 /// What is wrong with one file.
@@ -32,26 +38,37 @@ pub(crate) struct Problem {
 
 /// Reads and judges every contract of a configuration.
 pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
-    Ok(judge_folder(loaded, Folder::read(loaded)?))
+    let lock = lock::read(&loaded.lock_file())?;
+    judge_with(loaded, lock.as_ref())
 }
 
-fn judge_folder(loaded: &Loaded, folder: Folder) -> (Vec<CompiledContract>, Vec<Problem>) {
-    let Folder { written, unread } = folder;
-    let mut admitted = Vec::new();
+/// A contract that was judged by itself, and where it is written.
+struct Judged {
+    file: String,
+    /// The tool, where the file has several.
+    within: Option<String>,
+    /// Its name and version.
+    version: (String, String),
+    verdict: Result<CompiledContract, Vec<String>>,
+}
+
+fn judge_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
+    let pool = Mutex::new(Pool::default());
+    let (judged, unread) = read_each(loaded, lock, |mut written| {
+        pool.lock().unwrap_or_else(PoisonError::into_inner).unify(&mut written.contract);
+        Judged::of(written, loaded)
+    })?;
     let mut problems = Vec::new();
     for Unread { place, reason, .. } in unread {
         problems.push(Problem { file: place.file.display().to_string(), reasons: vec![reason] });
     }
-    let (mut asked, mut read) = (Vec::new(), Vec::new());
+    let (mut admitted, mut read) = (Vec::with_capacity(judged.len()), Vec::new());
     let mut registered = Registered::new();
-    for one in written {
-        let (file, within) = (one.place.file.display().to_string(), one.place.tool.clone());
-        match judge(one, loaded, &registered) {
+    for mut one in judged {
+        one.register(&mut registered);
+        let Judged { file, within, verdict, .. } = one;
+        match verdict {
             Ok(contract) => {
-                let identity = &contract.contract().identity;
-                registered.insert((identity.name.clone(), identity.version.clone()), contract.digest());
-                let asks = asked_tools(contract.contract());
-                asked.extend(asks.map(|(member, tool)| (file.clone(), member, tool)));
                 admitted.push(contract);
                 read.push(file);
             }
@@ -62,28 +79,44 @@ fn judge_folder(loaded: &Loaded, folder: Folder) -> (Vec<CompiledContract>, Vec<
             }
         }
     }
-    for (file, member, tool) in asked {
-        let mut named = admitted.iter().map(CompiledContract::contract).filter(|other| other.identity.name == tool);
-        // What has to be asked about itself cannot be asked.
-        if !named.any(|other| !other.effect_class().mutates() && other.preconditions.is_empty()) {
-            let reason =
-                format!("`{member}`: there is no contract `{tool}` that changes nothing and asks nothing first");
-            problems.push(Problem { file, reasons: vec![reason] });
-        }
-    }
-    for (contract, file) in admitted.iter().zip(read) {
-        let reasons: Vec<String> =
-            unpollable(contract.contract(), &admitted).into_iter().chain(unseen(contract, &admitted)).collect();
-        if !reasons.is_empty() {
-            problems.push(Problem { file, reasons });
-        }
-    }
+    problems.extend(unanswerable(&admitted, &read));
     // A contract that was not admitted has been told of.
     if problems.is_empty() {
         problems.extend(unfit_budgets(loaded, &admitted));
     }
-    (admitted, problems)
+    Ok((admitted, problems))
 }
+
+/// Contracts that ask tools which are not there, or cannot be asked so. `files` are those of the contracts, in the same order.
+fn unanswerable(admitted: &[CompiledContract], files: &[String]) -> Vec<Problem> {
+    let mut by_name: ByName<'_> = HashMap::new();
+    for contract in admitted {
+        by_name.entry(&contract.contract().identity.name).or_default().push(contract);
+    }
+    let mut problems = Vec::new();
+    for (contract, file) in admitted.iter().zip(files) {
+        for (member, tool) in asked_tools(contract.contract()) {
+            let mut named = by_name.get(tool.as_str()).into_iter().flatten().map(|other| other.contract());
+            // What has to be asked about itself cannot be asked.
+            if !named.any(|other| !other.effect_class().mutates() && other.preconditions.is_empty()) {
+                let reason =
+                    format!("`{member}`: there is no contract `{tool}` that changes nothing and asks nothing first");
+                problems.push(Problem { file: file.clone(), reasons: vec![reason] });
+            }
+        }
+    }
+    for (contract, file) in admitted.iter().zip(files) {
+        let reasons: Vec<String> =
+            unpollable(contract.contract(), &by_name).into_iter().chain(unseen(contract, &by_name)).collect();
+        if !reasons.is_empty() {
+            problems.push(Problem { file: file.clone(), reasons });
+        }
+    }
+    problems
+}
+
+/// Contracts by name, in the order in which they were admitted.
+type ByName<'a> = HashMap<&'a str, Vec<&'a CompiledContract>>;
 
 /// Budgets of tools that there are not, which would limit nothing, and in a currency that no call is paid in, which would refuse all.
 fn unfit_budgets(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Problem> {
@@ -118,19 +151,19 @@ fn unfit_budgets(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Probl
 }
 
 /// Why the tools that probes name cannot be asked as they say.
-fn unseen(contract: &CompiledContract, admitted: &[CompiledContract]) -> Vec<String> {
+fn unseen(contract: &CompiledContract, by_name: &ByName<'_>) -> Vec<String> {
     let fault = |probe: &Probe| {
         let Look::Tool(inquiry) = &probe.look else { return None };
-        let tool = admitted.iter().find(|other| other.contract().identity.name == inquiry.tool)?;
+        let tool = *by_name.get(inquiry.tool.as_str())?.first()?;
         inquiry.fault(tool).map(|fault| format!("probe `{}`: {fault}", probe.name))
     };
     contract.probes().iter().filter_map(fault).collect()
 }
 
 /// Why the tool that a plan names cannot tell how an operation stands, if it cannot.
-fn unpollable(contract: &ToolContract, admitted: &[CompiledContract]) -> Option<String> {
+fn unpollable(contract: &ToolContract, by_name: &ByName<'_>) -> Option<String> {
     let plan = contract.execution.as_ref()?.poll.as_ref()?;
-    let tool = admitted.iter().find(|other| other.contract().identity.name == plan.tool)?;
+    let tool = *by_name.get(plan.tool.as_str())?.first()?;
     let (ours, theirs) = (&contract.binding.upstream, &tool.contract().binding.upstream);
     if ours != theirs {
         return Some(format!("`execution.poll.tool`: `{}` is a tool of `{theirs}`, and not of `{ours}`", plan.tool));
@@ -171,7 +204,7 @@ pub(crate) fn load(loaded: &Loaded) -> Result<Vec<CompiledContract>, Failure> {
 
 /// The same with pins that a running gateway holds, whatever became of the lock file.
 pub(crate) fn load_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<Vec<CompiledContract>, Failure> {
-    admitted(judge_folder(loaded, Folder::read_with(loaded, lock)?))
+    admitted(judge_with(loaded, lock)?)
 }
 
 fn admitted((admitted, problems): (Vec<CompiledContract>, Vec<Problem>)) -> Result<Vec<CompiledContract>, Failure> {
@@ -202,7 +235,32 @@ impl std::fmt::Display for Problem {
     }
 }
 
-fn judge(written: Written, loaded: &Loaded, registered: &Registered) -> Result<CompiledContract, Vec<String>> {
+impl Judged {
+    fn of(written: Written, loaded: &Loaded) -> Self {
+        let (file, within) = (written.place.file.display().to_string(), written.place.tool.clone());
+        let identity = &written.contract.identity;
+        let version = (identity.name.clone(), identity.version.clone());
+        Self { file, within, version, verdict: judge(written, loaded) }
+    }
+
+    /// Takes note of an admitted contract. A name and a version mean one contract, whichever file has it.
+    fn register(&mut self, registered: &mut Registered) {
+        let (name, version) = &self.version;
+        // What is refused is no contract that is admitted: the same words would have been admitted, too.
+        let digest = self.verdict.as_ref().ok().map(CompiledContract::digest);
+        if registered.get(&self.version).is_some_and(|other| digest != Some(*other)) {
+            let failure = already_registered(name, version);
+            let reason = format!("{}: {}", failure.conjunct, failure.reason);
+            let verdict = std::mem::replace(&mut self.verdict, Err(Vec::new()));
+            self.verdict = Err(verdict.err().unwrap_or_default().into_iter().chain([reason]).collect());
+        } else if let Some(digest) = digest {
+            registered.insert(self.version.clone(), digest);
+        }
+    }
+}
+
+/// Judges a contract by itself.
+fn judge(written: Written, loaded: &Loaded) -> Result<CompiledContract, Vec<String>> {
     let time_limit = written.field(written.contract.timeout_field(), &loaded.file);
     let contract = written.contract;
     let upstream = contract.binding.upstream.clone();
@@ -219,7 +277,7 @@ fn judge(written: Written, loaded: &Loaded, registered: &Registered) -> Result<C
         reasons.push(format!("`effect.key`: {reason}"));
     }
     reasons.extend(unserved(&contract));
-    match admit(contract, registered) {
+    match admit(contract, &Registered::new()) {
         Ok(admitted) if reasons.is_empty() => Ok(admitted.with_time_limit_place(time_limit)),
         Ok(_) => Err(reasons),
         Err(rejection) => {

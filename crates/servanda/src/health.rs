@@ -35,6 +35,8 @@ pub(crate) struct LedgerHealth {
     pub(crate) porter: Arc<Porter>,
     /// Cancelled when every upstream has answered once, or was waited for long enough.
     pub(crate) asked: CancellationToken,
+    /// Which configuration it has.
+    pub(crate) configuration: Option<String>,
 }
 
 impl Health for LedgerHealth {
@@ -63,6 +65,10 @@ impl Health for LedgerHealth {
         let named = self.porter.is_local() && not_answering > 0;
         let not_answering_ids = named.then(|| silent.into_iter().cloned().collect());
         Some(UpstreamsReport { answering: known.len() - not_answering, not_answering, not_answering_ids })
+    }
+
+    fn configuration(&self) -> Option<&str> {
+        self.configuration.as_deref()
     }
 
     fn store_wrote_ms_ago(&self) -> Option<u64> {

@@ -2,6 +2,7 @@
 //! one step, and read again by a running gateway when it changes.
 
 use std::{
+    collections::BTreeSet,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -30,7 +31,7 @@ pub(crate) fn pins(loaded: &Loaded) -> Result<Pins, Failure> {
 }
 
 /// The pins of a configuration that a running gateway is to work by. Where the file is gone, what was agreed to before holds.
-pub(crate) fn pins_after(loaded: &Loaded, before: Option<Lock>) -> Result<Pins, Failure> {
+pub(crate) fn pins_after(loaded: &Loaded, before: Option<Arc<Lock>>) -> Result<Pins, Failure> {
     let mut pins = pins(loaded)?;
     if pins.lock.is_none() && before.is_some() {
         tracing::warn!("{} is gone; what it said holds until the gateway ends", loaded.lock_file().display());
@@ -70,6 +71,7 @@ pub(crate) fn write(file: &Path, lock: &Lock) -> Result<(), Failure> {
 #[derive(Debug)]
 pub(crate) struct LockKeeper {
     file: PathBuf,
+    config: PathBuf,
     discovery: Arc<Discovery>,
     seen: Mutex<Option<Stamp>>,
 }
@@ -79,9 +81,10 @@ type Stamp = (u64, i64, i64, u64);
 
 impl LockKeeper {
     /// The file has just been read.
-    pub(crate) fn new(file: PathBuf, discovery: Arc<Discovery>) -> Self {
+    pub(crate) fn new(loaded: &Loaded, discovery: Arc<Discovery>) -> Self {
+        let file = loaded.lock_file();
         let seen = Mutex::new(stamp(&file));
-        Self { file, discovery, seen }
+        Self { file, config: loaded.file.clone(), discovery, seen }
     }
 
     /// Looks at the file every so often, until stopped.
@@ -126,7 +129,8 @@ impl LockKeeper {
         }
         let kept = read(&self.file).and_then(|lock| {
             // A file that went away takes nothing back.
-            let mut lock = lock.or_else(|| self.discovery.agreed()).unwrap_or_default();
+            let agreed = || self.discovery.agreed().map(|agreed| (*agreed).clone());
+            let mut lock = lock.or_else(agreed).unwrap_or_default();
             let now = SystemClock.now();
             for (upstream, definition) in &sights {
                 // Somebody may have agreed to another one meanwhile; then that one counts.
@@ -153,10 +157,27 @@ impl LockKeeper {
             return;
         }
         match read(&self.file) {
-            Ok(Some(lock)) => self.discovery.adopt(lock),
+            Ok(Some(lock)) => self.discovery.adopt(self.with_removed(lock)),
             Ok(None) => tracing::warn!("{} is gone; what it said holds until the gateway ends", self.file.display()),
             Err(failure) => tracing::warn!("{failure}; what was agreed to before holds"),
         }
+    }
+
+    /// The pins of the file, and those held before of servers that the configuration has lost. `servanda remove` is taking such a server out:
+    /// the next reload drops it, and until then the gateway must not ask for consent to its tools again.
+    fn with_removed(&self, mut lock: Lock) -> Lock {
+        let before = self.discovery.agreed().unwrap_or_default();
+        let has = |lock: &Lock, id: &String| lock.upstreams.contains_key(id) || lock.listed.contains_key(id);
+        let known = before.upstreams.keys().chain(before.listed.keys());
+        let lost: BTreeSet<&String> = known.filter(|id| !has(&lock, id)).collect();
+        let Some(configured) = (!lost.is_empty()).then(|| Loaded::read(&self.config).ok()).flatten() else {
+            return lock;
+        };
+        for id in lost.into_iter().filter(|id| !configured.config.upstreams.contains_key(*id)) {
+            lock.upstreams.extend(before.upstreams.get(id).map(|pins| (id.clone(), pins.clone())));
+            lock.listed.extend(before.listed.get(id).map(|pins| (id.clone(), pins.clone())));
+        }
+        lock
     }
 }
 

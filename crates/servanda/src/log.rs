@@ -4,7 +4,11 @@
 use std::{fmt, io::IsTerminal as _};
 
 use servanda_engine::CALL_LINES;
-use tracing::{Event, Subscriber, level_filters::LevelFilter};
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+    level_filters::LevelFilter,
+};
 use tracing_subscriber::{
     EnvFilter,
     field::RecordFields,
@@ -16,7 +20,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use crate::screen::spelled_out;
+use crate::screen::{fitted, spelled_out, stderr_width, wrapped};
 
 /// Writes fields as the formatter does, with hidden characters spelled out.
 #[derive(Debug)]
@@ -31,9 +35,33 @@ impl<'writer> FormatFields<'writer> for Shown {
     }
 }
 
-/// Writes events as the formatter does. A line about a call is a whole sentence with its own time, and is written by itself.
+/// Writes events as the formatter does, broken between words on a terminal. A line about a call is a whole sentence with its own time, and is written by itself, on a
+/// terminal on one line.
 #[derive(Debug)]
 struct Lines(Format);
+
+/// A line about a call, and a shorter one.
+#[derive(Debug, Default)]
+struct CallLine {
+    whole: String,
+    brief: String,
+}
+
+impl Visit for CallLine {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.whole = format!("{value:?}");
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.whole),
+            "brief" => value.clone_into(&mut self.brief),
+            _ => {}
+        }
+    }
+}
 
 impl<S, N> FormatEvent<S, N> for Lines
 where
@@ -42,10 +70,15 @@ where
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         if event.metadata().target() != CALL_LINES {
-            return self.0.format_event(context, writer, event);
+            let mut text = String::new();
+            self.0.format_event(context, Writer::new(&mut text), event)?;
+            return writeln!(writer, "{}", wrapped(text.trim_end(), stderr_width()));
         }
-        context.field_format().format_fields(writer.by_ref(), event)?;
-        writeln!(writer)
+        let mut line = CallLine::default();
+        event.record(&mut line);
+        // Characters that do not show are spelled out first, because that takes room.
+        let (whole, brief) = (spelled_out(&line.whole), spelled_out(&line.brief));
+        writeln!(writer, "{}", fitted(whole, &brief, stderr_width()))
     }
 }
 
@@ -59,15 +92,16 @@ pub(crate) fn start(level: &str, prints_calls: bool) {
         Ok(calls) => filter.add_directive(calls),
         Err(_) => filter,
     };
+    let has_colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .fmt_fields(Shown(DefaultFields::new()))
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_ansi(has_colour)
         .with_writer(std::io::stderr)
         // If the log cannot be written (a full disk, a closed terminal), the library would report that with a print that panics, on any
         // thread, for example the ledger's.
         .log_internal_errors(false)
-        .event_format(Lines(format().with_target(false)))
+        .event_format(Lines(format().with_target(false).with_ansi(has_colour)))
         .init();
     std::panic::set_hook(Box::new(|panic| {
         // The message of a panic may quote the text that led to it.

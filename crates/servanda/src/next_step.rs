@@ -1,5 +1,7 @@
 //! What to do about a tool that cannot be called, or should be looked at: the one hint with which `tools`, `pins`, `diff` and `pin` end.
 
+use servanda_identity::layers::gateway::near_names;
+
 /// What is wrong with a tool. In the order in which somebody at the keyboard can do something about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Trouble {
@@ -56,9 +58,27 @@ pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (Trouble, &'a str)>, s
     })
 }
 
+/// Names that are suggested for one that means no tool.
+const NEAR_NAMES_MAX: usize = 3;
+
+/// What to do about a name that means no tool: the names like it among those that are known, each with the tool's own name.
+pub(crate) fn nearest<'a>(said: &str, known: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let near = near_names(said, known, NEAR_NAMES_MAX);
+    let meant = if near.is_empty() { String::new() } else { format!("did you mean `{}`? ", near.join("` or `")) };
+    format!("{meant}`servanda tools` lists every tool")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Trouble, hint};
+    use super::{Trouble, hint, nearest};
+
+    #[test]
+    fn a_name_that_means_no_tool_is_answered_with_the_names_like_it() {
+        let known = [("company__get_invoice", "get_invoice"), ("company__pay_invoice", "pay_invoice")];
+        let told = nearest("company__get_invoic", known);
+        assert_eq!(told, "did you mean `company__get_invoice`? `servanda tools` lists every tool");
+        assert_eq!(nearest("weather", known), "`servanda tools` lists every tool");
+    }
 
     #[test]
     fn every_trouble_has_a_next_command() {

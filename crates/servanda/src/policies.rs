@@ -5,8 +5,8 @@ mod files;
 
 use std::{path::Path, sync::Arc};
 
-use servanda_contract::ToolContract;
 use servanda_engine::{Authorities, Tenants};
+use servanda_gates::CompiledContract;
 use servanda_policy::{Defaults, Limits, LoadFailure, Policies, Shadow, Source, Vocabulary};
 
 pub(crate) use files::{has_folder, watched};
@@ -47,7 +47,7 @@ impl Written {
 /// The words that policies of a configuration are written in.
 pub(crate) fn vocabulary<'a>(
     loaded: &Loaded,
-    contracts: impl IntoIterator<Item = &'a ToolContract>,
+    contracts: impl IntoIterator<Item = &'a CompiledContract>,
 ) -> Result<Arc<Vocabulary>, Failure> {
     tenants(loaded).vocabulary(contracts).map(Arc::new).map_err(|error| Failure::bad_input(error.to_string()))
 }
@@ -55,7 +55,7 @@ pub(crate) fn vocabulary<'a>(
 /// What calls are decided by in a configuration, and what is tried out beside it.
 pub(crate) fn authorities<'a>(
     loaded: &Loaded,
-    contracts: impl IntoIterator<Item = &'a ToolContract>,
+    contracts: impl IntoIterator<Item = &'a CompiledContract>,
 ) -> Result<Authorities, Failure> {
     let policy = &loaded.config.policy;
     let vocabulary = vocabulary(loaded, contracts)?;

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
-use servanda_catalog::Catalog;
+use servanda_catalog::{Catalog, pins::Pins};
 use servanda_engine::{Authorities, callbacks::Callbacks};
 use servanda_gates::CompiledContract;
 use servanda_ledger::LedgerError;
@@ -27,17 +27,18 @@ pub(crate) struct Preflight {
 }
 
 impl Preflight {
-    /// Reads what belongs to a configuration. `contracts` are its contracts, all admitted; `door` is the address at which callers
+    /// Reads what belongs to a configuration. `contracts` are its contracts, all admitted, and `pins` its pins; `door` is the address at which callers
     /// come in over HTTP, if they do.
     pub(crate) fn read(
         loaded: &Loaded,
         contracts: Vec<CompiledContract>,
+        pins: Pins,
         door: Option<SocketAddr>,
     ) -> Result<Self, Failure> {
-        let catalog = Arc::new(wiring::catalog(loaded, contracts)?);
+        let catalog = Arc::new(wiring::catalog_by(loaded, contracts, pins)?);
         let callbacks = Arc::new(loaded.callbacks()?);
         let authorities = {
-            let contracts = catalog.entries().map(|(_, entry)| entry.contract.contract());
+            let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
             Arc::new(policies::authorities(loaded, contracts)?)
         };
         let ledger = loaded.ledger_place()?;

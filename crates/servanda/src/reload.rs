@@ -129,7 +129,10 @@ pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> 
                 Files { loaded, vigil } = now;
             }
             Err(failure) => {
-                tracing::error!("the changed configuration is not used, the one before holds: {failure}");
+                tracing::error!(
+                    "the changed configuration is not used, the one before holds: {}",
+                    failure.to_string().replace("\n  ", " ")
+                );
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::{
     contracts,
     failure::Failure,
     lock,
-    next_step::Trouble,
+    next_step::{self, Trouble},
     remembered,
     screen::{Mood, Screen},
     survey::{self, Survey},
@@ -112,8 +112,11 @@ impl Review {
         let meant = |said: &String| self.catalog.present_name(said);
         let wanted = |name: &str| names.is_empty() || names.iter().any(|said| meant(said) == Some(name));
         if let Some(unknown) = names.iter().find(|name| self.catalog.entry(name).is_none()) {
-            return Err(Failure::bad_input(format!("there is no tool `{unknown}`"))
-                .hint("`servanda tools` lists every tool by the name that is meant"));
+            let entries = self.catalog.entries();
+            let known = entries.map(|(name, entry)| (name, entry.contract.contract().binding.tool.as_str()));
+            return Err(
+                Failure::bad_input(format!("there is no tool `{unknown}`")).hint(next_step::nearest(unknown, known))
+            );
         }
         let entries = self.catalog.entries().filter(|(name, _)| wanted(name));
         let upstreams: BTreeSet<String> =

@@ -8,8 +8,10 @@
 mod colour;
 mod table;
 mod usage;
+mod wrap;
 
 use std::{
+    collections::BTreeSet,
     fmt::{Display, Write as _},
     io::{self, IsTerminal as _, Write as _},
     ops::ControlFlow,
@@ -22,7 +24,10 @@ use serde::Serialize;
 use servanda_contract::legibility::{hidden, reveal};
 
 use self::table::Table;
-pub(crate) use self::usage::tell_usage;
+pub(crate) use self::{
+    usage::tell_usage,
+    wrap::{fitted, stderr_width, stdout_width, wrapped},
+};
 use crate::failure::Failure;
 
 /// How long a wait may last before it shows.
@@ -67,6 +72,15 @@ impl Screen {
         self.write(line.as_bytes())
     }
 
+    /// A page of sentences as data. On a terminal its lines are broken between words.
+    pub(crate) fn page(self, text: impl Display) -> Result<(), Failure> {
+        if self.json {
+            return self.data(text);
+        }
+        let text = shown(&text.to_string(), has_colour(Stream::Stdout));
+        self.write(wrapped(&text, stdout_width()).as_bytes())
+    }
+
     /// Writes bytes as they are, for programs, or for a person who asked for them.
     pub(crate) fn raw(self, text: &str) -> Result<(), Failure> {
         self.write(text.as_bytes())
@@ -103,8 +117,10 @@ impl Screen {
 
     /// A line for people, beside the data.
     pub(crate) fn say(self, line: impl Display) {
+        let line = shown(&line.to_string(), has_colour(Stream::Stderr));
+        let line = if self.json { line } else { wrapped(&line, stderr_width()) };
         // Nobody can be told when stderr is gone.
-        let _ = writeln!(io::stderr(), "{}", shown(&line.to_string(), has_colour(Stream::Stderr)));
+        let _ = writeln!(io::stderr(), "{line}");
     }
 
     /// How a failed command ends.
@@ -222,6 +238,17 @@ pub(crate) fn table(head: &[&str]) -> Table {
 /// A table as text.
 pub(crate) fn lines(table: &Table) -> String {
     table.lines()
+}
+
+/// How many characters of ids tell them apart, that many at least.
+pub(crate) fn distinct_chars<'a>(ids: impl Iterator<Item = &'a str>, chars_min: usize) -> usize {
+    let ids: Vec<&str> = ids.collect();
+    let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
+    let is_enough = |chars: &usize| {
+        let beginnings: BTreeSet<String> = ids.iter().map(|id| id.chars().take(*chars).collect()).collect();
+        beginnings.len() == ids.len()
+    };
+    (chars_min..longest).find(is_enough).unwrap_or(longest)
 }
 
 /// So many of a thing, in English.

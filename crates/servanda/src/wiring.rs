@@ -81,7 +81,10 @@ impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error. `schema` says
     /// what happens to a ledger of an earlier version; `door` is where callers will come in over HTTP, if they do.
     pub(crate) async fn assemble(loaded: &Loaded, schema: Schema, door: Option<SocketAddr>) -> Result<Self, Failure> {
-        let read = Preflight::read(loaded, contracts::load(loaded)?, door)?;
+        // Read once: contracts have the schemas of the pins, and share them.
+        let pins = lock::pins(loaded)?;
+        let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
+        let read = Preflight::read(loaded, contracts, pins, door)?;
         let Preflight { catalog, callbacks, authorities, ledger, upstreams } = read;
         let ledger = ledger.open_with(schema).await?;
         limit(&ledger, loaded).await;
@@ -166,12 +169,13 @@ impl Station {
     }
 
     /// What health checks are told.
-    pub(crate) fn health(&self) -> LedgerHealth {
+    pub(crate) fn health(&self, configuration: Option<String>) -> LedgerHealth {
         LedgerHealth {
             ledger: Arc::clone(&self.ledger),
             engine: Arc::clone(&self.engine),
             porter: Arc::clone(&self.porter),
             asked: self.asked.clone(),
+            configuration,
         }
     }
 
@@ -232,7 +236,7 @@ impl Station {
     /// last call is over.
     pub(crate) async fn reload(&self, loaded: &Loaded) -> Result<(), Failure> {
         let pins = lock::pins_after(loaded, self.engine.discovery().agreed())?;
-        let contracts = contracts::load_with(loaded, pins.lock.as_ref())?;
+        let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
         let catalog = Arc::new(catalog_by(loaded, contracts, pins)?);
         let callbacks = Arc::new(loaded.callbacks()?);
         let notebook: Arc<dyn Notebook> = self.ledger.clone();
@@ -281,7 +285,7 @@ impl Station {
 impl Round {
     fn of(loaded: &Loaded, engine: &Engine, stop: &CancellationToken) -> Self {
         Self {
-            lock: Arc::new(LockKeeper::new(loaded.lock_file(), engine.discovery())),
+            lock: Arc::new(LockKeeper::new(loaded, engine.discovery())),
             probe_interval: Duration::from_millis(loaded.config.limits.probe_interval_ms),
             shown: loaded.config.upstreams.iter().map(|(id, config)| (id.clone(), config.credential.clone())).collect(),
             stop: stop.child_token(),
@@ -311,7 +315,8 @@ pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Resu
     catalog_by(loaded, contracts, lock::pins(loaded)?)
 }
 
-fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, Failure> {
+/// The same with pins that were read already.
+pub(crate) fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, Failure> {
     Catalog::pinned(contracts, loaded.config.name_policy(), pins).map_err(|error| bad_names(&error))
 }
 
@@ -349,7 +354,7 @@ fn world(
 
 /// What calls of a catalog's tools are decided by: read before anything is made, because a bad rule refuses the start.
 fn authorities(loaded: &Loaded, catalog: &Catalog) -> Result<Arc<Authorities>, Failure> {
-    let contracts = catalog.entries().map(|(_, entry)| entry.contract.contract());
+    let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
     policies::authorities(loaded, contracts).map(Arc::new)
 }
 

@@ -88,12 +88,14 @@ struct Requests {
     lost_count: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Conversation {
     audience: Audience,
     patience: Patience,
     /// Nobody is asked on its behalf any more.
-    over: CancellationToken,
+    is_over: bool,
+    /// Says so to what is being asked; none before something is.
+    over: Option<CancellationToken>,
     /// The server is done with it.
     answered: bool,
     /// Nobody waits for it any more.
@@ -106,7 +108,6 @@ struct Conversation {
 pub(crate) struct UnderWay<'a> {
     conversations: &'a Conversations,
     id: i64,
-    over: CancellationToken,
     parcel: Parcel,
     /// The server is done with it, or never had it.
     settled: bool,
@@ -167,10 +168,10 @@ impl Conversations {
     /// Takes part from now on. Whoever calls has bounded the requests.
     pub(crate) fn join(&self, id: i64, terms: &Terms, parcel: &Parcel) -> UnderWay<'_> {
         let (audience, patience) = (terms.audience.clone(), terms.patience.clone());
-        let over = CancellationToken::new();
-        let conversation = Conversation { audience, patience, over: over.clone(), answered: false, given_up: false };
+        let conversation =
+            Conversation { audience, patience, is_over: false, over: None, answered: false, given_up: false };
         self.lock().by_id.insert(id, conversation);
-        UnderWay { conversations: self, id, over, parcel: parcel.clone(), settled: false }
+        UnderWay { conversations: self, id, parcel: parcel.clone(), settled: false }
     }
 
     /// The server answered a request, whoever still waits for it.
@@ -308,24 +309,22 @@ impl Conversations {
 
     /// Whose it is. `wants` says, by whether a request asked for the server's log, whether it can be its.
     fn recipient(&self, of: Option<i64>, wants: impl Fn(bool) -> bool) -> Recipient {
-        let under_way = self.lock();
+        let mut under_way = self.lock();
         if let Some(id) = of {
-            return match under_way.waited_for(id).map(|conversation| (conversation, &conversation.audience)) {
-                Some((conversation, Audience::Caller(caller))) => conversation.recipient(caller),
-                Some((conversation, _)) => self.attached(vec![conversation.patience.clone()]),
+            return match under_way.waited_for(id) {
+                Some(Conversation { audience: Audience::Caller(_), .. }) => under_way.caller_of(id),
+                Some(conversation) => self.attached(vec![conversation.patience.clone()]),
                 None => Recipient::Nobody("the request that this belongs to is over"),
             };
         }
-        let candidates = under_way.by_id.values().filter(|conversation| match &conversation.audience {
+        let candidates = under_way.by_id.iter().filter(|(_, conversation)| match &conversation.audience {
             Audience::Caller(caller) => wants(caller.wants_log),
             Audience::Deaf { wants_log } => wants(*wants_log),
             Audience::Nobody | Audience::Listener(_) => false,
         });
-        let mut candidates = candidates.map(|conversation| (conversation, &conversation.audience));
+        let mut candidates = candidates.map(|(id, conversation)| (*id, &conversation.audience));
         match (candidates.next(), candidates.next()) {
-            (Some((conversation, Audience::Caller(caller))), None) if !under_way.lost_count => {
-                conversation.recipient(caller)
-            }
+            (Some((id, Audience::Caller(_))), None) if !under_way.lost_count => under_way.caller_of(id),
             // Whichever request it is about, one of these waits for the client now.
             _ => self.attached(under_way.by_id.values().map(|conversation| conversation.patience.clone()).collect()),
         }
@@ -353,10 +352,22 @@ impl Requests {
         self.by_id.get(&id).filter(|conversation| !conversation.given_up)
     }
 
-    /// Nobody waits for it any more.
-    fn leave(&mut self, id: i64, outstanding: bool) {
+    /// The caller of that request.
+    fn caller_of(&mut self, id: i64) -> Recipient {
+        match self.by_id.get_mut(&id) {
+            Some(Conversation { audience: Audience::Caller(caller), is_over: false, over, patience, .. }) => {
+                let over = over.get_or_insert_with(CancellationToken::new).clone();
+                Recipient::Client { sink: Arc::clone(&caller.sink), clocks: vec![patience.clone()], over }
+            }
+            _ => Recipient::Nobody("the request that this belongs to was cancelled"),
+        }
+    }
+
+    /// No caller waits for it any more. Returns the token that tells its open questions so.
+    fn leave(&mut self, id: i64, outstanding: bool) -> Option<CancellationToken> {
         let room = self.given_up < GIVEN_UP_MAX;
-        let Some(conversation) = self.by_id.get_mut(&id) else { return };
+        let conversation = self.by_id.get_mut(&id)?;
+        let over = conversation.end();
         let counts = matches!(conversation.audience, Audience::Caller(_) | Audience::Deaf { .. });
         let haunts = outstanding && counts && !conversation.answered;
         if haunts && room {
@@ -366,23 +377,23 @@ impl Requests {
             self.by_id.remove(&id);
             self.lost_count |= haunts;
         }
+        over
     }
 }
 
 impl Conversation {
-    fn recipient(&self, caller: &Caller) -> Recipient {
-        if self.over.is_cancelled() {
-            return Recipient::Nobody("the request that this belongs to was cancelled");
-        }
-        let sink = Arc::clone(&caller.sink);
-        Recipient::Client { sink, clocks: vec![self.patience.clone()], over: self.over.clone() }
+    /// No client is asked on its behalf any more. Returns the token that tells its open questions so.
+    fn end(&mut self) -> Option<CancellationToken> {
+        self.is_over = true;
+        self.over.take()
     }
 }
 
 impl UnderWay<'_> {
     /// Nobody is asked on its behalf any more, and what is being asked is declined.
     pub(crate) fn silence(&self) {
-        self.over.cancel();
+        let over = self.conversations.lock().by_id.get_mut(&self.id).and_then(Conversation::end);
+        tell(over);
     }
 
     /// Nothing that the server says from now on is about the request.
@@ -400,9 +411,16 @@ impl UnderWay<'_> {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.over.cancel();
         let outstanding = !self.withdraw() && !self.settled;
-        self.conversations.lock().leave(self.id, outstanding);
+        let over = self.conversations.lock().leave(self.id, outstanding);
+        tell(over);
+    }
+}
+
+/// What was being asked is over. Told without holding the lock: who hears it may come back for it.
+fn tell(over: Option<CancellationToken>) {
+    if let Some(over) = over {
+        over.cancel();
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use servanda_authority::Secret;
 use tokio::time::Instant;
 

@@ -209,7 +209,7 @@ impl Counterpart {
         Self { era: Era::Modern, capabilities, affinity: Arc::from(""), on_behalf_of: None }
     }
 
-    /// Whether clients share it: it is nobody in particular.
+    /// Whether clients share it: it belongs to no single client.
     pub(crate) fn is_anybodys(&self) -> bool {
         *self == Self { era: self.era, ..Self::nobody() }
     }

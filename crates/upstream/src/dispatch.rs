@@ -1,12 +1,12 @@
 //! Makes one request: finds the connection it belongs on, writes it in that connection's era, and takes a second connection
 //! if the first one did not take it.
 
-use std::{borrow::Cow, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_contract::tool::EffectClass;
-use servanda_mcp::{Era, envelope::to_json, fields::method};
+use servanda_mcp::{Era, fields::method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -47,11 +47,20 @@ pub(crate) struct Draft<'a> {
     /// What it is about, for the modern header.
     name: Option<&'a str>,
     /// The members of `params` without `_meta`.
-    members: Vec<(&'a str, Cow<'a, [u8]>)>,
+    members: Vec<(&'a str, Member<'a>)>,
     /// Whether it may change something: then it is sent once, and read to its end when cancelled.
     mutates: bool,
     /// The call, where it is one that passed the gates.
     call: Option<CallErrand>,
+}
+
+/// The value of a member.
+#[derive(Debug, Clone, Copy)]
+enum Member<'a> {
+    /// JSON as it is.
+    Raw(&'a [u8]),
+    /// A text that becomes JSON.
+    Text(&'a str),
 }
 
 /// All connections of one upstream.
@@ -70,11 +79,20 @@ struct Leased {
     _lease: Option<Lease>,
 }
 
+impl Member<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Raw(json) => json.len(),
+            Self::Text(text) => text.len() + 2,
+        }
+    }
+}
+
 impl<'a> Draft<'a> {
     /// A tool call. The arguments must be JSON.
     pub(crate) fn call(tool: &'a str, arguments: &'a Bytes, effect: EffectClass) -> Self {
         let arguments: &[u8] = if arguments.is_empty() { b"{}" } else { arguments };
-        let members = vec![("name", Cow::Owned(to_json(tool).into_bytes())), ("arguments", Cow::Borrowed(arguments))];
+        let members = vec![("name", Member::Text(tool)), ("arguments", Member::Raw(arguments))];
         Self { method: method::TOOLS_CALL, name: Some(tool), members, mutates: effect.mutates(), call: None }
     }
 
@@ -86,14 +104,14 @@ impl<'a> Draft<'a> {
     /// Any other request.
     pub(crate) fn question(question: &'a Question) -> Self {
         let members = question.params.iter();
-        let members = members.map(|(name, value)| (name.as_str(), Cow::Borrowed(value.get().as_bytes()))).collect();
+        let members = members.map(|(name, value)| (name.as_str(), Member::Raw(value.get().as_bytes()))).collect();
         let mutates = matches!(question.method, method::TASKS_UPDATE | method::TASKS_CANCEL);
         Self { method: question.method, name: question.name.as_deref(), members, mutates, call: None }
     }
 
     /// A page of a list.
-    pub(crate) fn page(method: &'static str, cursor: Option<&str>) -> Self {
-        let cursor = cursor.map(|cursor| ("cursor", Cow::Owned(to_json(cursor).into_bytes())));
+    pub(crate) fn page(method: &'static str, cursor: Option<&'a str>) -> Self {
+        let cursor = cursor.map(|cursor| ("cursor", Member::Text(cursor)));
         Self { method, name: None, members: cursor.into_iter().collect(), mutates: false, call: None }
     }
 
@@ -117,7 +135,10 @@ impl<'a> Draft<'a> {
         let mut body = RequestBody::new(id, self.method, bytes_expected);
         let mut arguments = None;
         for (name, value) in &self.members {
-            let place = body.add(name, value);
+            let place = match value {
+                Member::Raw(json) => body.add(name, json),
+                Member::Text(text) => body.add_text(name, text),
+            };
             arguments = Some(place).filter(|_| self.method == method::TOOLS_CALL && *name == "arguments").or(arguments);
         }
         let mut add = |name: &str, value: Option<&RawValue>| {
@@ -131,7 +152,7 @@ impl<'a> Draft<'a> {
             Era::Modern => {
                 add("inputResponses", delivery.continuation.input_responses.as_deref());
                 if let Some(state) = &delivery.continuation.request_state {
-                    body.add("requestState", to_json(state).as_bytes());
+                    body.add_text("requestState", state);
                 }
             }
         }
@@ -224,7 +245,7 @@ impl Connections {
         if self.is_users_own(counterpart) {
             return Some(counterpart.clone());
         }
-        let client = Client { era: counterpart.era, answers: counterpart.capabilities.answers_anything() };
+        let client = Client { era: counterpart.era, answers: answers_anything(counterpart) };
         let place = match self.setting.known_eras.get() {
             Some(eras) => eras.place(client, self.setting.has_sessions()),
             // Nobody knows at the moment, but what is there works.
@@ -283,6 +304,11 @@ impl Connections {
         }
         Err(turned_away.unwrap_or_else(|| PerformFailure::unavailable("which eras it has changes all the time")))
     }
+}
+
+/// Whether the server may ask it something. What most clients declare is not taken apart for every request.
+fn answers_anything(counterpart: &Counterpart) -> bool {
+    counterpart.capabilities.as_json() != "{}" && counterpart.capabilities.answers_anything()
 }
 
 fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {

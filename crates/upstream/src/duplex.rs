@@ -69,62 +69,69 @@ impl Duplex {
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
-        let Outgoing { id, mut body, .. } = request;
-        body.push(b'\n');
-        let mut place = match self.pending.admit(id) {
-            Ok(place) => place,
-            Err(Closed { why }) => return Ended::NeverLeft { why },
-        };
-        let mut in_flight = match self.in_flight.of(&terms) {
-            Ok(in_flight) => in_flight,
-            Err(busy) => return Ended::Failed(busy),
-        };
-        let parcel = Parcel::new(body).under(terms.lease.clone());
-        if parcel.is_too_late() {
-            return Ended::Failed(PerformFailure::lease_ended());
-        }
-        let mut under_way = self.conversations.join(id, &terms, &parcel);
-        if let Err(ended) = self.post(parcel.clone(), &terms).await {
-            return ended;
-        }
-        let (mut cancelled, mut patience) = (false, terms.patience.clone());
-        let mut overtime = terms.overtime.as_ref();
-        loop {
-            tokio::select! {
-                biased;
-                told = &mut place.told => {
-                    under_way.settle();
-                    return ended(told.ok(), &parcel);
-                }
-                () = terms.cancel.cancelled(), if !cancelled => {
-                    if under_way.withdraw() {
-                        return Ended::Failed(PerformFailure::Cancelled { sent: false });
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep what it is given twice")]
+    pub(crate) fn exchange<'a>(
+        &'a self,
+        request: Outgoing<'a>,
+        terms: Terms,
+    ) -> impl Future<Output = Ended> + Send + 'a {
+        async move {
+            let Outgoing { id, mut body, .. } = request;
+            body.push(b'\n');
+            let mut place = match self.pending.admit(id) {
+                Ok(place) => place,
+                Err(Closed { why }) => return Ended::NeverLeft { why },
+            };
+            let mut in_flight = match self.in_flight.of(&terms) {
+                Ok(in_flight) => in_flight,
+                Err(busy) => return Ended::Failed(busy),
+            };
+            let parcel = Parcel::new(body).under(terms.lease.clone());
+            if parcel.is_too_late() {
+                return Ended::Failed(PerformFailure::lease_ended());
+            }
+            let mut under_way = self.conversations.join(id, &terms, &parcel);
+            if let Err(ended) = self.post(parcel.clone(), &terms).await {
+                return ended;
+            }
+            let (mut cancelled, mut patience) = (false, terms.patience.clone());
+            let mut overtime = terms.overtime.as_ref();
+            loop {
+                tokio::select! {
+                    biased;
+                    told = &mut place.told => {
+                        under_way.settle();
+                        return ended(told.ok(), &parcel);
                     }
-                    self.say_cancelled(id, "the caller cancelled", &terms);
-                    if terms.when_cancelled == WhenCancelled::Abandon {
-                        return Ended::Failed(PerformFailure::Cancelled { sent: true });
+                    () = terms.cancel.cancelled(), if !cancelled => {
+                        if under_way.withdraw() {
+                            return Ended::Failed(PerformFailure::Cancelled { sent: false });
+                        }
+                        self.say_cancelled(id, "the caller cancelled", &terms);
+                        if terms.when_cancelled == WhenCancelled::Abandon {
+                            return Ended::Failed(PerformFailure::Cancelled { sent: true });
+                        }
+                        under_way.silence();
+                        cancelled = true;
                     }
-                    under_way.silence();
-                    cancelled = true;
-                }
-                () = patience.over() => {
-                    if under_way.withdraw() {
-                        return Ended::Failed(not_taken());
+                    () = patience.over() => {
+                        if under_way.withdraw() {
+                            return Ended::Failed(not_taken());
+                        }
+                        let is_late = std::mem::replace(&mut cancelled, true);
+                        if !is_late {
+                            self.say_cancelled(id, "the deadline passed", &terms);
+                        }
+                        let failure = PerformFailure::TimedOut { note: self.oddities.note() };
+                        // A server that was told may answer all the same.
+                        let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
+                            return Ended::Failed(failure);
+                        };
+                        under_way.silence();
+                        // Other requests do not wait for a place because of it.
+                        drop(in_flight.take());
+                        patience = longer;
                     }
-                    let is_late = std::mem::replace(&mut cancelled, true);
-                    if !is_late {
-                        self.say_cancelled(id, "the deadline passed", &terms);
-                    }
-                    let failure = PerformFailure::TimedOut { note: self.oddities.note() };
-                    // A server that was told may answer all the same.
-                    let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
-                        return Ended::Failed(failure);
-                    };
-                    under_way.silence();
-                    // Nobody else waits for a place because of it.
-                    drop(in_flight.take());
-                    patience = longer;
                 }
             }
         }

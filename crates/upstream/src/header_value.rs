@@ -1,7 +1,7 @@
 //! Values of the headers that repeat parts of the body: `Mcp-Name` and `Mcp-Param-…`. What a header cannot carry is wrapped
 //! as `=?base64?…?=`, as the specification says.
 
-use reqwest::header::HeaderValue;
+use hyper::header::HeaderValue;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const OPEN: &str = "=?base64?";
@@ -9,8 +9,10 @@ const CLOSE: &str = "?=";
 
 /// The header value of a text.
 pub(crate) fn header_value(text: &str) -> Option<HeaderValue> {
-    let carried = if is_plain(text) { text.to_owned() } else { format!("{OPEN}{}{CLOSE}", base64(text.as_bytes())) };
-    HeaderValue::from_str(&carried).ok()
+    if is_plain(text) {
+        return HeaderValue::from_str(text).ok();
+    }
+    HeaderValue::from_str(&format!("{OPEN}{}{CLOSE}", base64(text.as_bytes()))).ok()
 }
 
 /// Whether a text arrives unchanged: visible ASCII and inner spaces, and not itself in the form of a wrapped one.

@@ -6,27 +6,25 @@
 mod address;
 mod answer;
 mod asides;
+mod endpoint;
 mod events;
 mod follow;
 mod resume;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures_util::stream;
-use reqwest::{
-    Client, Method, RequestBuilder, Response, Url,
-    header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue},
-};
+use hyper::Method;
 use servanda_contract::faults;
 use servanda_mcp::{Era, ProtocolVersion, fields::method};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::events::EventWire;
 use self::{address::Address, answer::Reading};
+pub(crate) use self::{endpoint::Endpoint, events::EventWire};
 use crate::{
-    Counterpart, Limits, PerformFailure,
+    Counterpart, PerformFailure,
     conversation::Conversations,
+    http_client::{HttpError, RequestBody, Response},
     in_flight::InFlight,
     link::{Departure, Ended, Gone, Outgoing, Terms, WhenCancelled},
     message,
@@ -35,19 +33,8 @@ use crate::{
     setting::Setting,
 };
 
-/// Idle connections are given up before Node.js servers close them (after 5 s): a request that meets the closing could not
-/// be told from one that was executed.
-const POOL_IDLE_MS_MAX: u64 = 4_000;
 /// How long the end of a session may take.
 const END_MS_MAX: u64 = 2_000;
-
-/// Where the server is, and the pool of connections to it. Shared by all sessions with it.
-#[derive(Debug, Clone)]
-pub(crate) struct Endpoint {
-    client: Client,
-    url: Url,
-    headers: HeaderMap,
-}
 
 /// One agreement with the server: a legacy session, or the modern protocol.
 #[derive(Debug)]
@@ -61,44 +48,6 @@ pub(crate) struct HttpWire {
     closed: CancellationToken,
     /// What is said aside goes through here; dropped, it ends the speaking.
     _outbox: mpsc::Sender<Parcel>,
-}
-
-impl Endpoint {
-    /// Checks the configuration. No connection is made.
-    pub(crate) fn new(url: &str, headers: &BTreeMap<String, String>, limits: &Limits) -> Result<Self, String> {
-        let url = Url::parse(url).map_err(|error| format!("its URL is not valid: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("its URL has the scheme `{}`; `http` and `https` are known", url.scheme()));
-        }
-        let mut map = HeaderMap::with_capacity(headers.len());
-        for (name, value) in headers {
-            let header = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
-            let (key, mut value) = header.ok_or_else(|| format!("its header `{name}` is not valid"))?;
-            value.set_sensitive(true);
-            map.insert(key, value);
-        }
-        let client = Client::builder()
-            .user_agent(concat!("servanda/", env!("CARGO_PKG_VERSION")))
-            .tcp_nodelay(true)
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            // Whether something is sent again is decided by the engine, from the contract.
-            .retry(reqwest::retry::never())
-            .connect_timeout(Duration::from_millis(limits.connect_ms_max))
-            .pool_idle_timeout(Duration::from_millis(POOL_IDLE_MS_MAX))
-            .pool_max_idle_per_host(limits.in_flight_max)
-            .build()
-            .map_err(|error| format!("the HTTP client could not be made: {}", describe(&error)))?;
-        Ok(Self { client, url, headers: map })
-    }
-
-    fn request(&self, method: Method) -> RequestBuilder {
-        self.request_to(method, self.url.clone())
-    }
-
-    fn request_to(&self, method: Method, url: Url) -> RequestBuilder {
-        self.client.request(method, url).headers(self.headers.clone())
-    }
 }
 
 impl HttpWire {
@@ -121,67 +70,71 @@ impl HttpWire {
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) async fn exchange(&self, mut request: Outgoing<'_>, terms: Terms) -> Ended {
-        let mut in_flight = match self.in_flight.of(&terms) {
-            Ok(in_flight) => in_flight,
-            Err(busy) => return Ended::Failed(busy),
-        };
-        if terms.cancel.is_cancelled() {
-            return Ended::Failed(PerformFailure::Cancelled { sent: false });
-        }
-        if terms.patience.is_over() {
-            return Ended::Failed(not_connected());
-        }
-        let (id, version) = (request.id, request.version);
-        let body = std::mem::take(&mut request.body);
-        let body_bytes = body.len();
-        let parcel = Parcel::new(body).under(terms.lease.clone());
-        if parcel.is_too_late() {
-            return Ended::Failed(PerformFailure::lease_ended());
-        }
-        let mut under_way = self.conversations.join(id, &terms, &parcel);
-        let asking = self.ask(&request, body_bytes, parcel.clone());
-        tokio::pin!(asking);
-        let (mut cancelled, mut patience) = (false, terms.patience.clone());
-        let mut overtime = terms.overtime.as_ref();
-        loop {
-            tokio::select! {
-                biased;
-                ended = &mut asking => {
-                    // A server that was lost on the way may go on.
-                    if !matches!(ended, Ended::Failed(PerformFailure::Died { .. })) {
-                        under_way.settle();
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep what it is given twice")]
+    pub(crate) fn exchange<'a>(
+        &'a self,
+        mut request: Outgoing<'a>,
+        terms: Terms,
+    ) -> impl Future<Output = Ended> + Send + 'a {
+        async move {
+            let mut in_flight = match self.in_flight.of(&terms) {
+                Ok(in_flight) => in_flight,
+                Err(busy) => return Ended::Failed(busy),
+            };
+            if let Some(failure) = not_begun(&terms) {
+                return Ended::Failed(failure);
+            }
+            let (id, version) = (request.id, request.version);
+            let body = std::mem::take(&mut request.body);
+            let body_bytes = body.len();
+            let parcel = Parcel::new(body).under(terms.lease.clone());
+            if parcel.is_too_late() {
+                return Ended::Failed(PerformFailure::lease_ended());
+            }
+            let mut under_way = self.conversations.join(id, &terms, &parcel);
+            let asking = self.ask(&request, body_bytes, parcel.clone());
+            tokio::pin!(asking);
+            let (mut cancelled, mut patience) = (false, terms.patience.clone());
+            let mut overtime = terms.overtime.as_ref();
+            loop {
+                tokio::select! {
+                    biased;
+                    ended = &mut asking => {
+                        // A server that was lost on the way may go on.
+                        if !matches!(ended, Ended::Failed(PerformFailure::Died { .. })) {
+                            under_way.settle();
+                        }
+                        return ended;
                     }
-                    return ended;
-                }
-                () = self.closed.cancelled() => return closed(&parcel),
-                () = terms.cancel.cancelled(), if !cancelled => {
-                    if under_way.withdraw() {
-                        return Ended::Failed(PerformFailure::Cancelled { sent: false });
+                    () = self.closed.cancelled() => return closed(&parcel),
+                    () = terms.cancel.cancelled(), if !cancelled => {
+                        if under_way.withdraw() {
+                            return Ended::Failed(PerformFailure::Cancelled { sent: false });
+                        }
+                        self.say_cancelled(id, version, "the caller cancelled", &terms);
+                        if terms.when_cancelled == WhenCancelled::Abandon {
+                            return Ended::Failed(PerformFailure::Cancelled { sent: true });
+                        }
+                        under_way.silence();
+                        cancelled = true;
                     }
-                    self.say_cancelled(id, version, "the caller cancelled", &terms);
-                    if terms.when_cancelled == WhenCancelled::Abandon {
-                        return Ended::Failed(PerformFailure::Cancelled { sent: true });
+                    () = patience.over() => {
+                        if under_way.withdraw() {
+                            return Ended::Failed(not_connected());
+                        }
+                        if !std::mem::replace(&mut cancelled, true) {
+                            self.say_cancelled(id, version, "the deadline passed", &terms);
+                        }
+                        let failure = PerformFailure::TimedOut { note: None };
+                        // In the modern era the open stream is how an answer comes; the server is told when it closes.
+                        let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
+                            return Ended::Failed(failure);
+                        };
+                        under_way.silence();
+                        // Other requests do not wait for a place because of it.
+                        drop(in_flight.take());
+                        patience = longer;
                     }
-                    under_way.silence();
-                    cancelled = true;
-                }
-                () = patience.over() => {
-                    if under_way.withdraw() {
-                        return Ended::Failed(not_connected());
-                    }
-                    if !std::mem::replace(&mut cancelled, true) {
-                        self.say_cancelled(id, version, "the deadline passed", &terms);
-                    }
-                    let failure = PerformFailure::TimedOut { note: None };
-                    // In the modern era the open stream is how an answer comes; the server is told when it closes.
-                    let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
-                        return Ended::Failed(failure);
-                    };
-                    under_way.silence();
-                    // Nobody else waits for a place because of it.
-                    drop(in_flight.take());
-                    patience = longer;
                 }
             }
         }
@@ -189,10 +142,7 @@ impl HttpWire {
 
     /// Sends a notification and waits for its acknowledgement.
     pub(crate) async fn notify(&self, body: Vec<u8>, until: Instant) -> Result<(), String> {
-        let sending = async {
-            let request = self.address.builder(Method::POST).await?;
-            Some(request.body(body).send().await)
-        };
+        let sending = self.address.send(Method::POST, None, RequestBody::bytes(body));
         let sent = match tokio::time::timeout_at(until, sending).await {
             Ok(None) => return Err("the server cannot be shown what it asks for".to_owned()),
             Ok(Some(sent)) => Ok(sent),
@@ -203,7 +153,7 @@ impl HttpWire {
             Ok(Ok(response)) => {
                 Err(format!("a notification was answered with HTTP status {}", response.status().as_u16()))
             }
-            Ok(Err(error)) => Err(self.setting.redaction.quote(&describe(&error))),
+            Ok(Err(error)) => Err(self.setting.redaction.quote(&error.to_string())),
             Err(_) => Err("a notification was not acknowledged in time".to_owned()),
         }
     }
@@ -228,11 +178,7 @@ impl HttpWire {
         self.departure.tell(Gone::Broke { why: "it was closed".to_owned() });
         self.closed.cancel();
         if self.address.in_session() {
-            let sending = async {
-                if let Some(request) = self.address.builder(Method::DELETE).await {
-                    let _ = request.send().await;
-                }
-            };
+            let sending = self.address.send(Method::DELETE, None, RequestBody::none());
             let _ = tokio::time::timeout(Duration::from_millis(END_MS_MAX), sending).await;
         }
     }
@@ -243,17 +189,9 @@ impl HttpWire {
             parcel.withdraw();
             return Ended::Failed(PerformFailure::Unavailable { why: fault.to_string() });
         }
-        let taken = parcel.clone();
-        let body = stream::once(async move {
-            let bytes = taken.take().ok_or(Withdrawn);
-            if calls {
-                after_write();
-            }
-            bytes
-        });
-        // The length is known, so the body is not sent in chunks, which some servers cannot read.
-        let builder = self.address.for_request(request).header(CONTENT_LENGTH, body_bytes);
-        let response = match builder.body(reqwest::Body::wrap_stream(body)).send().await {
+        let body = RequestBody::parcel(parcel.clone(), body_bytes);
+        let body = if calls { body.then(after_write) } else { body };
+        let response = match self.address.ask(request, body).await {
             Ok(response) => response,
             Err(error) => return self.not_sent_or_lost(&error, &parcel),
         };
@@ -279,8 +217,8 @@ impl HttpWire {
     }
 
     /// Sorts a failed sending: if the body was never taken, the server cannot have executed it.
-    fn not_sent_or_lost(&self, error: &reqwest::Error, parcel: &Parcel) -> Ended {
-        let why = self.setting.redaction.quote(&describe(error));
+    fn not_sent_or_lost(&self, error: &HttpError, parcel: &Parcel) -> Ended {
+        let why = self.setting.redaction.quote(&error.to_string());
         let is_too_late = parcel.is_too_late();
         if parcel.withdraw() {
             if is_too_late {
@@ -315,6 +253,13 @@ fn after_write() {
     });
 }
 
+/// Why a request is over before it began, where it is.
+fn not_begun(terms: &Terms) -> Option<PerformFailure> {
+    let cancelled = || PerformFailure::Cancelled { sent: false };
+    let late = || terms.patience.is_over().then(not_connected);
+    terms.cancel.is_cancelled().then(cancelled).or_else(late)
+}
+
 fn closed(parcel: &Parcel) -> Ended {
     let why = "the connection was closed".to_owned();
     if parcel.withdraw() { Ended::NeverLeft { why } } else { Ended::Failed(PerformFailure::Died { why }) }
@@ -322,24 +267,4 @@ fn closed(parcel: &Parcel) -> Ended {
 
 fn not_connected() -> PerformFailure {
     PerformFailure::unavailable("the deadline passed before a connection took the request, so nothing was sent")
-}
-
-/// The body was withdrawn before it was taken.
-#[derive(Debug, thiserror::Error)]
-#[error("the request was withdrawn")]
-struct Withdrawn;
-
-/// An HTTP error in words, without the address, which may hold secrets.
-pub(crate) fn describe(error: &reqwest::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        parts.push(cause.to_string());
-        source = cause.source();
-    }
-    if parts.is_empty() {
-        return if error.is_timeout() { "it timed out".to_owned() } else { "the HTTP request failed".to_owned() };
-    }
-    parts.dedup();
-    parts.join(": ")
 }

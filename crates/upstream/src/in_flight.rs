@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    hash::Hash,
+    hash::{Hash, Hasher},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,18 +23,23 @@ pub(crate) struct InFlight {
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     among: &'a InFlight,
-    principal: Option<Principal>,
+    user: Option<Behalf>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     count: usize,
     of_principals: HashMap<Principal, usize>,
-    of_tenants: HashMap<String, usize>,
+    of_tenants: HashMap<Tenant, usize>,
 }
 
-/// Tenant and principal.
-type Principal = (String, String);
+/// A user by tenant and principal, without copies of their names.
+#[derive(Debug)]
+struct Principal(Behalf);
+
+/// The same by tenant alone.
+#[derive(Debug)]
+struct Tenant(Behalf);
 
 impl InFlight {
     pub(crate) fn new(count_max: usize, shared: bool) -> Self {
@@ -52,24 +57,24 @@ impl InFlight {
 
     /// Takes a place for a request of that user; the gateway's own requests have none.
     fn take(&self, behalf: Option<&Behalf>) -> Result<Place<'_>, PerformFailure> {
-        let user = behalf.filter(|_| self.shared).and_then(Behalf::sharer);
-        let principal = user.map(|(tenant, principal)| (tenant.to_owned(), principal.to_owned()));
+        let user = behalf.filter(|behalf| self.shared && behalf.sharer().is_some());
         let mut held = self.held();
         if held.count >= self.count_max {
             return Err(PerformFailure::Busy { in_flight_max: self.count_max });
         }
-        if let Some(principal) = &principal {
-            let own = held.of_principals.get(principal).copied().unwrap_or_default();
-            let of_tenant = held.of_tenants.get(&principal.0).copied().unwrap_or_default();
+        if let Some(user) = user {
+            let (principal, tenant) = (Principal(user.clone()), Tenant(user.clone()));
+            let own = held.of_principals.get(&principal).copied().unwrap_or_default();
+            let of_tenant = held.of_tenants.get(&tenant).copied().unwrap_or_default();
             let shares = [(own, shares::of_principal(self.count_max)), (of_tenant, shares::of_tenant(self.count_max))];
             if let Some((_, share)) = shares.into_iter().find(|(count, share)| count >= share) {
                 return Err(PerformFailure::Busy { in_flight_max: share });
             }
-            *held.of_tenants.entry(principal.0.clone()).or_default() += 1;
-            *held.of_principals.entry(principal.clone()).or_default() += 1;
+            *held.of_tenants.entry(tenant).or_default() += 1;
+            *held.of_principals.entry(principal).or_default() += 1;
         }
         held.count += 1;
-        Ok(Place { among: self, principal })
+        Ok(Place { among: self, user: user.cloned() })
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -82,10 +87,50 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut held = self.among.held();
         held.count = held.count.saturating_sub(1);
-        if let Some(principal) = &self.principal {
-            give_back(&mut held.of_principals, principal);
-            give_back(&mut held.of_tenants, &principal.0);
+        if let Some(user) = self.user.take() {
+            give_back(&mut held.of_principals, &Principal(user.clone()));
+            give_back(&mut held.of_tenants, &Tenant(user));
         }
+    }
+}
+
+impl Principal {
+    fn names(&self) -> Option<(&str, &str)> {
+        self.0.sharer()
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.names() == other.names()
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.names().hash(state);
+    }
+}
+
+impl Tenant {
+    fn name(&self) -> Option<&str> {
+        self.0.sharer().map(|(tenant, _)| tenant)
+    }
+}
+
+impl PartialEq for Tenant {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Tenant {}
+
+impl Hash for Tenant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
     }
 }
 

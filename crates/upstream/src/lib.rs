@@ -25,6 +25,7 @@ mod frame;
 mod handshake;
 mod header_value;
 mod http;
+mod http_client;
 mod in_flight;
 mod inbound;
 mod injection;

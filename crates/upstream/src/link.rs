@@ -2,6 +2,7 @@
 
 use std::{
     ops::Range,
+    pin::Pin,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -9,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use reqwest::header::HeaderMap;
+use hyper::header::HeaderMap;
 use servanda_mcp::{Era, ProtocolVersion, RpcError, shape};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -122,6 +123,9 @@ pub(crate) enum Ended {
     },
 }
 
+/// A request under way. Boxed, so that the waiting future is not as large as the largest of the connections.
+pub(crate) type Exchange<'a> = Pin<Box<dyn Future<Output = Ended> + Send + 'a>>;
+
 /// Why and when a connection went, told once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Departure {
@@ -223,8 +227,8 @@ impl Link {
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
-        self.wire.exchange(request, terms).await
+    pub(crate) fn exchange<'a>(&'a self, request: Outgoing<'a>, terms: Terms) -> Exchange<'a> {
+        self.wire.exchange(request, terms)
     }
 
     /// Told when the connection is gone.
@@ -262,19 +266,19 @@ impl Link {
 
 impl Wire {
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
+    pub(crate) fn exchange<'a>(&'a self, request: Outgoing<'a>, terms: Terms) -> Exchange<'a> {
         match &self.conversations().setting().credentials {
-            None => self.exchange_once(request, terms).await,
-            Some(credentials) => Box::pin(self.exchange_showing(credentials, request, terms)).await,
+            None => self.exchange_once(request, terms),
+            Some(credentials) => Box::pin(self.exchange_showing(credentials, request, terms)),
         }
     }
 
     /// The same with nothing but what the request has.
-    pub(crate) async fn exchange_once(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
+    pub(crate) fn exchange_once<'a>(&'a self, request: Outgoing<'a>, terms: Terms) -> Exchange<'a> {
         match self {
-            Self::Stdio(wire) => wire.exchange(request, terms).await,
-            Self::Http(wire) => Box::pin(wire.exchange(request, terms)).await,
-            Self::Events(wire) => wire.exchange(request, terms).await,
+            Self::Stdio(wire) => Box::pin(wire.exchange(request, terms)),
+            Self::Http(wire) => Box::pin(wire.exchange(request, terms)),
+            Self::Events(wire) => Box::pin(wire.exchange(request, terms)),
         }
     }
 

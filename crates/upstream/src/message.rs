@@ -3,7 +3,7 @@
 //! Raw members are spliced in as they are: the bytes that were decided about are the bytes that leave. Only line ends between
 //! JSON tokens become spaces, because on standard streams a message is one line.
 
-use std::{ops::Range, sync::LazyLock};
+use std::{io::Write as _, ops::Range, sync::LazyLock};
 
 use serde_json::value::RawValue;
 use servanda_mcp::{
@@ -18,6 +18,9 @@ use crate::Delivery;
 pub(crate) const CLIENT_NAME: &str = "servanda";
 /// Its version.
 pub(crate) const CLIENT_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How long the `_meta` of a modern request is, mostly.
+const META_BYTES_EXPECTED: usize = 384;
 
 /// Members of `_meta` that are ours to write; a caller's are dropped.
 const OURS: [&str; 6] = [
@@ -51,22 +54,37 @@ pub(crate) struct RequestBody {
 impl RequestBody {
     /// Begins one. `bytes_expected` are the members to come.
     pub(crate) fn new(id: i64, method: &str, bytes_expected: usize) -> Self {
-        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{{"#, to_json(method));
-        let mut bytes = Vec::with_capacity(head.len() + bytes_expected + 512);
-        bytes.extend_from_slice(head.as_bytes());
+        let mut bytes = Vec::with_capacity(method.len() + bytes_expected + 512);
+        bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        // Writing into memory does not fail, here and below.
+        let _ = write!(bytes, "{id}");
+        bytes.extend_from_slice(br#","method":"#);
+        let _ = serde_json::to_writer(&mut bytes, method);
+        bytes.extend_from_slice(br#","params":{"#);
         Self { bytes, first: true }
     }
 
     /// Adds a member of `params`. `json` must be JSON. Says where it stands.
     pub(crate) fn add(&mut self, name: &str, json: &[u8]) -> Range<usize> {
+        let start = self.begin(name);
+        push_on_one_line(&mut self.bytes, json);
+        start..self.bytes.len()
+    }
+
+    /// The same with a text.
+    pub(crate) fn add_text(&mut self, name: &str, text: &str) -> Range<usize> {
+        let start = self.begin(name);
+        let _ = serde_json::to_writer(&mut self.bytes, text);
+        start..self.bytes.len()
+    }
+
+    fn begin(&mut self, name: &str) -> usize {
         if !std::mem::take(&mut self.first) {
             self.bytes.push(b',');
         }
-        self.bytes.extend_from_slice(to_json(name).as_bytes());
+        let _ = serde_json::to_writer(&mut self.bytes, name);
         self.bytes.push(b':');
-        let start = self.bytes.len();
-        push_on_one_line(&mut self.bytes, json);
-        start..self.bytes.len()
+        self.bytes.len()
     }
 
     /// Adds `_meta`, where there is something to say in it, and ends the request.
@@ -81,22 +99,64 @@ impl RequestBody {
 
 /// The `_meta` of a request on these terms; none where there is nothing to say. The request's id is its progress token.
 pub(crate) fn meta_of(id: i64, era: Era, delivery: &Delivery) -> Option<String> {
-    let mut members = Vec::with_capacity(4 + delivery.meta.len());
+    let mut members = Members::default();
     if delivery.remarks.is_some() && delivery.wants_progress {
-        members.push(member(meta::PROGRESS_TOKEN, &id.to_string()));
+        let _ = write!(members.add(meta::PROGRESS_TOKEN), "{id}");
     }
     if let Some(trace_parent) = &delivery.trace_parent {
-        members.push(member(meta::TRACEPARENT, &to_json(trace_parent)));
+        members.add_text(meta::TRACEPARENT, trace_parent);
     }
-    let callers = delivery.meta.iter().filter(|(name, _)| !OURS.contains(&name.as_str()));
-    members.extend(callers.map(|(name, value)| member(name, value.get())));
+    for (name, value) in delivery.meta.iter().filter(|(name, _)| !OURS.contains(&name.as_str())) {
+        members.add(name).extend_from_slice(value.get().as_bytes());
+    }
     if era == Era::Modern {
         if let Some(level) = &delivery.log_level {
-            members.push(member(meta::LOG_LEVEL, &to_json(level)));
+            members.add_text(meta::LOG_LEVEL, level);
         }
-        members.push(modern_meta(&delivery.counterpart.capabilities));
+        members.add_modern(&delivery.counterpart.capabilities);
     }
-    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
+    members.finish()
+}
+
+/// The members of a `_meta` in the making.
+#[derive(Default)]
+struct Members(Vec<u8>);
+
+impl Members {
+    /// Begins a member. Its value, which must be JSON, is written next.
+    fn add(&mut self, name: &str) -> &mut Vec<u8> {
+        self.begin();
+        let _ = serde_json::to_writer(&mut self.0, name);
+        self.0.push(b':');
+        &mut self.0
+    }
+
+    fn add_text(&mut self, name: &str, text: &str) {
+        let _ = serde_json::to_writer(self.add(name), text);
+    }
+
+    fn add_modern(&mut self, capabilities: &ClientCapabilities) {
+        self.begin();
+        self.0.extend_from_slice(MODERN_META.as_bytes());
+        self.0.extend_from_slice(capabilities.as_json().as_bytes());
+    }
+
+    fn begin(&mut self) {
+        if self.0.is_empty() {
+            self.0.reserve(META_BYTES_EXPECTED);
+        }
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+    }
+
+    /// The object; none where nothing was added.
+    fn finish(mut self) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.push(b'}');
+        // Texts and JSON were put together, so it is text.
+        String::from_utf8(self.0).ok()
+    }
 }
 
 pub(crate) fn discover(id: i64) -> Vec<u8> {
@@ -159,10 +219,6 @@ fn modern_meta(capabilities: &ClientCapabilities) -> String {
     format!("{}{}", *MODERN_META, capabilities.as_json())
 }
 
-fn member(name: &str, json: &str) -> String {
-    format!("{}:{json}", to_json(name))
-}
-
 fn client() -> String {
     format!(r#"{{"name":"{CLIENT_NAME}","version":"{CLIENT_VERSION}"}}"#)
 }
@@ -193,7 +249,7 @@ mod tests {
     #[test]
     fn members_are_spliced_in_as_they_are_but_on_one_line() {
         let mut body = RequestBody::new(7, "tools/call", 0);
-        body.add("name", to_json("a \"b\"\n").as_bytes());
+        body.add_text("name", "a \"b\"\n");
         body.add("arguments", b"{\"a\":12345678901234567890123,\r\n\"b\":1.0}");
         check(
             &body.finish(Some(r#"{"x":1}"#)),

@@ -1,45 +1,52 @@
 //! How long a request is waited for. The time stands still while the client is being asked something: how long a person
 //! thinks is not the server's delay.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use tokio::{sync::watch, time::Instant};
+use tokio::{sync::Notify, time::Instant};
 
 /// A deadline that can stand still. Clones are the same one.
 #[derive(Debug, Clone)]
 pub(crate) struct Patience {
     /// None for a subscription, which is waited for without end.
     deadline: Option<Instant>,
-    clock: Arc<watch::Sender<Standing>>,
+    clock: Arc<Clock>,
 }
 
 /// While one of these is held, the time stands still.
 #[derive(Debug)]
-pub(crate) struct Standstill(Arc<watch::Sender<Standing>>);
+pub(crate) struct Standstill(Arc<Clock>);
+
+#[derive(Debug, Default)]
+struct Clock {
+    standing: Mutex<Standing>,
+    changed: Notify,
+}
 
 /// How often the clock is being held, since when, and for how long it stood before.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Standing {
     holders: usize,
-    since: Instant,
+    since: Option<Instant>,
     stood: Duration,
 }
 
 impl Patience {
     pub(crate) fn until(deadline: Instant) -> Self {
-        Self::new(Some(deadline))
+        Self { deadline: Some(deadline), clock: Arc::default() }
     }
 
     pub(crate) fn endless() -> Self {
-        Self::new(None)
+        Self { deadline: None, clock: Arc::default() }
     }
 
     /// Holds the clock.
     pub(crate) fn stand_still(&self) -> Standstill {
-        self.clock.send_modify(|standing| {
-            if standing.holders == 0 {
-                standing.since = Instant::now();
-            }
+        self.clock.change(|standing| {
+            standing.since.get_or_insert_with(Instant::now);
             standing.holders += 1;
         });
         Standstill(Arc::clone(&self.clock))
@@ -52,40 +59,47 @@ impl Patience {
 
     /// Waits until it is over. Cancel safe.
     pub(crate) async fn over(&self) {
-        let mut changes = self.clock.subscribe();
         loop {
-            changes.mark_unchanged();
+            // Hears of every change from here on, polled or not.
+            let changed = self.clock.changed.notified();
+            let due = self.due();
             // A timer sleeps for its granularity at least, and in that time a request would leave.
-            if self.is_over() {
+            if due.is_some_and(|due| due <= Instant::now()) {
                 return;
             }
-            let due = self.due();
             tokio::select! {
                 () = sleep_until(due) => {}
-                // The sender is ours, so it is there.
-                _ = changes.changed() => {}
+                () = changed => {}
             }
         }
     }
 
     /// When it is over as things are; none while the clock stands still.
     fn due(&self) -> Option<Instant> {
-        let standing = *self.clock.borrow();
+        let standing = *self.clock.lock();
         self.deadline.filter(|_| standing.holders == 0).map(|deadline| deadline + standing.stood)
     }
+}
 
-    fn new(deadline: Option<Instant>) -> Self {
-        let standing = Standing { holders: 0, since: Instant::now(), stood: Duration::ZERO };
-        Self { deadline, clock: Arc::new(watch::Sender::new(standing)) }
+impl Clock {
+    fn change(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.lock());
+        self.changed.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Standstill {
     fn drop(&mut self) {
-        self.0.send_modify(|standing| {
+        self.0.change(|standing| {
             standing.holders = standing.holders.saturating_sub(1);
-            if standing.holders == 0 {
-                standing.stood += standing.since.elapsed();
+            if standing.holders == 0
+                && let Some(since) = standing.since.take()
+            {
+                standing.stood += since.elapsed();
             }
         });
     }

@@ -6,12 +6,16 @@
 use std::{fmt, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
-use reqwest::{
-    Client, Url,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+use hyper::{
+    Method,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT},
 };
+use url::Url;
 
-use crate::{http::describe, retry_after::retry_after_ms};
+use crate::{
+    http_client::{ClientLimits, HttpClient, HttpError, Origin, RequestBody, Target},
+    retry_after::retry_after_ms,
+};
 
 /// How long a connection may take to be made.
 const CONNECT_MS_MAX: u64 = 10_000;
@@ -46,7 +50,6 @@ pub struct NotPosted(pub String);
 /// The way out.
 #[derive(Debug, Clone)]
 pub struct Post {
-    client: Client,
     answer_ms_max: u64,
 }
 
@@ -86,39 +89,32 @@ impl fmt::Debug for PostAddress {
 impl Post {
     /// A way out on which an answer may take so long.
     pub fn new(answer_ms_max: u64) -> Result<Self, NotPosted> {
-        let client = Client::builder()
-            .user_agent(concat!("servanda/", env!("CARGO_PKG_VERSION")))
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
-            .timeout(Duration::from_millis(answer_ms_max))
-            // Letters are few; a connection that the receiver is just closing would cost one of its attempts.
-            .pool_max_idle_per_host(0)
-            .build()
-            .map_err(|error| NotPosted(format!("the HTTP client could not be made: {}", describe(&error))))?;
-        Ok(Self { client, answer_ms_max })
+        Ok(Self { answer_ms_max })
     }
 
     /// Sends a letter once. The body of the answer is dropped unread.
     pub async fn send(&self, to: &PostAddress, letter: Letter) -> Result<Receipt, NotPosted> {
         let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("servanda/", env!("CARGO_PKG_VERSION"))));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in &letter.headers {
             let value = HeaderValue::from_str(value).map_err(|_| NotPosted(format!("`{name}` cannot be sent")))?;
             headers.insert(HeaderName::from_static(name), value);
         }
-        let sent = self.client.post(to.0.clone()).headers(headers).body(letter.body).send().await;
-        let answer = sent.map_err(|error| {
-            let why = if error.is_timeout() {
-                format!("there was no answer within {} ms", self.answer_ms_max)
-            } else if error.is_connect() {
-                format!("it could not be connected: {}", describe(&error))
-            } else {
-                describe(&error)
-            };
-            NotPosted(why)
-        })?;
+        // Letters are few; a kept connection that the receiver is just closing would cost one of its attempts.
+        let limits =
+            ClientLimits { connect_ms_max: CONNECT_MS_MAX, idle_ms_max: 0, unended_ms_max: 0, idle_connections: 0 };
+        let origin = Origin::of(&to.0).map_err(NotPosted)?;
+        let target = Target::of(&to.0).map_err(NotPosted)?;
+        let not_posted = |error: HttpError| {
+            let connecting = if error.is_connect() { "it could not be connected: " } else { "" };
+            NotPosted(format!("{connecting}{error}"))
+        };
+        let client = HttpClient::new(origin, limits).map_err(not_posted)?;
+        let sending = client.send(Method::POST, &target, headers, RequestBody::bytes(letter.body));
+        let sent = tokio::time::timeout(Duration::from_millis(self.answer_ms_max), sending).await;
+        let late = |_| NotPosted(format!("there was no answer within {} ms", self.answer_ms_max));
+        let answer = sent.map_err(late)?.map_err(not_posted)?;
         Ok(Receipt { status: answer.status().as_u16(), retry_after_ms: retry_after_ms(answer.headers()) })
     }
 }

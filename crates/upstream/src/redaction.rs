@@ -7,12 +7,12 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
-use reqwest::Url;
 use serde_json::value::RawValue;
 use servanda_authority::{
     Secret,
     scrubber::{NotScrubbable, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_BYTES_MAX, SECRETS_MAX, Scrubber},
 };
+use url::Url;
 
 use crate::{NotPresented, Presented, Transport, failure::quote};
 

@@ -1,7 +1,7 @@
 //! `Retry-After`, in both forms that HTTP has: seconds, or a date. A date is by the server's clock, so it is read against the
 //! `Date` of the same answer, which is by the same clock; without one it says nothing.
 
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -54,7 +54,7 @@ fn number(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+    use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
 
     use super::{retry_after_ms, unix_sec};
 

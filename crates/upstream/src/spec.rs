@@ -144,7 +144,7 @@ impl fmt::Debug for Transport {
 
 /// Scheme, host and path of a URL: user information and query may be secret.
 pub(crate) fn address_of(url: &str) -> String {
-    match reqwest::Url::parse(url) {
+    match url::Url::parse(url) {
         Ok(url) => {
             let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
             format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or("?"), url.path())

@@ -102,8 +102,12 @@ impl StdioWire {
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
-        self.duplex.exchange(request, terms).await
+    pub(crate) fn exchange<'a>(
+        &'a self,
+        request: Outgoing<'a>,
+        terms: Terms,
+    ) -> impl Future<Output = Ended> + Send + 'a {
+        self.duplex.exchange(request, terms)
     }
 
     /// Sends a notification, or says that it could not be sent in time.

@@ -4,12 +4,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use servanda_contract::{CallId, CallRecord, Caller, OperationKeys, Proposal, Timestamp, document, time::Clock};
+use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, document, time::Clock};
 use servanda_gates::{
-    Fenced, FleetingNotebook, GateLimits, Intent, Mandate, Registered, Resolved, Stopwatch, Trail, admit,
-    budget::Cleared,
-    effect::{ClientKey, FleetingEffects, OwnerId},
-    fence, pass_all,
+    CompiledContract, Contracts, Fenced, FleetingNotebook, GateLimits, Registered, Stopwatch, Trail, admit,
+    effect::ClientKey, pass_question, pass_read, resolve,
 };
 use servanda_upstream::{
     Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec, UpstreamStatus,
@@ -31,7 +29,16 @@ impl Stopwatch for NoTime {
     }
 }
 
-async fn fenced(arguments: &'static str) -> Fenced {
+/// The one contract there is.
+struct Only(Arc<CompiledContract>);
+
+impl Contracts for Only {
+    fn contract_of(&self, _proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+fn fenced(arguments: &'static str) -> Fenced {
     let contract = document::read("echo.yaml", include_str!("fixtures/echo.yaml")).expect("a contract");
     let contract = Arc::new(admit(contract, &Registered::new()).expect("admitted"));
     let proposal = Proposal {
@@ -46,21 +53,12 @@ async fn fenced(arguments: &'static str) -> Fenced {
         keys: OperationKeys::default(),
         aims: servanda_contract::expectation::Aims::default(),
     };
-    let record = CallRecord::new(&proposal);
+    let key = ClientKey::Call(proposal.call_id.clone());
     let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };
-    let permit = pass_all(Resolved::new(proposal, contract), &Mandate::Gateway, limits, &mut Trail::new(&NoTime))
-        .expect("a permit");
-    let intent = Intent {
-        key: ClientKey::Call(permit.call_id().clone()),
-        owner: OwnerId::new(),
-        timeout_ms: 60_000,
-        continues: None,
-        outlasts: false,
-        record,
-        accepts_lost_commits: false,
-    };
-    let cleared = Cleared::on_own_account(permit).expect("a question of the gateway's own");
-    fence(cleared, intent, &FleetingEffects::new(Arc::new(NoTime))).await.expect("fenced")
+    let mut trail = Trail::new(&NoTime);
+    let resolved = resolve(proposal, &Only(contract), &mut trail).expect("a contract");
+    let cleared = pass_question(resolved, limits, &mut trail).expect("a question of the gateway's own");
+    pass_read(cleared, &key, false).expect("a read")
 }
 
 fn upstream(id: &str) -> Upstream {
@@ -85,7 +83,7 @@ fn delivery() -> Delivery {
 #[tokio::test]
 async fn a_fenced_call_is_performed_with_its_canonical_bytes() {
     let upstream = upstream("fixture");
-    let fenced = fenced(r#"{ "text": "b", "note": "a" }"#).await;
+    let fenced = fenced(r#"{ "text": "b", "note": "a" }"#);
     let call_id = fenced.call_id().clone();
     let performed = upstream.perform(fenced, delivery()).await;
     assert!(performed.sent);
@@ -100,7 +98,7 @@ async fn a_fenced_call_is_performed_with_its_canonical_bytes() {
 #[tokio::test]
 async fn a_call_for_another_upstream_is_not_sent() {
     let upstream = upstream("elsewhere");
-    let performed = upstream.perform(fenced(r#"{"text":"x"}"#).await, delivery()).await;
+    let performed = upstream.perform(fenced(r#"{"text":"x"}"#), delivery()).await;
     assert!(!performed.sent);
     let failure = performed.outcome.expect_err("a failure");
     assert!(matches!(failure, PerformFailure::Unavailable { .. }) && failure.provably_not_executed(), "{failure}");

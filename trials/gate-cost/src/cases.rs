@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{
-    CallId, Caller, OperationKeys, Proposal, Timestamp, document,
+    CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, document,
     expectation::{Aims, BehaviourPattern, Expectation, ExpectationSource},
     tool::{Mutability, ToolContract},
 };
-use servanda_gates::{CompiledContract, Expected, Registered, Resolved, admit};
+use servanda_gates::{CompiledContract, Contracts, Expected, Registered, Resolved, Stopwatch, Trail, admit, resolve};
 
 use crate::rules::Rules;
 
@@ -104,7 +104,23 @@ impl Case {
             keys: OperationKeys::default(),
             aims: Aims::default(),
         };
-        Resolved::new(proposal, Arc::clone(&self.contract)).expecting(self.expected.clone())
+        let resolved = resolve(proposal, self, &mut Trail::new(&NoTime)).expect("the only contract");
+        resolved.expecting(self.expected.clone())
+    }
+}
+
+impl Contracts for Case {
+    fn contract_of(&self, _proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
+        Ok(Arc::clone(&self.contract))
+    }
+}
+
+/// Resolving is not counted.
+struct NoTime;
+
+impl Stopwatch for NoTime {
+    fn elapsed_us(&self) -> u64 {
+        0
     }
 }
 

@@ -8,10 +8,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use servanda_contract::{GateName, record::Verdict};
-use servanda_gates::{GateLimits, Mandate, Stopwatch, Trail, pass_all};
+use servanda_contract::{GateName, Refusal, record::Verdict};
+use servanda_gates::{GateLimits, Stopwatch, Trail, pass_all, pass_question};
 
-use crate::{cases::Case, counting::allocations, rules::Rules};
+use crate::{cases::Case, counting::allocations};
 
 const LIMITS: GateLimits = GateLimits { arguments_bytes_max: 1 << 20, arguments_depth_max: 64 };
 /// Gates before gate 6.
@@ -72,13 +72,20 @@ pub(crate) fn verdicts(case: &Case, part: Part) -> Vec<Verdict> {
         part_begins();
         part_ends();
     }
-    let mandate = case.rules.as_ref().map_or(Mandate::Gateway, Rules::mandate);
-    let passed = pass_all(resolved, &mandate, LIMITS, &mut trail);
+    let refused = match &case.rules {
+        Some(rules) => ended(part, pass_all(resolved, &rules.mandate(), LIMITS, &mut trail)),
+        None => ended(part, pass_question(resolved, LIMITS, &mut trail)),
+    };
+    assert_eq!(refused.is_some(), case.refused, "{}: {refused:?}", case.what);
+    trail.take_verdicts()
+}
+
+/// Passes the mark before anything is dropped.
+fn ended<T>(part: Part, judged: Result<T, Box<Refusal>>) -> Option<Box<Refusal>> {
     if part == Part::All {
         part_ends();
     }
-    assert_eq!(passed.is_err(), case.refused, "{}: {:?}", case.what, passed.err());
-    trail.take_verdicts()
+    judged.err()
 }
 
 struct Counts {

@@ -5,6 +5,8 @@ mod cases;
 mod counted;
 mod counting;
 mod instructions;
+#[cfg(test)]
+mod resident;
 mod rules;
 #[cfg(test)]
 mod tests;

@@ -67,11 +67,9 @@ impl Lack {
                 format!("ask the authorization server for the scopes `{scopes}`")
             }
             Method::ApiKey | Method::Operator if self.only_scopes() => {
-                format!(
-                    "ask whoever made the key for one with the scopes `{scopes}` (`servanda keys create --scope …`)"
-                )
+                format!("ask for a key with the scopes `{scopes}`")
             }
-            _ => "ask whoever delegated the credential for a wider one; it cannot be widened by its holder".to_owned(),
+            _ => "ask whoever delegated the credential for a wider one".to_owned(),
         }
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use servanda_contract::{
     layers::Offered,
     schema::{CompiledSchema, Profile},
+    shared::SchemaDocument,
 };
 use servanda_gates::forget_programs;
 
@@ -14,7 +15,11 @@ use crate::pins::Definition;
 pub fn offered(definition: &Definition) -> (Offered, Vec<String>) {
     let mut notes = Vec::new();
     let mut input_schema = input_schema(&definition.input_schema, &mut notes);
-    forget_programs(&mut input_schema);
+    let mut without_programs = (*input_schema).clone();
+    forget_programs(&mut without_programs);
+    if without_programs != *input_schema {
+        input_schema = without_programs.into();
+    }
     let offered = Offered {
         description: definition.description.clone().unwrap_or_default(),
         title: definition.title.clone(),
@@ -25,7 +30,7 @@ pub fn offered(definition: &Definition) -> (Offered, Vec<String>) {
 }
 
 /// The upstream's schema, with only that left out which cannot be enforced: the upstream still checks it itself.
-fn input_schema(offered: &Map<String, Value>, notes: &mut Vec<String>) -> Map<String, Value> {
+fn input_schema(offered: &SchemaDocument, notes: &mut Vec<String>) -> SchemaDocument {
     let mut schema = offered.clone();
     if !schema.contains_key("type") {
         schema.insert("type".to_owned(), json!("object"));
@@ -43,19 +48,19 @@ fn input_schema(offered: &Map<String, Value>, notes: &mut Vec<String>) -> Map<St
     offered.clone()
 }
 
-fn output_schema(offered: Option<&Map<String, Value>>, notes: &mut Vec<String>) -> Map<String, Value> {
+fn output_schema(offered: Option<&SchemaDocument>, notes: &mut Vec<String>) -> SchemaDocument {
     match offered {
         Some(schema) if compiles(schema, Profile::Results) => schema.clone(),
         Some(_) => {
             notes.push("its output schema cannot be enforced and was left out".to_owned());
-            Map::new()
+            SchemaDocument::default()
         }
-        None => Map::new(),
+        None => SchemaDocument::default(),
     }
 }
 
-fn compiles(schema: &Map<String, Value>, profile: Profile) -> bool {
-    CompiledSchema::compile(schema, profile).is_ok()
+fn compiles(schema: &SchemaDocument, profile: Profile) -> bool {
+    CompiledSchema::of(schema, profile).is_ok()
 }
 
 /// Removes string `pattern`s that the linear-time engine does not take.
@@ -63,7 +68,7 @@ fn drop_patterns(schema: &mut Map<String, Value>, left_out: &mut usize) {
     if let Some(Value::String(pattern)) = schema.get("pattern") {
         let alone = json!({ "type": "object", "properties": { "x": { "pattern": pattern } } });
         if let Value::Object(alone) = alone
-            && !compiles(&alone, Profile::Arguments)
+            && !compiles(&alone.into(), Profile::Arguments)
         {
             schema.remove("pattern");
             *left_out += 1;

@@ -293,7 +293,7 @@ fn what_cannot_be_enforced_is_left_out_and_said() {
     });
     let inferred = infer("up", &read(definition)).unwrap();
     assert_eq!(inferred.notes.len(), 3, "{:?}", inferred.notes);
-    let schema = Value::Object(inferred.contract.affordance.input_schema.clone());
+    let schema = Value::Object((*inferred.contract.affordance.input_schema).clone());
     assert_eq!(schema.pointer("/properties/a/pattern"), None);
     assert_eq!(schema.pointer("/properties/b/pattern"), Some(&json!("^b+$")));
     assert!(servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new()).is_ok());
@@ -468,7 +468,7 @@ fn an_authors_own_marks_are_left_out() {
     });
     let schema = infer("up", &read(definition)).unwrap().contract.affordance.input_schema;
     assert_eq!(
-        Value::Object(schema)["properties"],
+        Value::Object((*schema).clone())["properties"],
         json!({
             "a": { "type": "string" }, "list": { "type": "array", "items": { "type": "string" } },
             "x-effect": { "type": "string" },

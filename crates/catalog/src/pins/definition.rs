@@ -1,13 +1,14 @@
 //! What is pinned of a tool: everything a model or a person reads, and nothing that changes without meaning.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use servanda_contract::{
     Digest,
     digest::Domain,
     json::{self, Limits, StrictError},
     legibility,
     schema::{CompiledSchema, Profile, SchemaError},
+    shared::SchemaDocument,
 };
 use servanda_identity::classifier::{Annotations, Descriptor};
 
@@ -25,10 +26,10 @@ pub struct Definition {
     pub description: Option<String>,
     /// Of the arguments.
     #[serde(default)]
-    pub input_schema: Map<String, Value>,
+    pub input_schema: SchemaDocument,
     /// Of the structured result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Map<String, Value>>,
+    pub output_schema: Option<SchemaDocument>,
     /// The author's hints.
     #[serde(default, deserialize_with = "or_none", skip_serializing_if = "Map::is_empty")]
     pub annotations: Map<String, Value>,
@@ -101,8 +102,8 @@ impl Definition {
             map
         };
         Self {
-            input_schema: ordered(&self.input_schema),
-            output_schema: self.output_schema.as_ref().map(ordered),
+            input_schema: ordered(&self.input_schema).into(),
+            output_schema: self.output_schema.as_ref().map(|schema| ordered(schema).into()),
             annotations: ordered(&self.annotations),
             ..self.clone()
         }
@@ -120,8 +121,8 @@ impl Definition {
             name: self.name.clone(),
             title: self.title.clone(),
             description: self.description.clone(),
-            input_schema: Some(self.input_schema.clone()),
-            output_schema: self.output_schema.clone(),
+            input_schema: Some((*self.input_schema).clone()),
+            output_schema: self.output_schema.as_deref().cloned(),
             annotations: Some(annotations),
         }
     }
@@ -145,9 +146,8 @@ impl Definition {
         if let Some(first) = legibility::faults(&document).first() {
             return Err(first.to_string());
         }
-        let mut input = self.input_schema.clone();
-        input.entry("type").or_insert_with(|| json!("object"));
-        match CompiledSchema::compile(&input, Profile::Arguments) {
+        // A root without a type is compiled as an object.
+        match CompiledSchema::of(&self.input_schema, Profile::Arguments) {
             // A pattern we would not enforce is the server's own to check.
             Ok(_) | Err(SchemaError::Pattern { .. }) => Ok(()),
             Err(error) => Err(format!("its input schema cannot be used: {error}")),

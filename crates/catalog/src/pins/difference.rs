@@ -53,7 +53,7 @@ pub fn compare(pinned: &Definition, live: &Definition) -> Vec<Difference> {
     text(&mut found, "/description", pinned.description.as_deref(), live.description.as_deref());
     hints(&mut found, pinned, live);
     schema::compare_input(&mut found, &pinned.input_schema, &live.input_schema);
-    schema::compare_output(&mut found, pinned.output_schema.as_ref(), live.output_schema.as_ref());
+    schema::compare_output(&mut found, pinned.output_schema.as_deref(), live.output_schema.as_deref());
     found.0.sort_by(|one, other| other.severity.cmp(&one.severity).then_with(|| one.pointer.cmp(&other.pointer)));
     found.0
 }

@@ -102,7 +102,7 @@ impl ListedKind {
             name,
             title,
             description,
-            input_schema,
+            input_schema: input_schema.into(),
             output_schema: None,
             annotations: members,
             execution: None,

@@ -13,12 +13,13 @@ mod schema;
 mod tests;
 pub mod wording;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{
     Digest, Timestamp,
     document::{self, DocumentError},
+    shared::{SchemaDocument, Shared},
 };
 
 pub use bare::bare_resource;
@@ -58,7 +59,7 @@ pub struct Pin {
     /// When somebody agreed to it, in RFC 3339.
     pub pinned_at: String,
     /// What a model or a person would have read.
-    pub definition: Definition,
+    pub definition: Shared<Definition>,
 }
 
 impl Default for Lock {
@@ -71,7 +72,7 @@ impl Lock {
     /// Reads the text of a lock file; `file` is only named in errors. A pin whose digest is not its definition's was edited
     /// by hand, and nobody agreed to that.
     pub fn read(file: &str, text: &str) -> Result<Self, DocumentError> {
-        let lock: Self = document::read_long(file, text)?;
+        let mut lock: Self = document::read_long(file, text)?;
         if lock.servanda_lock != LOCK_VERSION {
             let reason = format!("this servanda reads version {LOCK_VERSION} of the file, not {}", lock.servanda_lock);
             return Err(DocumentError::new(file, "servanda_lock", reason));
@@ -89,7 +90,27 @@ impl Lock {
                 return Err(DocumentError::new(file, &format!("upstreams.{upstream}.{tool}"), wrong));
             }
         }
+        lock.unify();
         Ok(lock)
+    }
+
+    /// Keeps schemas that are written alike once: the tools of a server often take the same arguments.
+    fn unify(&mut self) {
+        let mut seen: HashMap<String, SchemaDocument> = HashMap::new();
+        for pin in self.upstreams.values_mut().flat_map(BTreeMap::values_mut) {
+            let definition = &mut *pin.definition;
+            for schema in [Some(&mut definition.input_schema), definition.output_schema.as_mut()].into_iter().flatten()
+            {
+                // In the order in which it is written: agents are shown that.
+                let Ok(text) = serde_json::to_string(schema) else { continue };
+                match seen.get(&text) {
+                    Some(known) => schema.clone_from(known),
+                    None => {
+                        seen.insert(text, schema.clone());
+                    }
+                }
+            }
+        }
     }
 
     /// The text of a lock file. The same pins are the same text, and what cannot be read again is not written.
@@ -138,7 +159,7 @@ fn set_pin(pins: &mut BTreeMap<String, Pin>, definition: &Definition, now: Times
     if pins.get(&definition.name).is_some_and(|pin| pin.digest == digest) {
         return false;
     }
-    let pin = Pin { digest, pinned_at: now.to_string(), definition: definition.in_order() };
+    let pin = Pin { digest, pinned_at: now.to_string(), definition: definition.in_order().into() };
     pins.insert(definition.name.clone(), pin);
     true
 }

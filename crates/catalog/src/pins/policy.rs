@@ -1,6 +1,8 @@
 //! What follows from a pin, or from there being none.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
+
+use servanda_contract::shared::Shared;
 
 use super::{Definition, Difference, Lock, Severity, compare};
 
@@ -8,7 +10,7 @@ use super::{Definition, Difference, Lock, Severity, compare};
 #[derive(Debug, Clone, Default)]
 pub struct Pins {
     /// Every pin; none where there is no lock file.
-    pub lock: Option<Lock>,
+    pub lock: Option<Arc<Lock>>,
     /// What is done.
     pub policy: Policy,
     /// Definitions that were seen first and are agreed to by that, by upstream and own name, until a lock file has them.
@@ -71,7 +73,7 @@ pub enum Agreement {
 impl Pins {
     /// Pins of a lock file, if there is one.
     pub fn new(lock: Option<Lock>, policy: Policy) -> Self {
-        Self { lock, policy, first_sights: BTreeMap::new() }
+        Self { lock: lock.map(Arc::new), policy, first_sights: BTreeMap::new() }
     }
 
     /// Whether somebody agreed to this definition.
@@ -99,6 +101,20 @@ impl Pins {
         !pinned && self.without_pin() == Agreement::Unpinned
     }
 
+    /// Has a definition hold the pinned one's schemas, or be the pinned one, wherever they are equal. What it says stays the same.
+    pub(crate) fn unify(&self, upstream: &str, live: &mut Shared<Definition>) {
+        let Some(pin) = self.lock.as_ref().and_then(|lock| lock.pin(upstream, &live.name)) else { return };
+        live.unify(&pin.definition);
+        if live.is_same(&pin.definition) {
+            return;
+        }
+        let (live, pinned) = (&mut **live, &pin.definition);
+        live.input_schema.unify(&pinned.input_schema);
+        if let (Some(live), Some(pinned)) = (&mut live.output_schema, &pinned.output_schema) {
+            live.unify(pinned);
+        }
+    }
+
     /// Takes note of a definition that is agreed to because it is the first one seen.
     pub(crate) fn see(&mut self, upstream: &str, live: &Definition) {
         if self.judge(upstream, live) == Agreement::FirstSight {
@@ -109,7 +125,7 @@ impl Pins {
     /// Takes another lock file.
     pub(crate) fn adopt(&mut self, lock: Lock) {
         self.first_sights.retain(|(upstream, tool), _| lock.pin(upstream, tool).is_none());
-        self.lock = Some(lock);
+        self.lock = Some(Arc::new(lock));
     }
 
     pub(crate) fn first_sights(&self) -> Vec<(String, Definition)> {

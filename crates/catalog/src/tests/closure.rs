@@ -98,12 +98,12 @@ fn a_listed_schema_takes_what_the_gates_take() {
         let Ok(compiled) = admit(infer("up", &definition).unwrap().contract, &Registered::new()) else { continue };
         let shown = listed(&compiled);
         let client = as_written(&shown);
-        let unlisted = as_written(&Value::Object(compiled.contract().affordance.input_schema.clone()));
+        let unlisted = as_written(&Value::Object((*compiled.contract().affordance.input_schema).clone()));
         let declared = compiled.input().declares(OPERATION_ARGUMENT);
         let is_listed = shown["properties"].get(OPERATION_ARGUMENT).is_some();
         assert_eq!(is_listed, declared || takes_operation_argument(&compiled), "{}", tool["id"]);
         tools += 1;
-        let whole = Value::Object(compiled.contract().affordance.input_schema.clone());
+        let whole = Value::Object((*compiled.contract().affordance.input_schema).clone());
         let (least, most) = (made_up(&whole, false, 0), made_up(&whole, true, 0));
         let mut tried = vec![json!({}), least.clone(), most.clone()];
         tried.extend(with_one_more(&least, "zz_unknown"));

@@ -78,7 +78,7 @@ fn affordance() -> Value {
     serde_json::json!({ "allowed_use_cases": [], "forbidden_use_cases": [], "examples": [] })
 }
 
-/// A change that is given up too soon ends with nobody knowing whether it was made, so it has more time than a read.
+/// A change that is given up too soon ends as unknown, so it has more time than a read.
 fn runtime(mutates: bool) -> Runtime {
     Runtime {
         timeout_ms: if mutates { 60_000 } else { 30_000 },

@@ -1,6 +1,6 @@
 //! Merging: objects member by member, everything else as a whole, and a note for each value which layer it comes from.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use serde_json::{Map, Value};
 
@@ -118,6 +118,11 @@ fn note(value: &Value, layer: Layer, pointer: &str, origins: &mut Origins) {
 }
 
 fn forget(pointer: &str, origins: &mut Origins) {
-    let below = format!("{pointer}/");
-    origins.0.retain(|at, _| at != pointer && !at.starts_with(&below));
+    origins.0.remove(pointer);
+    // What is below stands together: `0` is the character after `/`.
+    let below = (Bound::Included(format!("{pointer}/")), Bound::Excluded(format!("{pointer}0")));
+    let forgotten: Vec<String> = origins.0.range(below).map(|(at, _)| at.clone()).collect();
+    for at in forgotten {
+        origins.0.remove(&at);
+    }
 }

@@ -23,7 +23,7 @@ pub use entry::{Defaults, Review, ToolEntry};
 pub use merge::Origins;
 pub use server::ServerContracts;
 
-use crate::{ToolContract, tool::SideEffectClass};
+use crate::{ToolContract, shared::SchemaDocument, tool::SideEffectClass};
 use merge::Merged;
 
 /// Where a value of an effective contract comes from, in the order in which layers override each other.
@@ -49,9 +49,9 @@ pub struct Offered {
     /// The title for people.
     pub title: Option<String>,
     /// Of the arguments.
-    pub input_schema: Map<String, Value>,
+    pub input_schema: SchemaDocument,
     /// Of the structured result; empty if there is none.
-    pub output_schema: Map<String, Value>,
+    pub output_schema: SchemaDocument,
 }
 
 /// Everything one tool's contract is composed of.
@@ -99,10 +99,10 @@ impl Layers<'_> {
         let action = behaviour.map(|behaviour| behaviour.action);
         let subject = Subject { server: self.server, tool: self.tool, class, action };
         let mut merged = Merged::default();
-        merged.put(
-            built_in::contract(&subject).map_err(|error| LayerError::whole(error.to_string()))?,
-            Layer::BuiltIn(class),
-        );
+        let built_in = built_in::contract(&subject).map_err(|error| LayerError::whole(error.to_string()))?;
+        let written = of_entry(&built_in);
+        merged.put(built_in, Layer::BuiltIn(class));
+        merged.put(written, Layer::Tool);
         if let Some(offered) = self.offered {
             merged.put(offered.members(), Layer::Definition);
         }
@@ -116,8 +116,29 @@ impl Layers<'_> {
                 reason: "the tool has no pinned definition to take its schemas from; `servanda init` pins it, or the entry gives `affordance` itself".to_owned(),
             });
         }
-        merged.into_contract()
+        let mut effective = merged.into_contract()?;
+        if let Some(offered) = self.offered {
+            // What no layer changed is the definition's own, and is not kept twice.
+            effective.contract.affordance.input_schema.unify(&offered.input_schema);
+            effective.contract.affordance.output_schema.unify(&offered.output_schema);
+        }
+        Ok(effective)
     }
+}
+
+/// The built-in values that only repeat what stands in the entry: the names and the class.
+fn of_entry(built_in: &Map<String, Value>) -> Map<String, Value> {
+    let repeated =
+        [("identity", "name"), ("binding", "upstream"), ("binding", "tool"), ("transactional", "side_effect_class")];
+    let mut members = Map::new();
+    for (section, member) in repeated {
+        let Some(value) = built_in.get(section).and_then(|section| section.get(member)) else { continue };
+        let section = members.entry(section).or_insert_with(|| Map::new().into());
+        if let Some(section) = section.as_object_mut() {
+            section.insert(member.to_owned(), value.clone());
+        }
+    }
+    members
 }
 
 impl Offered {
@@ -127,8 +148,8 @@ impl Offered {
         if let Some(title) = &self.title {
             affordance.insert("title".to_owned(), title.clone().into());
         }
-        affordance.insert("input_schema".to_owned(), self.input_schema.clone().into());
-        affordance.insert("output_schema".to_owned(), self.output_schema.clone().into());
+        affordance.insert("input_schema".to_owned(), (*self.input_schema).clone().into());
+        affordance.insert("output_schema".to_owned(), (*self.output_schema).clone().into());
         Map::from_iter([("affordance".to_owned(), affordance.into())])
     }
 }

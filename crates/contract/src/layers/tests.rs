@@ -16,8 +16,8 @@ fn offered() -> Offered {
     Offered {
         description: "Merges a pull request.".to_owned(),
         title: None,
-        input_schema: schema.as_object().unwrap().clone(),
-        output_schema: serde_json::Map::new(),
+        input_schema: schema.as_object().unwrap().clone().into(),
+        output_schema: serde_json::Map::new().into(),
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::tool::SideEffectClass;
+
 /// Gate 8, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +26,9 @@ pub struct PolicyRecord {
     /// What the client said it wants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
+    /// How grave the call is, where the program that it brought decides and is milder than the contract's class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_class: Option<SideEffectClass>,
     /// What policies that decide nothing would have done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<ShadowRecord>,

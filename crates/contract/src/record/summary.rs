@@ -7,6 +7,9 @@ use serde::Serialize;
 use super::CallRecord;
 use crate::{GateName, TaxonomyClass, Timestamp};
 
+/// Characters of an id that are enough to find its call, and that are always shown.
+pub const ID_CHARS_MIN: usize = 17;
+
 /// A call in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallSummary {
@@ -28,12 +31,18 @@ pub struct CallSummary {
     pub tool: String,
     /// How it ended.
     pub outcome: &'static str,
+    /// The same for people, who are told more exactly why a read has no answer.
+    #[serde(skip)]
+    pub ended: &'static str,
     /// The class of the end.
     pub class: Option<&'static str>,
     /// The stage that refused it.
     pub gate: Option<GateName>,
     /// How long it took, once it has ended.
     pub took_ms: Option<u64>,
+    /// The call that this is the late answer of, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_answer_of: Option<String>,
 }
 
 impl CallSummary {
@@ -49,9 +58,11 @@ impl CallSummary {
             credential: caller.credential.clone(),
             tool: record.tool.clone(),
             outcome: record.outcome.name(),
+            ended: record.ended(),
             class: record.class.map(TaxonomyClass::name),
             gate: record.refused_at(),
             took_ms: record.finished_at.map(|at| at.since_ms(record.received_at)),
+            late_answer_of: record.continues.as_ref().filter(|_| record.is_late_answer()).map(ToString::to_string),
         }
     }
 
@@ -68,6 +79,35 @@ impl CallSummary {
     pub fn time(&self) -> String {
         Timestamp::from_unix_ms(self.received_ms).to_string().chars().skip(11).take(8).collect()
     }
+
+    /// What there is to say beside the outcome: where and as what it was refused, or whose late answer it is. A plain success has nothing.
+    pub fn detail(&self) -> Option<String> {
+        if let Some(first) = &self.late_answer_of {
+            let first: String = first.chars().take(ID_CHARS_MIN).collect();
+            return Some(format!("the late answer of {first}"));
+        }
+        // That a completed call is a success, its outcome says.
+        let class = self.class.filter(|class| *class != "SUCCESS");
+        match (class, self.gate) {
+            (Some(class), Some(gate)) => Some(format!("{class} at {gate}")),
+            (Some(class), None) => Some(class.to_owned()),
+            (None, gate) => gate.map(|gate| format!("at {gate}")),
+        }
+    }
+
+    /// The call on a line that may be cut at its end: as much of the id as finds it stands before what is the least important.
+    /// `09:35:32 acme/ada company__pay_invoice refused call_0193a5b2c3d4 POLICY_VIOLATION at policy`
+    pub fn brief(&self) -> String {
+        let id: String = self.call_id.chars().take(ID_CHARS_MIN).collect();
+        let rest = self.detail().or_else(|| self.took_ms.map(|took_ms| format!("{took_ms} ms"))).unwrap_or_default();
+        let caller = self.caller().map(|caller| format!("{caller} ")).unwrap_or_default();
+        let begin = format!("{} {caller}{} {}", self.time(), self.tool, self.ended);
+        // Of a late answer the first call is what a person knows, and looks at.
+        if self.late_answer_of.is_some() {
+            return format!("{begin}, {rest}");
+        }
+        format!("{begin} {id} {rest}").trim_end().to_owned()
+    }
 }
 
 /// `09:35:32 acme/ada company__pay_invoice refused at policy (POLICY_VIOLATION) 3 ms call_0193…`
@@ -77,13 +117,58 @@ impl fmt::Display for CallSummary {
         if let Some(caller) = self.caller() {
             write!(formatter, "{caller} ")?;
         }
-        write!(formatter, "{} {}", self.tool, self.outcome)?;
+        write!(formatter, "{} {}", self.tool, self.ended)?;
         if let Some(gate) = self.gate {
             write!(formatter, " at {gate} ({})", self.class.unwrap_or("-"))?;
+        }
+        if let Some(first) = &self.late_answer_of {
+            write!(formatter, ", the late answer of {first},")?;
         }
         if let Some(took_ms) = self.took_ms {
             write!(formatter, " {took_ms} ms")?;
         }
         write!(formatter, " {}", self.call_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CallSummary;
+    use crate::GateName;
+
+    fn call() -> CallSummary {
+        CallSummary {
+            call_id: "call_0193a5b2c3d4e5f60718293a4b5c6d7e".to_owned(),
+            received_ms: 1_794_735_332_007,
+            tenant: "acme".to_owned(),
+            principal: "ada".to_owned(),
+            agent: None,
+            credential: None,
+            tool: "company__pay_invoice".to_owned(),
+            outcome: "completed",
+            ended: "completed",
+            class: Some("SUCCESS"),
+            gate: None,
+            took_ms: Some(3),
+            late_answer_of: None,
+        }
+    }
+
+    #[test]
+    fn a_brief_line_has_what_finds_the_call_before_the_rest() {
+        let begin = "09:35:32 acme/ada company__pay_invoice";
+        let completed = call();
+        assert_eq!(completed.brief(), format!("{begin} completed call_0193a5b2c3d4 3 ms"));
+        let refused = CallSummary {
+            ended: "refused",
+            class: Some("POLICY_VIOLATION"),
+            gate: Some(GateName::Policy),
+            ..completed.clone()
+        };
+        assert_eq!(refused.brief(), format!("{begin} refused call_0193a5b2c3d4 POLICY_VIOLATION at policy"));
+        let first = "call_0193a5b2c3d0e5f60718293a4b5c6d7e";
+        let late = CallSummary { late_answer_of: Some(first.to_owned()), ..completed };
+        assert_eq!(late.brief(), format!("{begin} completed, the late answer of call_0193a5b2c3d0"));
+        assert!(late.to_string().contains(first), "{late}");
     }
 }

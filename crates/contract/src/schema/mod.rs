@@ -1,6 +1,6 @@
 //! JSON Schema as Servanda enforces it: 2020-12 (draft-07 and 2019-09 when `$schema` says so), objects closed unless they
 //! say otherwise, `format` asserted, defaults applied, linear-time regexes only, and never a `$ref` that leaves the
-//! document. Compiled once, then shared.
+//! document. Compiled once, then shared; a schema at rest keeps what it takes to be made ready again.
 //!
 //! The library behind it is wrapped here and nowhere else, because its interface still moves.
 
@@ -12,12 +12,13 @@ mod likeness;
 mod members;
 mod patterns;
 mod references;
+mod rest;
 mod telling;
 #[cfg(test)]
 mod tests;
 mod unfolding;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use jsonschema::{Draft, PatternOptions, Registry, RegistryBuilder, Validator, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value};
@@ -25,18 +26,34 @@ use serde_json::{Map, Value};
 pub use findings::Findings;
 pub use telling::type_name;
 
+use self::rest::Effective;
+use crate::shared::SchemaDocument;
+
 /// A regular expression may compile to this much and no more.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// A schema ready to judge values.
+/// A schema that can judge values: having one is the evidence that it compiles.
 #[derive(Debug)]
 pub struct CompiledSchema {
-    effective: Value,
-    validator: Validator,
+    written: SchemaDocument,
+    profile: Profile,
+    effective: Effective,
     has_defaults: bool,
     /// None where no value can take long.
     growth: Option<growth::Growth>,
+    /// Made when the first value is judged, of a schema at rest. None if that failed, which it did not before.
+    ready: OnceLock<Option<Ready>>,
 }
+
+/// What judging a value takes. It has many times the size of the schema's text.
+#[derive(Debug)]
+struct Ready {
+    effective: Value,
+    validator: Validator,
+}
+
+/// What is shown of a schema that cannot be made ready again: it takes no value.
+static NOTHING: Value = Value::Bool(false);
 
 /// Why a schema cannot be enforced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,8 +126,13 @@ pub enum Profile {
 impl CompiledSchema {
     /// Compiles a schema for `profile`.
     pub fn compile(schema: &Map<String, Value>, profile: Profile) -> Result<Self, SchemaError> {
-        let draft = dialect(schema)?;
-        let mut effective = Value::Object(schema.clone());
+        Self::of(&schema.clone().into(), profile)
+    }
+
+    /// Compiles a schema that a contract or a definition holds, without a copy of it.
+    pub fn of(written: &SchemaDocument, profile: Profile) -> Result<Self, SchemaError> {
+        let draft = dialect(written)?;
+        let mut effective = Value::Object((**written).clone());
         if profile != Profile::Dialect {
             references::localize(&mut effective)?;
         }
@@ -122,7 +144,8 @@ impl CompiledSchema {
             drop_broken_defaults(&mut effective, draft)?;
         }
         let growth = if profile == Profile::Dialect { None } else { growth::Growth::of(&effective, &effective)? };
-        Ok(Self { growth, ..Self::build(effective, profile, None)? })
+        let ready = Ready::build(effective, profile, None)?;
+        Ok(Self { growth, ..Self::ready_made(written.clone(), profile, ready) })
     }
 
     /// Compiles a schema that may refer to `known` documents by their URI. Nothing is ever fetched.
@@ -131,18 +154,24 @@ impl CompiledSchema {
         profile: Profile,
         known: &jsonschema::Registry<'_>,
     ) -> Result<Self, SchemaError> {
-        Self::build(schema.clone(), profile, Some(known))
+        let written = schema.as_object().cloned().unwrap_or_default();
+        Ok(Self::ready_made(written.into(), profile, Ready::build(schema.clone(), profile, Some(known))?))
     }
 
     /// The schema as it is enforced, closed objects included: what callers are shown.
     pub fn effective(&self) -> &Value {
-        &self.effective
+        self.ready().map_or(&NOTHING, |ready| &ready.effective)
     }
 
     /// Whether an object that fits may have a member of this name.
     pub fn may_have(&self, name: &str) -> bool {
-        let closed = |keyword: &str| self.effective.get(keyword) == Some(&Value::Bool(false));
-        let declared = members::Document(&self.effective).names(&self.effective);
+        Self::schema_may_have(self.effective(), name)
+    }
+
+    /// The same of a schema as it is enforced.
+    pub fn schema_may_have(effective: &Value, name: &str) -> bool {
+        let closed = |keyword: &str| effective.get(keyword) == Some(&Value::Bool(false));
+        let declared = members::Document(effective).names(effective);
         let open = !closed("additionalProperties") && !closed("unevaluatedProperties");
         // A pattern may match anything; whether it does is not worth a second engine.
         open || !declared.patterns.is_empty() || declared.names.contains(name)
@@ -150,7 +179,7 @@ impl CompiledSchema {
 
     /// Whether the schema names a member so, wherever it does.
     pub fn declares(&self, name: &str) -> bool {
-        members::Document(&self.effective).names(&self.effective).names.contains(name)
+        members::Document(self.effective()).names(self.effective()).names.contains(name)
     }
 
     /// Fills in the defaults of absent properties.
@@ -158,7 +187,7 @@ impl CompiledSchema {
         // What is not judged is not completed either: it takes the same steps.
         if self.has_defaults && self.bears(value).is_ok() {
             let depth_max = self.growth.as_ref().and_then(growth::Growth::depth_max);
-            defaults::apply(&self.effective, value, depth_max);
+            defaults::apply(self.effective(), value, depth_max);
         }
     }
 
@@ -167,15 +196,18 @@ impl CompiledSchema {
         if let Err(beyond) = self.bears(value) {
             return Findings { structure: vec![telling::beyond(beyond)], ..Findings::default() };
         }
-        if self.validator.is_valid(value) {
+        let Some(ready) = self.ready() else {
+            return Findings { structure: vec![telling::unusable()], ..Findings::default() };
+        };
+        if ready.validator.is_valid(value) {
             return Findings::default();
         }
-        Findings::collect(self.validator.iter_errors(value), &self.effective)
+        Findings::collect(ready.validator.iter_errors(value), &ready.effective)
     }
 
     /// Whether a value is valid.
     pub fn is_valid(&self, value: &Value) -> bool {
-        self.bears(value).is_ok() && self.validator.is_valid(value)
+        self.bears(value).is_ok() && self.ready().is_some_and(|ready| ready.validator.is_valid(value))
     }
 
     /// Whether a value is judged at all.
@@ -183,6 +215,14 @@ impl CompiledSchema {
         self.growth.as_ref().map_or(Ok(()), |growth| growth.bears(value))
     }
 
+    fn ready_made(written: SchemaDocument, profile: Profile, ready: Ready) -> Self {
+        let has_defaults = !defaults::find(&ready.effective).is_empty();
+        let ready = OnceLock::from(Some(ready));
+        Self { written, profile, effective: Effective::InReady, has_defaults, growth: None, ready }
+    }
+}
+
+impl Ready {
     fn build(
         effective: Value,
         profile: Profile,
@@ -197,8 +237,7 @@ impl CompiledSchema {
             options = options.with_registry(known);
         }
         let validator = options.build(&effective).map_err(|error| invalid(&error))?;
-        let has_defaults = !defaults::find(&effective).is_empty();
-        Ok(Self { effective, validator, has_defaults, growth: None })
+        Ok(Self { effective, validator })
     }
 }
 

@@ -113,6 +113,12 @@ pub(super) fn beyond(beyond: Beyond) -> FieldError {
     FieldError { message, ..field_error("", expected, &actual) }
 }
 
+/// A value that is not judged, because the schema cannot be made ready again. That takes a defect of ours.
+pub(super) fn unusable() -> FieldError {
+    let message = "the schema cannot be used now, so no value is taken".to_owned();
+    FieldError { message, ..field_error("", "a schema that can be used".to_owned(), "none") }
+}
+
 /// The gate of a kind that is told by itself.
 pub(super) fn group(kind: &Kind) -> Group {
     match kind {

@@ -20,7 +20,7 @@ fn changed(changes: &[(&str, Value)]) -> ToolContract {
 }
 
 fn failures(contract: &ToolContract) -> Vec<(Conjunct, String)> {
-    judge(contract, &BTreeMap::new()).into_iter().map(|failure| (failure.conjunct, failure.reason)).collect()
+    judge(contract, &BTreeMap::new()).failures.into_iter().map(|failure| (failure.conjunct, failure.reason)).collect()
 }
 
 /// A read-only version of the fixture.
@@ -342,9 +342,9 @@ fn a_version_means_one_contract() {
     let contract = void_invoice();
     let key = (contract.identity.name.clone(), contract.identity.version.clone());
     let same = BTreeMap::from([(key.clone(), contract.digest().unwrap())]);
-    assert_eq!(judge(&contract, &same), [], "the same contract again");
+    assert_eq!(judge(&contract, &same).failures, [], "the same contract again");
     let other = BTreeMap::from([(key, Digest::of(Domain::Contract, &[b"other"]))]);
-    let found = judge(&contract, &other);
+    let found = judge(&contract, &other).failures;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].reason, "another contract is already registered as `company.void_invoice` 1.0.0");
 }

@@ -3,5 +3,6 @@
 mod admission;
 mod pages;
 mod shapes;
+mod sharing;
 mod specification;
 mod taxonomy;

@@ -13,7 +13,7 @@ use crate::{
     schemas,
     taxonomy::NextAction,
     testing::{golden_json, void_invoice},
-    tool::EffectClass,
+    tool::{EffectClass, SideEffectClass},
 };
 
 fn call_id() -> CallId {
@@ -165,6 +165,7 @@ fn a_record_of_what_policies_said_and_others_would_have() {
         groups: Some(by("staff")),
         task: Some("month-end".to_owned()),
         intent: Some("write".to_owned()),
+        program_class: Some(SideEffectClass::MediumRiskWrite),
         shadow: Some(shadow),
     };
     let record = CallRecord { policy: Some(policy), outcome: Outcome::Completed, refusal: None, ..record() };

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::shared::SchemaDocument;
+
 /// Model-facing text and schemas.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -15,9 +17,9 @@ pub struct Affordance {
     /// When not to.
     pub forbidden_use_cases: Vec<String>,
     /// JSON Schema of the arguments, 2020-12 unless `$schema` says draft-07. Objects are closed unless they say otherwise.
-    pub input_schema: Map<String, Value>,
+    pub input_schema: SchemaDocument,
     /// JSON Schema of the structured result; empty when the tool promises none.
-    pub output_schema: Map<String, Value>,
+    pub output_schema: SchemaDocument,
     /// Calls that work.
     pub examples: Vec<Example>,
     /// A title for people.

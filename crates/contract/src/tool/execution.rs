@@ -28,7 +28,7 @@ pub enum TimeoutClass {
     Interactive,
     /// Under 5 s.
     Standard,
-    /// Nobody has measured it yet: callers wait, as long as `runtime.timeout_ms` says and no longer than 5 min.
+    /// Not measured yet: callers wait, as long as `runtime.timeout_ms` says and no longer than 5 min.
     Unmeasured,
     /// Under 5 min.
     LongRunning,

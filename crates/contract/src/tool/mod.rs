@@ -34,7 +34,7 @@ pub use sections::{
     TransactionSemantics, Transactional,
 };
 
-use crate::{Digest, digest::Domain, json};
+use crate::{Digest, digest::Domain, json, shared::Shared};
 
 /// A whole contract: one tool, one version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,26 +45,26 @@ pub struct ToolContract {
     /// What the model is told: text, schemas, examples. Advisory for the model, enforced for the arguments.
     pub affordance: Affordance,
     /// Time, rate, cost, isolation.
-    pub runtime: Runtime,
+    pub runtime: Shared<Runtime>,
     /// Scopes, tenancy, secrets, data.
-    pub security: Security,
+    pub security: Shared<Security>,
     /// Side effects and what undoes them.
-    pub transactional: Transactional,
+    pub transactional: Shared<Transactional>,
     /// How duplicates are recognised.
-    pub idempotency: Idempotency,
+    pub idempotency: Shared<Idempotency>,
     /// What is traced and audited.
-    pub observability: Observability,
+    pub observability: Shared<Observability>,
     /// Which errors may be repaired, retried, escalated.
-    pub error_contract: ErrorContract,
+    pub error_contract: Shared<ErrorContract>,
 
     /// Which upstream performs it, under which name.
     pub binding: Binding,
     /// Timeout class, caching, retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execution: Option<Execution>,
+    pub execution: Option<Shared<Execution>>,
     /// What it changes in the world, and what may be done when nobody knows whether it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effect: Option<Effect>,
+    pub effect: Option<Shared<Effect>>,
     /// The behavioural identity the author declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<Behaviour>,
@@ -99,7 +99,12 @@ pub struct Binding {
 impl ToolContract {
     /// The digest of the contract's meaning: the same for YAML and JSON, for any order of fields and any white space.
     pub fn digest(&self) -> Result<Digest, serde_json::Error> {
-        let canonical = json::canonicalize(&serde_json::to_value(self)?)?;
+        Self::digest_of(&serde_json::to_value(self)?)
+    }
+
+    /// The digest of a contract that is written as this document.
+    pub(crate) fn digest_of(document: &serde_json::Value) -> Result<Digest, serde_json::Error> {
+        let canonical = json::canonicalize(document)?;
         Ok(Digest::of(Domain::Contract, &[canonical.bytes()]))
     }
 

@@ -3,7 +3,7 @@
 //! A web page can make a browser send requests to a local port, and DNS rebinding makes them look same-origin; the names
 //! the browser writes into `Host` and `Origin` give it away. This is not authentication.
 
-use axum::http::{HeaderMap, HeaderName, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderName, StatusCode, header, request::Parts};
 
 use crate::fault::Fault;
 
@@ -38,7 +38,7 @@ impl Admission {
         // HTTP/2 has the authority in the request line instead of `Host`.
         let authority = match single(&parts.headers, &header::HOST) {
             Found::One(host) => Some(host),
-            Found::None => parts.uri.authority().map(axum::http::uri::Authority::as_str),
+            Found::None => parts.uri.authority().map(http::uri::Authority::as_str),
             Found::Unusable => None,
         };
         if !authority.and_then(hostname).is_some_and(|name| self.knows(name, also)) {

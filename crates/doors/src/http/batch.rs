@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::{
-    http::{StatusCode, request::Parts},
-    response::Response,
-};
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::value::RawValue;
 use servanda_authority::Authenticated;
 use servanda_engine::Gateway;
@@ -16,7 +13,7 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, authority, deliver::AnswerStream, draining, empty, json, leased_session, post, sessions::Lease, stream,
+    HttpDoor, Response, Visit, deliver::AnswerStream, empty, json, leased_session, post, sessions::Lease, stream,
 };
 use crate::{
     dispatch::{Reply, Request},
@@ -40,12 +37,12 @@ pub(super) fn is_batch(bytes: &[u8]) -> bool {
 }
 
 /// Answers a batch; nobody but a session of the one revision that has them may send one.
-pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, bytes: &Bytes) -> Result<Response, Fault> {
-    let lease = match leased_session(door, parts).await {
+pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, bytes: &Bytes) -> Result<Response, Fault> {
+    let lease = match leased_session(door, visit).await {
         Ok(lease) if lease.session().session.takes_batches() => lease,
         Ok(_) | Err(_) => return Err(not_a_message(bytes)),
     };
-    if parts.headers.contains_key(header::IDEMPOTENCY_KEY) {
+    if visit.headers.contains_key(header::IDEMPOTENCY_KEY) {
         let message = "the header `Idempotency-Key` is about one call, and a batch may have several";
         return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, message)
             .hint("give each call its own key in `_meta[\"servanda/idempotency-key\"]`"));
@@ -55,12 +52,12 @@ pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, bytes: &
         let max = door.batch_messages_max;
         return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, format!("a batch has 1 to {max} messages")));
     }
-    let mut gathered = Gathered::of(Arc::clone(authority(parts)?));
+    let mut gathered = Gathered::of(Arc::clone(&visit.authority));
     for message in messages {
         // Upholds: `message` borrows from `bytes`.
         gathered.take(door, &lease, &bytes.slice_ref(message.get().as_bytes())).await;
     }
-    Ok(gathered.deliver(door, parts, lease))
+    Ok(gathered.deliver(door, visit, lease))
 }
 
 impl Gathered {
@@ -125,14 +122,14 @@ impl Gathered {
         }
     }
 
-    fn deliver<G>(self, door: &HttpDoor<G>, parts: &Parts, lease: Lease) -> Response {
+    fn deliver<G>(self, door: &HttpDoor<G>, visit: &Visit, lease: Lease) -> Response {
         if self.running.is_empty() {
             return match self.answers.as_slice() {
                 [] => empty(StatusCode::ACCEPTED),
                 answers => json(splice::array(answers)),
             };
         }
-        let draining = draining(door, parts);
+        let draining = Arc::clone(&visit.draining);
         let (number, connected) = lease.session().reel.open_answer();
         for answer in self.answers {
             lease.session().reel.say(number, answer);

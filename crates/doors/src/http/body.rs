@@ -1,14 +1,11 @@
 //! Reads a body, within its limits of size and time, and within what all bodies may take together: they are held in memory before their
 //! request takes a place among those under way.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, StatusCode, header},
-};
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use http::{HeaderMap, StatusCode, header};
+use hyper::body::Body;
 use servanda_authority::Authenticated;
 
 use super::headers;
@@ -37,7 +34,7 @@ pub(super) struct ReadBody {
 /// The whole body of a caller's request.
 pub(super) async fn read_of(
     (places, caller): (&Arc<Places>, &Authenticated),
-    (headers, body): (&HeaderMap, Body),
+    (headers, body): (&HeaderMap, impl Body<Data = Bytes> + Unpin),
     bytes_max: usize,
     read_max: Duration,
 ) -> Result<ReadBody, Fault> {
@@ -47,7 +44,7 @@ pub(super) async fn read_of(
 /// The whole body of a request whose caller is not known yet; it takes no place, so `bytes_max` is small.
 pub(super) async fn read(
     headers: &HeaderMap,
-    body: Body,
+    body: impl Body<Data = Bytes> + Unpin,
     bytes_max: usize,
     read_max: Duration,
 ) -> Result<Bytes, Fault> {
@@ -73,14 +70,15 @@ async fn within_limits(
 
 /// A body that arrived in one piece is not copied.
 async fn collect(
-    body: Body,
+    mut body: impl Body<Data = Bytes> + Unpin,
     bytes_max: usize,
     take: impl Fn(usize) -> Result<Vec<Place>, NoPlace>,
 ) -> Result<ReadBody, Fault> {
-    let mut pieces = body.into_data_stream();
     let mut whole = ReadBody { bytes: Bytes::new(), places: Vec::new() };
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| Fault::invalid_request(StatusCode::BAD_REQUEST, "the body ended early"))?;
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame = frame.map_err(|_| Fault::invalid_request(StatusCode::BAD_REQUEST, "the body ended early"))?;
+        // The door does not read trailers.
+        let Ok(piece) = frame.into_data() else { continue };
         let length = whole.bytes.len().saturating_add(piece.len());
         if length > bytes_max {
             return Err(too_large(bytes_max));
@@ -116,13 +114,14 @@ fn too_large(bytes_max: usize) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::answer_body::AnswerBody;
 
     /// Reads bodies of `kilobytes` each and holds them.
     async fn held(places: &Arc<Places>, count: usize, kilobytes: usize) -> Result<Vec<ReadBody>, Fault> {
         let (headers, caller) = (HeaderMap::new(), Authenticated::local());
         let mut bodies = Vec::new();
         for _ in 0..count {
-            let body = Body::from(vec![b'x'; kilobytes << 10]);
+            let body = AnswerBody::Whole(vec![b'x'; kilobytes << 10].into());
             bodies.push(read_of((places, &caller), (&headers, body), 8 << 20, Duration::from_secs(10)).await?);
         }
         Ok(bodies)
@@ -138,7 +137,7 @@ mod tests {
         drop(two);
         assert_eq!(held(&places, 1, 2_304).await.unwrap().len(), 1, "what ended gave its memory back");
         assert!(held(&places, 1, 2_305).await.is_err());
-        let form = read(&HeaderMap::new(), Body::from("a=b"), 64 << 10, Duration::from_secs(10)).await;
+        let form = read(&HeaderMap::new(), AnswerBody::Whole("a=b".into()), 64 << 10, Duration::from_secs(10)).await;
         assert_eq!(form.unwrap(), "a=b", "a form takes none");
     }
 }

@@ -21,7 +21,10 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::written::{BusyBody, Progress};
+use super::{
+    answer_body::AnswerBody,
+    written::{BusyBody, Progress},
+};
 
 /// The waiting connections of one peer may hold one in so many of the places.
 const WAITING_SHARE: usize = 2;
@@ -29,10 +32,6 @@ const WAITING_SHARE: usize = 2;
 const NEW_FOR: Duration = Duration::from_secs(1);
 /// How many times a connection is looked at while an answer may stall.
 const STALL_LOOKS: u32 = 4;
-
-/// Marks an answer to a request whose caller was let in.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LetIn;
 
 /// All open connections.
 #[derive(Debug)]
@@ -201,7 +200,7 @@ impl Connection {
 
 impl Busy {
     /// The body, which keeps the request under way until it is written.
-    pub(super) fn until_written<B>(self, body: B) -> BusyBody<B> {
+    pub(super) fn until_written(self, body: AnswerBody) -> BusyBody {
         BusyBody::new(body, self)
     }
 
@@ -240,7 +239,7 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    use super::{Connections, NEW_FOR};
+    use super::{AnswerBody, Connections, NEW_FOR};
 
     const STALL_MAX: Duration = Duration::from_secs(30);
 
@@ -273,7 +272,7 @@ mod tests {
         let seats: Vec<_> = (0..10).map(|_| connections.enter(peer(1))).collect();
         let busy: Vec<_> = seats.iter().map(|seat| seat.connection.ask()).collect();
         assert!(!connections.make_room());
-        let written = busy.into_iter().next().unwrap().until_written(());
+        let written = busy.into_iter().next().unwrap().until_written(AnswerBody::empty());
         assert!(!connections.make_room() || seats.iter().skip(1).any(|seat| seat.connection.ended.is_cancelled()));
         drop(written);
         assert!(connections.make_room());
@@ -285,7 +284,7 @@ mod tests {
         let seat = connections.enter(peer(1));
         let working = seat.connection.ask();
         assert!(!connections.make_room(), "a request that is worked on does not stall");
-        let answered = working.until_written(());
+        let answered = working.until_written(AnswerBody::empty());
         assert!(connections.make_room(), "its client takes no answer");
         drop(answered);
         let connections = Connections::new(100, STALL_MAX);

@@ -3,13 +3,10 @@
 
 use std::sync::Arc;
 
-use axum::{
-    http::{StatusCode, request::Parts},
-    response::Response,
-};
+use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
-use super::{HttpDoor, authority, doorkeeper, draining, empty, json, reel::StreamNumber, sessions::Lease, stream};
+use super::{HttpDoor, Response, Visit, doorkeeper, empty, json, reel::StreamNumber, sessions::Lease, stream};
 use crate::{
     fault::Fault,
     running::{Answered, Event, Running},
@@ -23,17 +20,17 @@ pub(super) struct AnswerStream {
 }
 
 /// Delivers the answer to a modern request. If hyper drops this because the client went away, the request is cancelled.
-pub(super) async fn modern<G>(door: &HttpDoor<G>, parts: &Parts, mut running: Box<Running>) -> Result<Response, Fault> {
-    let draining = draining(door, parts);
+pub(super) async fn modern<G>(door: &HttpDoor<G>, visit: &Visit, mut running: Box<Running>) -> Result<Response, Fault> {
+    let draining = Arc::clone(&visit.draining);
     let may_stream = running.may_say_something();
     let event = tokio::select! {
         biased;
         event = running.next() => Some(event),
         () = draining.give_up.cancelled() => return Err(Fault::end_unknown()),
-        () = tokio::time::sleep(door.answer_moment), if may_stream => None,
+        () = visit.moments.pass(door.answer_moment), if may_stream => None,
     };
     Ok(match event {
-        Some(Event::Answered(answered)) => whole(door, parts, answered)?,
+        Some(Event::Answered(answered)) => whole(door, visit, answered),
         Some(Event::Cancelled) => cancelled(),
         Some(Event::Said(message)) => stream::request(Some(message), running, draining, door.keep_alive),
         None => stream::request(None, running, draining, door.keep_alive),
@@ -44,21 +41,21 @@ pub(super) async fn modern<G>(door: &HttpDoor<G>, parts: &Parts, mut running: Bo
 /// back for; from then on the answer waits for it. Neither cancels the request.
 pub(super) async fn legacy<G>(
     door: &HttpDoor<G>,
-    parts: &Parts,
+    visit: &Visit,
     lease: Lease,
     mut running: Box<Running>,
 ) -> Result<Response, Fault> {
-    let draining = draining(door, parts);
+    let draining = Arc::clone(&visit.draining);
     let wanted = &lease.session().stream_wanted;
     let event = tokio::select! {
         biased;
         event = running.next() => Some(event),
         () = draining.give_up.cancelled() => return Err(Fault::end_unknown()),
         () = wanted.notified(), if lease.session().session.answers_anything => None,
-        () = tokio::time::sleep(door.answer_moment) => None,
+        () = visit.moments.pass(door.answer_moment) => None,
     };
     let first = match event {
-        Some(Event::Answered(answered)) => return whole(door, parts, answered),
+        Some(Event::Answered(answered)) => return Ok(whole(door, visit, answered)),
         Some(Event::Cancelled) => return Ok(cancelled()),
         Some(Event::Said(message)) => Some(message),
         None => None,
@@ -114,19 +111,19 @@ impl Drop for AnswerStream {
 
 /// An answer in one piece. One that lacked nothing but scopes is a challenge too, for whoever can get them: the body still says what
 /// was refused, for whoever cannot.
-fn whole<G>(door: &HttpDoor<G>, parts: &Parts, answered: Answered) -> Result<Response, Fault> {
+fn whole<G>(door: &HttpDoor<G>, visit: &Visit, answered: Answered) -> Response {
     let Answered { message, status, scopes_needed } = answered;
     let mut response = json(message);
     *response.status_mut() = status;
     if scopes_needed.is_empty() {
-        return Ok(response);
+        return response;
     }
-    if let Some(challenge) = door.doorkeeper.step_up(authority(parts)?, &scopes_needed) {
+    if let Some(challenge) = door.doorkeeper.step_up(&visit.authority, &scopes_needed) {
         let (status, header) = doorkeeper::header_of(&challenge);
         *response.status_mut() = status;
         response.headers_mut().extend(header);
     }
-    Ok(response)
+    response
 }
 
 /// A cancelled request gets no response, but its exchange has to end.

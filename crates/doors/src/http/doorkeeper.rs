@@ -3,8 +3,8 @@
 
 use std::{fmt, sync::Arc};
 
-use axum::http::{HeaderValue, StatusCode, header};
 use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header};
 use servanda_authority::{Authenticated, challenge::Challenge};
 use servanda_engine::{PortFuture, local_authority};
 
@@ -48,6 +48,8 @@ pub struct Exchanged {
     pub status: u16,
     /// A JSON document; it may have a credential in it.
     pub body: Bytes,
+    /// Why the credential in the form was not accepted, if that is the reason; nothing of the credential is in it.
+    pub wrong_credential: Option<String>,
 }
 
 impl fmt::Debug for Exchanged {

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{HeaderMap, HeaderName, StatusCode, header};
 use servanda_mcp::{Era, ProtocolVersion, fields};
 
 use super::base64;

@@ -5,17 +5,13 @@
 //! they like. They name no tenant, host, path or error; the operator finds those in the log and with `servanda doctor`.
 //! Deliberately not here: what is known (a port, [`Health`]).
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
-    response::Response,
-};
+use http::{HeaderValue, Method, StatusCode, header};
 use serde::Serialize;
 use servanda_engine::Gateway;
 
-use super::{HttpDoor, json, serve::Draining};
+use super::{Arrival, HttpDoor, Response, json, not_for_method};
 
 /// Where to ask whether the process is alive: if it is not, a restart is the cure.
 pub(super) const ALIVE: &str = "/livez";
@@ -34,6 +30,11 @@ pub trait Health: Send + Sync + fmt::Debug {
 
     /// Which upstreams answer; none if nobody knows any.
     fn upstreams(&self) -> Option<UpstreamsReport> {
+        None
+    }
+
+    /// A word that tells this gateway's configuration from others', and nothing else of it; none if it has no file.
+    fn configuration(&self) -> Option<&str> {
         None
     }
 
@@ -91,6 +92,8 @@ struct Report {
     store: Option<StoreReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     upstreams: Option<UpstreamsReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<String>,
 }
 
 /// What was looked at: `ok`, or the code of what is wrong.
@@ -106,6 +109,7 @@ struct Details {
     checks: Option<Checks>,
     store: Option<StoreReport>,
     upstreams: Option<UpstreamsReport>,
+    configuration: Option<String>,
 }
 
 /// How upstreams stand, for everybody who asks.
@@ -125,39 +129,50 @@ struct StoreReport {
     wrote_ms_ago: Option<u64>,
 }
 
-pub(super) async fn alive<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>) -> Response {
-    answer(door.health.alive(), ["alive", "not_alive"], Details::default())
+/// Answers a question at one of the three paths.
+pub(super) fn answer<G: Gateway>(door: &HttpDoor<G>, arrival: &Arrival) -> Response {
+    if !matches!(arrival.parts.method, Method::GET | Method::HEAD) {
+        return not_for_method("GET,HEAD");
+    }
+    match arrival.parts.uri.path() {
+        ALIVE => report(door.health.alive(), ["alive", "not_alive"], Details::default()),
+        WELL => well(door),
+        _ => ready(door, arrival.draining.closing.is_cancelled()),
+    }
 }
 
-pub(super) async fn well<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>) -> Response {
+fn well<G: Gateway>(door: &HttpDoor<G>) -> Response {
     let (process, store) = (door.health.alive(), door.health.store());
     let word = |found: &Result<(), Ailment>| found.as_ref().map_or_else(|ailment| ailment.code, |()| "ok");
     let checks = Some(Checks { process: word(&process), store: word(&store) });
-    answer(process.and(store), ["ok", "not_ok"], Details { checks, ..Details::default() })
+    report(
+        process.and(store),
+        ["ok", "not_ok"],
+        Details { checks, configuration: door.health.configuration().map(str::to_owned), ..Details::default() },
+    )
 }
 
-pub(super) async fn ready<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
-    let draining = request.extensions().get::<Draining>().is_some_and(|draining| draining.closing.is_cancelled());
+fn ready<G: Gateway>(door: &HttpDoor<G>, draining: bool) -> Response {
     let store = Some(StoreReport { wrote_ms_ago: door.health.store_wrote_ms_ago() });
     let ready = if draining { Err(DRAINING) } else { door.health.ready() };
-    answer(ready, ["ready", "not_ready"], Details { store, upstreams: door.health.upstreams(), checks: None })
+    report(ready, ["ready", "not_ready"], Details { store, upstreams: door.health.upstreams(), ..Details::default() })
 }
 
 /// What comes in while the door drains and is no question about its health.
 pub(super) fn turned_away() -> Response {
-    answer(Err(DRAINING), ["", "not_ready"], Details::default())
+    report(Err(DRAINING), ["", "not_ready"], Details::default())
 }
 
 /// `words` are the status of an answer that is well and of one that is not.
-fn answer(found: Result<(), Ailment>, words: [&'static str; 2], details: Details) -> Response {
-    let Details { checks, store, upstreams } = details;
+fn report(found: Result<(), Ailment>, words: [&'static str; 2], details: Details) -> Response {
+    let Details { checks, store, upstreams, configuration } = details;
     let [good, bad] = words;
     let (status, word, ailment) = match found {
         Ok(()) => (StatusCode::OK, good, None),
         Err(ailment) => (StatusCode::SERVICE_UNAVAILABLE, bad, Some(ailment)),
     };
     let (reason, message) = (ailment.map(|ailment| ailment.code), ailment.map(|ailment| ailment.told));
-    let report = Report { status: word, reason, message, checks, store, upstreams };
+    let report = Report { status: word, reason, message, checks, store, upstreams, configuration };
     // A struct of words and numbers has nothing in it that JSON could refuse.
     let mut response = json(serde_json::to_vec(&report).unwrap_or_default());
     *response.status_mut() = status;

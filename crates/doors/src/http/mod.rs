@@ -4,6 +4,7 @@
 //! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the doorkeeper's.
 
 mod admit;
+mod answer_body;
 mod base64;
 mod batch;
 mod body;
@@ -14,6 +15,7 @@ mod doorkeeper;
 mod headers;
 mod health;
 mod herald;
+mod moments;
 mod note;
 mod oauth;
 mod param_headers;
@@ -24,21 +26,16 @@ mod reel;
 mod serve;
 mod sessions;
 mod stream;
+mod threads;
 mod vigil;
 mod written;
 mod wrong_credentials;
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    body::Body,
-    extract::{Request, State},
-    http::{HeaderValue, Method, StatusCode, header, request::Parts},
-    response::Response,
-    routing::{any, get, post as posted},
-};
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts};
+use hyper::body::Incoming;
 use servanda_authority::{Authenticated, challenge::WELL_KNOWN};
 use servanda_contract::Caller;
 use servanda_engine::Gateway;
@@ -46,15 +43,17 @@ use servanda_mcp::{Era, Id, fields};
 
 pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
 pub use self::health::{Ailment, AlwaysWell, Health, UpstreamsReport};
-pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
+pub use self::serve::{DRAIN_MS_MAX, serve_with};
+pub use self::threads::Threads;
 use self::{
     admit::Admission,
-    connections::LetIn,
+    answer_body::AnswerBody,
+    moments::Moments,
     param_headers::ParamHeaders,
     reception::Reception,
     serve::Draining,
     sessions::{Lease, Sessions},
-    wrong_credentials::{Peer, WrongCredentials},
+    wrong_credentials::WrongCredentials,
 };
 use crate::{
     dispatch::{Desk, DeskLimits},
@@ -81,14 +80,40 @@ struct HttpDoor<G> {
     health: Arc<dyn Health>,
     wrong_credentials: WrongCredentials,
     local_affinity: Arc<str>,
-    /// For a router that is served by something else than [`serve`]: nobody ever asks it to drain.
-    undisturbed: Draining,
 }
 
-/// The routes of the door, to be served with [`serve`] or mounted elsewhere.
-///
-/// Who calls is the doorkeeper's to say, for every request anew. Sessions belong to whoever began them.
-pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
+/// The door's routes, to be served with [`serve_with`].
+pub struct Router<G>(Arc<HttpDoor<G>>);
+
+/// A request as it arrived, without its body.
+struct Arrival {
+    parts: Parts,
+    peer: IpAddr,
+    draining: Arc<Draining>,
+    moments: Arc<Moments>,
+}
+
+/// A request whose caller was let in, without its body.
+struct Visit {
+    method: Method,
+    headers: HeaderMap,
+    /// Who was let in with this request.
+    authority: Arc<Authenticated>,
+    draining: Arc<Draining>,
+    moments: Arc<Moments>,
+}
+
+/// Whether the caller of a request was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    LetIn,
+    NotLetIn,
+}
+
+type Response = http::Response<AnswerBody>;
+
+/// Makes a door. The doorkeeper authenticates every request. A session belongs to the caller that began it.
+pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router<G> {
     let limits = DeskLimits {
         page_size: options.page_size,
         requests_in_flight_max: options.calls_in_flight_max,
@@ -115,83 +140,111 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         wrong_credentials: WrongCredentials::default(),
         local_affinity: Caller::local().principal.into(),
         admission: Admission::new(options.allowed_hosts, options.allowed_origins),
-        undisturbed: Draining::default(),
     };
-    Router::new()
-        .route("/mcp", any(handle::<G>))
-        .route(health::ALIVE, get(health::alive::<G>))
-        .route(health::WELL, get(health::well::<G>))
-        .route(health::READY, get(health::ready::<G>))
-        .route(WELL_KNOWN, any(oauth::metadata::<G>))
-        .route(&format!("{WELL_KNOWN}/{{*path}}"), any(oauth::metadata::<G>))
-        .route("/oauth/token", posted(oauth::exchange::<G>))
-        .with_state(Arc::new(door))
+    Router(Arc::new(door))
 }
 
-async fn handle<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
-    let (mut parts, body) = request.into_parts();
-    if let Err(fault) = door.admission.check(&parts, door.doorkeeper.hostname().as_deref()) {
-        return refuse(&fault, None);
+impl<G> Clone for Router<G> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
-    let mut shown = parts.headers.get_all(header::AUTHORIZATION).iter();
-    let authorization = shown.next();
-    if shown.next().is_some() {
-        // Whoever is in between may go by the other.
-        let fault = Fault::invalid_request(StatusCode::BAD_REQUEST, "there is more than one `Authorization` header");
-        return refuse(&fault.hint("send one credential"), None);
+}
+
+impl<G> fmt::Debug for Router<G> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Router").finish_non_exhaustive()
     }
-    match door.doorkeeper.admit(authorization).await {
-        Ok(authority) => parts.extensions.insert(authority),
-        Err(not_admitted) => {
-            if let NotAdmitted::Challenged { wrong: Some(why), .. } = &not_admitted {
-                door.wrong_credentials.warn(parts.extensions.get::<Peer>().copied(), why);
-            }
-            return turn_away(&not_admitted);
+}
+
+impl<G: Gateway> Router<G> {
+    /// Answers a request. If this is dropped because the client went away, a call that has begun goes on.
+    async fn answer(&self, arrival: Arrival, body: Incoming) -> (Response, Standing) {
+        let door = &*self.0;
+        let path = arrival.parts.uri.path();
+        let response = match path {
+            "/mcp" => return door.handle(arrival, body).await,
+            health::ALIVE | health::WELL | health::READY => health::answer(door, &arrival),
+            "/oauth/token" if arrival.parts.method == Method::POST => oauth::exchange(door, &arrival, body).await,
+            "/oauth/token" => not_for_method("POST"),
+            path if is_metadata(path) => oauth::metadata(door, &arrival),
+            _ => empty(StatusCode::NOT_FOUND),
+        };
+        (response, Standing::NotLetIn)
+    }
+}
+
+/// Whether a path is that of the document about this resource, or about a resource below it.
+fn is_metadata(path: &str) -> bool {
+    path.strip_prefix(WELL_KNOWN)
+        .is_some_and(|rest| rest.is_empty() || rest.strip_prefix('/').is_some_and(|rest| !rest.is_empty()))
+}
+
+impl<G: Gateway> HttpDoor<G> {
+    async fn handle(&self, arrival: Arrival, body: Incoming) -> (Response, Standing) {
+        match self.let_in(arrival).await {
+            Ok(visit) => (attend(self, &visit, body).await, Standing::LetIn),
+            Err(response) => (*response, Standing::NotLetIn),
         }
-    };
-    let mut response = attend(&door, &parts, body).await;
-    response.extensions_mut().insert(LetIn);
-    response
+    }
+
+    /// Lets a caller in, or says why not.
+    async fn let_in(&self, arrival: Arrival) -> Result<Visit, Box<Response>> {
+        let Arrival { parts, peer, draining, moments } = arrival;
+        if let Err(fault) = self.admission.check(&parts, self.doorkeeper.hostname().as_deref()) {
+            return Err(Box::new(refuse(&fault, None)));
+        }
+        let mut shown = parts.headers.get_all(header::AUTHORIZATION).iter();
+        let authorization = shown.next();
+        if shown.next().is_some() {
+            // A proxy in between may use the other header.
+            let message = "there is more than one `Authorization` header";
+            let fault = Fault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one credential");
+            return Err(Box::new(refuse(&fault, None)));
+        }
+        match self.doorkeeper.admit(authorization).await {
+            Ok(authority) => Ok(Visit { method: parts.method, headers: parts.headers, authority, draining, moments }),
+            Err(not_admitted) => {
+                if let NotAdmitted::Challenged { wrong: Some(why), .. } = &not_admitted {
+                    self.wrong_credentials.warn(peer, why);
+                }
+                Err(Box::new(turn_away(&not_admitted)))
+            }
+        }
+    }
 }
 
 /// Answers a caller who was let in.
-async fn attend<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Body) -> Response {
-    let answer = match parts.method {
-        Method::POST => return post::post(door, parts, body).await,
-        Method::GET => stream::open(door, parts).await,
-        Method::DELETE => end_session(door, parts).await,
+async fn attend<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, body: Incoming) -> Response {
+    let answer = match visit.method {
+        Method::POST => return post::post(door, visit, body).await,
+        Method::GET => stream::open(door, visit).await,
+        Method::DELETE => end_session(door, visit).await,
         _ => return method_not_allowed("GET, POST, DELETE"),
     };
     answer.unwrap_or_else(|fault| refuse(&fault, None))
 }
 
-async fn end_session<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Response, Fault> {
-    if headers::era(&parts.headers) == Some(Era::Modern) {
+async fn end_session<G: Gateway>(door: &HttpDoor<G>, visit: &Visit) -> Result<Response, Fault> {
+    if headers::era(&visit.headers) == Some(Era::Modern) {
         return Ok(method_not_allowed("POST"));
     }
-    let lease = leased_session(door, parts).await?;
+    let lease = leased_session(door, visit).await?;
     door.reception.end(lease.session()).await;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// The session a legacy message belongs to.
-async fn leased_session<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Lease, Fault> {
-    let headers = &parts.headers;
+async fn leased_session<G: Gateway>(door: &HttpDoor<G>, visit: &Visit) -> Result<Lease, Fault> {
+    let headers = &visit.headers;
     headers::require_known_version(headers)?;
     let Some(id) = headers::text(headers, fields::header::SESSION_ID) else {
         return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing").hint(
             "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",
         ));
     };
-    let lease = door.reception.lease(id, authority(parts)?).await?;
+    let lease = door.reception.lease(id, &visit.authority).await?;
     headers::require_negotiated(headers, lease.session().session.version)?;
     Ok(lease)
-}
-
-/// Who was let in with this request.
-fn authority(parts: &Parts) -> Result<&Arc<Authenticated>, Fault> {
-    let nobody = || Fault::invalid_request(StatusCode::UNAUTHORIZED, "nobody was let in with this request");
-    parts.extensions.get::<Arc<Authenticated>>().ok_or_else(nobody)
 }
 
 fn turn_away(not_admitted: &NotAdmitted) -> Response {
@@ -204,10 +257,6 @@ fn turn_away(not_admitted: &NotAdmitted) -> Response {
         }
         NotAdmitted::Later { told } => refuse(&Fault::busy(told.clone(), "try again in a moment"), None),
     }
-}
-
-fn draining<G>(door: &HttpDoor<G>, parts: &Parts) -> Draining {
-    parts.extensions.get::<Draining>().unwrap_or(&door.undisturbed).clone()
 }
 
 fn refuse(fault: &Fault, id: Option<&Id>) -> Response {
@@ -226,14 +275,21 @@ fn method_not_allowed(allowed: &'static str) -> Response {
     response
 }
 
+/// Says which method a path is for, where the path has nothing else to say.
+fn not_for_method(allowed: &'static str) -> Response {
+    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
 fn json(message: impl Into<Bytes>) -> Response {
-    let mut response = Response::new(Body::from(message.into()));
+    let mut response = Response::new(AnswerBody::Whole(message.into()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
 fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
+    let mut response = Response::new(AnswerBody::empty());
     *response.status_mut() = status;
     response
 }

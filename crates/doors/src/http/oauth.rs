@@ -1,17 +1,12 @@
 //! Where clients find out how to be let in (RFC 9728), and where a credential is exchanged for an agent's (RFC 8693). What stands
 //! there is the doorkeeper's; that it is bounded, not kept by anybody and read only by whom it is for is this door's.
 
-use std::sync::Arc;
-
-use axum::{
-    extract::{Request, State},
-    http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
-    response::Response,
-};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
+use hyper::body::Incoming;
 use servanda_authority::{challenge::WELL_KNOWN, exchange::FORM_BYTES_MAX};
 use servanda_engine::Gateway;
 
-use super::{HttpDoor, body, empty, json, method_not_allowed, refuse, wrong_credentials::Peer};
+use super::{Arrival, HttpDoor, Response, body, empty, json, method_not_allowed, refuse};
 use crate::fault::Fault;
 
 /// How long clients may keep the document: short, because the configuration may change.
@@ -25,13 +20,13 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The document about this resource: anybody may read it, pages of every origin too, because nothing in it is a secret and a client
 /// in a browser has no other way to learn where tokens are.
-pub(super) async fn metadata<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
-    let (parts, _) = request.into_parts();
-    if let Err(fault) = door.admission.check_host(&parts, door.doorkeeper.hostname().as_deref()) {
+pub(super) fn metadata<G: Gateway>(door: &HttpDoor<G>, arrival: &Arrival) -> Response {
+    let parts = &arrival.parts;
+    if let Err(fault) = door.admission.check_host(parts, door.doorkeeper.hostname().as_deref()) {
         return refuse(&fault, None);
     }
     let mut response = match parts.method {
-        Method::GET | Method::HEAD => document(&door, &parts),
+        Method::GET | Method::HEAD => document(door, parts),
         Method::OPTIONS => empty(StatusCode::NO_CONTENT),
         _ => method_not_allowed("GET"),
     };
@@ -52,9 +47,9 @@ fn document<G>(door: &HttpDoor<G>, parts: &Parts) -> Response {
 }
 
 /// Token exchange. The credential is in the body, so that neither pages of other origins nor anybody in between may have it.
-pub(super) async fn exchange<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    if let Err(fault) = door.admission.check(&parts, door.doorkeeper.hostname().as_deref()) {
+pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, arrival: &Arrival, body: Incoming) -> Response {
+    let parts = &arrival.parts;
+    if let Err(fault) = door.admission.check(parts, door.doorkeeper.hostname().as_deref()) {
         return refuse(&fault, None);
     }
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -68,9 +63,9 @@ pub(super) async fn exchange<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, r
         Err(fault) => return refuse(&fault, None),
     };
     let Some(exchanged) = door.doorkeeper.exchange(form).await else { return refuse(&not_here(), None) };
-    if exchanged.status == StatusCode::BAD_REQUEST.as_u16() || exchanged.status == StatusCode::UNAUTHORIZED.as_u16() {
-        let why = format!("it was to be exchanged: {}", told(&exchanged.body));
-        door.wrong_credentials.warn(parts.extensions.get::<Peer>().copied(), &why);
+    if let Some(why) = &exchanged.wrong_credential {
+        let why = format!("it was to be exchanged: {why}");
+        door.wrong_credentials.warn(arrival.peer, &why);
     }
     let mut response = json(exchanged.body);
     *response.status_mut() = StatusCode::from_u16(exchanged.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -82,16 +77,4 @@ pub(super) async fn exchange<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, r
 
 fn not_here() -> Fault {
     Fault::invalid_request(StatusCode::NOT_FOUND, "there is nothing here: this gateway asks nobody for a credential")
-}
-
-/// What a refused token request is told (RFC 6749, 5.2). It is our own text and has nothing of a credential.
-fn told(body: &[u8]) -> String {
-    #[derive(Default, serde::Deserialize)]
-    #[serde(default)]
-    struct Refused {
-        error: String,
-        error_description: String,
-    }
-    let Refused { error, error_description } = serde_json::from_slice(body).unwrap_or_default();
-    if error_description.is_empty() { error } else { error_description }
 }

@@ -1,15 +1,16 @@
 //! Headers that repeat arguments. A tool may ask, in its input schema, that some of its arguments stand in headers too, so
 //! that something in front of the door can route by them; what was routed by must be what is done.
 //!
-//! Which arguments, is read from the listed definitions once per list. A definition whose annotations break the rules has
-//! none: no client mirrors them either.
+//! Which arguments, is read from the listed definitions once per list, for all guests together; whether a guest is shown a tool is
+//! asked only where the tool asks for headers. A definition whose annotations break the rules has none: no client mirrors them
+//! either.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, PoisonError, RwLock},
 };
 
-use axum::http::HeaderMap;
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use servanda_engine::{Gateway, Guest, Listing};
@@ -20,7 +21,7 @@ use crate::fault::Fault;
 
 /// What annotates an argument.
 const ANNOTATION: &str = "x-mcp-header";
-/// How many lists are remembered: guests of other capabilities or with other rights may see another.
+/// How many lists are remembered: guests of other capabilities may see another.
 const TABLES_MAX: usize = 64;
 /// How deep an annotated argument may stand.
 const DEPTH_MAX: usize = 16;
@@ -30,12 +31,12 @@ const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
 /// The annotations of the lists seen last.
 #[derive(Debug, Default)]
 pub(super) struct ParamHeaders {
-    tables: Mutex<Vec<Remembered>>,
+    tables: RwLock<Vec<Remembered>>,
 }
 
 #[derive(Debug)]
 struct Remembered {
-    /// The very list, by which it is known: two guests may see different lists of one generation.
+    /// The very list, by which it is known.
     listing: Arc<Listing>,
     table: Arc<Table>,
 }
@@ -62,25 +63,34 @@ impl ParamHeaders {
         headers: &HeaderMap,
         (tool, arguments): (&str, Option<&RawValue>),
     ) -> Result<(), Fault> {
-        let listing = gateway.known_listing(guest);
-        let table = self.table(&listing);
-        table
-            .get(tool)
-            .map_or(Ok(()), |mirrored| mirrored.iter().try_for_each(|mirrored| mirrored.check(headers, arguments)))
+        let table = self.table(&gateway.whole_listing(guest));
+        let Some(mirrored) = table.get(tool) else { return Ok(()) };
+        // Of a tool that a guest is not shown, it learns nothing here either.
+        if !gateway.known_listing(guest).tools.iter().any(|listed| listed.name == tool) {
+            return Ok(());
+        }
+        mirrored.iter().try_for_each(|mirrored| mirrored.check(headers, arguments))
     }
 
     fn table(&self, listing: &Arc<Listing>) -> Arc<Table> {
+        let known = |tables: &[Remembered]| {
+            let known = tables.iter().find(|known| Arc::ptr_eq(&known.listing, listing));
+            known.map(|known| Arc::clone(&known.table))
+        };
         // Every critical section leaves a whole list: no panic can leave it half-changed.
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = tables.iter().find(|known| Arc::ptr_eq(&known.listing, listing)) {
-            return Arc::clone(&known.table);
+        if let Some(table) = known(&self.tables.read().unwrap_or_else(PoisonError::into_inner)) {
+            return table;
         }
-        let table = Arc::new(read(listing));
+        let read = Arc::new(read(listing));
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = known(&tables) {
+            return table;
+        }
         if tables.len() >= TABLES_MAX {
             tables.remove(0);
         }
-        tables.push(Remembered { listing: Arc::clone(listing), table: Arc::clone(&table) });
-        table
+        tables.push(Remembered { listing: Arc::clone(listing), table: Arc::clone(&read) });
+        read
     }
 }
 

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{HeaderName, HeaderValue, StatusCode, request::Parts},
-    response::Response,
-};
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode};
+use hyper::body::Incoming;
 use serde_json::value::RawValue;
 use servanda_authority::{Actor, Authenticated, Method};
 use servanda_contract::Caller;
@@ -18,7 +15,7 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, authority, batch,
+    HttpDoor, Response, Visit, batch,
     body::{self, ReadBody},
     deliver, empty, headers, json, leased_session, refuse,
     sessions::HttpSession,
@@ -29,36 +26,40 @@ use crate::{
     dispatch::{Peer, Reply, Request, Soon, Welcome},
     era,
     fault::Fault,
-    params::{self, Params},
+    params::{self, CallMessage, Meta, Params},
     running::Departure,
     splice,
 };
 
 const TRACE_PARENT: &str = "traceparent";
 
-pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Body) -> Response {
+pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, body: Incoming) -> Response {
     // Held until the answer is there: so long the message is in memory.
-    let read = match read(door, parts, body).await {
+    let read = match read(door, visit, body).await {
         Ok(read) => read,
         Err(fault) => return refuse(&fault, None),
     };
     let bytes = &read.bytes;
+    if let Some(CallMessage { id, params, meta }) = CallMessage::read(bytes) {
+        let request = Posted { id: &id, method: method::TOOLS_CALL, params, meta, source: bytes };
+        return answer(door, visit, request).await.unwrap_or_else(|fault| refuse(&fault, Some(&id)));
+    }
     if batch::is_batch(bytes) {
-        return batch::post(door, parts, bytes).await.unwrap_or_else(|fault| refuse(&fault, None));
+        return batch::post(door, visit, bytes).await.unwrap_or_else(|fault| refuse(&fault, None));
     }
     match Message::parse(bytes) {
         Ok(Message::Request { id, method, params }) => {
-            let request = Incoming { id: &id, method: &method, params, source: bytes };
-            match answer(door, parts, request).await {
-                Ok(response) => response,
-                Err(fault) => refuse(&fault, Some(&id)),
-            }
+            let answered = match Posted::read(visit, &id, (&method, params), bytes) {
+                Ok(request) => answer(door, visit, request).await,
+                Err(fault) => Err(fault),
+            };
+            answered.unwrap_or_else(|fault| refuse(&fault, Some(&id)))
         }
         Ok(Message::Notification { method, params }) => {
-            hear(door, parts, &method, params).await.unwrap_or_else(|fault| refuse(&fault, None))
+            hear(door, visit, &method, params).await.unwrap_or_else(|fault| refuse(&fault, None))
         }
-        Ok(Message::Response { id, result }) => take_answer(door, parts, Some(&id), Ok(result.to_owned())).await,
-        Ok(Message::Failure { id, error }) => take_answer(door, parts, id.as_ref(), Err(error)).await,
+        Ok(Message::Response { id, result }) => take_answer(door, visit, Some(&id), Ok(result.to_owned())).await,
+        Ok(Message::Failure { id, error }) => take_answer(door, visit, id.as_ref(), Err(error)).await,
         Err(error) => {
             let id = match &error {
                 EnvelopeError::NotAMessage { id, .. } => id.as_ref(),
@@ -70,76 +71,88 @@ pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Bo
 }
 
 /// A request as it arrived.
-struct Incoming<'a> {
+struct Posted<'a> {
     id: &'a Id,
     method: &'a str,
-    params: Option<&'a RawValue>,
+    params: Params<'a>,
+    meta: Meta<'a>,
     source: &'a Bytes,
 }
 
-async fn read<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Body) -> Result<ReadBody, Fault> {
-    headers::require_both_answers_accepted(&parts.headers)?;
-    headers::require_json(&parts.headers)?;
-    let memory = (&door.large_bodies, &**authority(parts)?);
-    body::read_of(memory, (&parts.headers, body), door.body_bytes_max, door.body_read_max).await
+impl<'a> Posted<'a> {
+    fn read(
+        visit: &Visit,
+        id: &'a Id,
+        (method, params): (&'a str, Option<&'a RawValue>),
+        source: &'a Bytes,
+    ) -> Result<Self, Fault> {
+        let malformed = |fault: Fault| match headers::era(&visit.headers) {
+            // Without readable `_meta` a modern request lacks what it must have.
+            Some(Era::Modern) => fault.status(StatusCode::BAD_REQUEST),
+            Some(Era::Legacy) | None => fault,
+        };
+        let params = Params::parse(params).map_err(malformed)?;
+        let meta = params.meta().map_err(malformed)?;
+        Ok(Self { id, method, params, meta, source })
+    }
 }
 
-async fn answer<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, incoming: Incoming<'_>) -> Result<Response, Fault> {
-    let header_version = headers::text(&parts.headers, fields::header::PROTOCOL_VERSION);
-    let malformed = |fault: Fault| match headers::era(&parts.headers) {
-        // Without readable `_meta` a modern request lacks what it must have.
-        Some(Era::Modern) => fault.status(StatusCode::BAD_REQUEST),
-        Some(Era::Legacy) | None => fault,
-    };
-    let params = Params::parse(incoming.params).map_err(malformed)?;
-    let meta = params.meta().map_err(malformed)?;
+async fn read<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, body: Incoming) -> Result<ReadBody, Fault> {
+    headers::require_both_answers_accepted(&visit.headers)?;
+    headers::require_json(&visit.headers)?;
+    let memory = (&door.large_bodies, &*visit.authority);
+    body::read_of(memory, (&visit.headers, body), door.body_bytes_max, door.body_read_max).await
+}
+
+async fn answer<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, posted: Posted<'_>) -> Result<Response, Fault> {
+    let header_version = headers::text(&visit.headers, fields::header::PROTOCOL_VERSION);
     let request = Request {
-        era: era::era_of(incoming.method, &meta, header_version),
-        id: incoming.id,
-        method: incoming.method.into(),
-        params,
-        meta,
-        source: incoming.source,
-        trace_parent: headers::text(&parts.headers, TRACE_PARENT),
-        idempotency_key: headers::idempotency_key(&parts.headers)?,
+        era: era::era_of(posted.method, &posted.meta, header_version),
+        id: posted.id,
+        method: posted.method.into(),
+        params: posted.params,
+        meta: posted.meta,
+        source: posted.source,
+        trace_parent: headers::text(&visit.headers, TRACE_PARENT),
+        idempotency_key: headers::idempotency_key(&visit.headers)?,
     };
     match request.era {
-        Era::Modern => answer_modern(door, parts, &request).await,
-        Era::Legacy => answer_legacy(door, parts, &request).await,
+        Era::Modern => answer_modern(door, visit, &request).await,
+        Era::Legacy => answer_legacy(door, visit, &request).await,
     }
 }
 
 async fn answer_modern<G: Gateway>(
     door: &HttpDoor<G>,
-    parts: &Parts,
+    visit: &Visit,
     request: &Request<'_>,
 ) -> Result<Response, Fault> {
-    require_headers(parts, request)?;
+    require_headers(visit, request)?;
     let modest = door.desk.require_modest(request.meta.client_capabilities);
     modest.map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
-    let peer = modern_peer(door, parts, request)?;
+    let peer = modern_peer(door, visit, request);
     if request.method == method::TOOLS_CALL
         && let Some(tool) = request.params.name.and_then(params::text)
     {
         let called = (&*tool, request.params.arguments);
-        door.param_headers.check(&*door.desk.gateway, &peer.guest, &parts.headers, called)?;
+        door.param_headers.check(&*door.desk.gateway, &peer.guest, &visit.headers, called)?;
     }
     match door.desk.answer(request, peer)? {
         Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
         Reply::Soon(soon) => Ok(json(splice::response(request.id, &soon.work.await?))),
-        Reply::Listen(wanted) => stream::subscribe(door, *wanted, parts).await,
-        Reply::Running(running) => deliver::modern(door, parts, running).await,
+        Reply::Listen(wanted) => stream::subscribe(door, *wanted, visit).await,
+        Reply::Running(running) => deliver::modern(door, visit, running).await,
         Reply::Welcome(_) => Err(Fault::method_not_found(Era::Modern, &request.method)),
     }
 }
 
 /// Checks what the modern era demands of a request's headers. The version comes first: what else a request of an unknown
 /// version must look like, nobody here knows.
-fn require_headers(parts: &Parts, request: &Request<'_>) -> Result<(), Fault> {
+fn require_headers(visit: &Visit, request: &Request<'_>) -> Result<(), Fault> {
     let version = era::requested_version(&request.meta)?;
-    headers::require_version(&parts.headers, &version)?;
+    headers::require_version(&visit.headers, &version)?;
     era::require_modern(&version)?;
-    headers::require_method(&parts.headers, &request.method)?;
+    headers::require_method(&visit.headers, &request.method)?;
     let params = &request.params;
     let name = match &*request.method {
         method::TOOLS_CALL | method::PROMPTS_GET => params.name,
@@ -148,19 +161,19 @@ fn require_headers(parts: &Parts, request: &Request<'_>) -> Result<(), Fault> {
         _ => None,
     };
     match name.and_then(params::text) {
-        Some(name) => headers::require_name(&parts.headers, &name),
+        Some(name) => headers::require_name(&visit.headers, &name),
         None => Ok(()),
     }
 }
 
-fn modern_peer<G>(door: &HttpDoor<G>, parts: &Parts, request: &Request<'_>) -> Result<Peer, Fault> {
-    let authority = Arc::clone(authority(parts)?);
+fn modern_peer<G>(door: &HttpDoor<G>, visit: &Visit, request: &Request<'_>) -> Peer {
+    let authority = Arc::clone(&visit.authority);
     let client = client::client_name(request.meta.client_info);
     let caller = Caller { client, ..authority.caller() };
     let affinity = affinity(door, &authority);
     let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
     let guest = Guest { caller, authority, era: Era::Modern, capabilities, affinity };
-    Ok(Peer { guest, session: None, in_flight: None, departure: Departure::Cancels })
+    Peer { guest, session: None, in_flight: None, departure: Departure::Cancels }
 }
 
 /// What holds a modern caller's requests together. Principals of two tenants may have one name and never anything else, and
@@ -177,39 +190,39 @@ fn affinity<G>(door: &HttpDoor<G>, authority: &Authenticated) -> Arc<str> {
 
 async fn answer_legacy<G: Gateway>(
     door: &HttpDoor<G>,
-    parts: &Parts,
+    visit: &Visit,
     request: &Request<'_>,
 ) -> Result<Response, Fault> {
     if request.method == method::INITIALIZE {
-        headers::require_known_version(&parts.headers)?;
-        let authority = Arc::clone(authority(parts)?);
+        headers::require_known_version(&visit.headers)?;
+        let authority = Arc::clone(&visit.authority);
         let guest = Guest { caller: authority.caller(), authority, era: Era::Legacy, ..Guest::local() };
         let peer = Peer { guest, session: None, in_flight: None, departure: Departure::MeansNothing };
         return match door.desk.answer(request, peer)? {
-            Reply::Welcome(welcome) => begin(door, parts, request.id, *welcome).await,
+            Reply::Welcome(welcome) => begin(door, visit, request.id, *welcome).await,
             _ => Err(Fault::method_not_found(Era::Legacy, &request.method)),
         };
     }
-    let lease = leased_session(door, parts).await?;
-    match door.desk.answer(request, lease.session().peer(authority(parts)?))? {
+    let lease = leased_session(door, visit).await?;
+    match door.desk.answer(request, lease.session().peer(&visit.authority))? {
         Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
         Reply::Soon(soon) => {
             let result = wait_for(door, lease.session(), soon).await?;
             Ok(json(splice::response(request.id, &result)))
         }
-        Reply::Running(running) => deliver::legacy(door, parts, lease, running).await,
+        Reply::Running(running) => deliver::legacy(door, visit, lease, running).await,
         Reply::Welcome(_) | Reply::Listen(_) => Err(Fault::method_not_found(Era::Legacy, &request.method)),
     }
 }
 
 async fn begin<G: Gateway>(
     door: &HttpDoor<G>,
-    parts: &Parts,
+    visit: &Visit,
     id: &Id,
     mut welcome: Welcome,
 ) -> Result<Response, Fault> {
     let result = std::mem::take(&mut welcome.result);
-    let session = door.reception.begin(authority(parts)?, welcome).await?;
+    let session = door.reception.begin(&visit.authority, welcome).await?;
     let mut response = json(splice::response(id, &result));
     if let Ok(value) = HeaderValue::try_from(session) {
         response.headers_mut().insert(HeaderName::from_static(fields::header::SESSION_ID), value);
@@ -232,16 +245,16 @@ pub(super) async fn wait_for<G: Gateway>(
 
 async fn hear<G: Gateway>(
     door: &HttpDoor<G>,
-    parts: &Parts,
+    visit: &Visit,
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<Response, Fault> {
     let params = Params::parse(params).map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
     let meta = params.meta().map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
-    let header_version = headers::text(&parts.headers, fields::header::PROTOCOL_VERSION);
+    let header_version = headers::text(&visit.headers, fields::header::PROTOCOL_VERSION);
     // The modern era has nothing to notify a server of: a client that goes away cancels.
     if era::era_of(method, &meta, header_version) == Era::Legacy {
-        let lease = leased_session(door, parts).await?;
+        let lease = leased_session(door, visit).await?;
         note(door, lease.session(), method, &params);
     }
     Ok(empty(StatusCode::ACCEPTED))
@@ -264,15 +277,15 @@ pub(super) fn note<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, method
 /// have been withdrawn meanwhile.
 async fn take_answer<G: Gateway>(
     door: &HttpDoor<G>,
-    parts: &Parts,
+    visit: &Visit,
     id: Option<&Id>,
     reply: Result<Box<RawValue>, RpcError>,
 ) -> Response {
-    if headers::era(&parts.headers) == Some(Era::Modern) {
+    if headers::era(&visit.headers) == Some(Era::Modern) {
         let fault = Fault::invalid_request(StatusCode::BAD_REQUEST, "nothing was asked, so there is nothing to answer");
         return refuse(&fault, None);
     }
-    match leased_session(door, parts).await {
+    match leased_session(door, visit).await {
         Ok(lease) => {
             if let Some(id) = id {
                 lease.session().session.questions.answer(id, reply);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use http::StatusCode;
 use servanda_authority::Authenticated;
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_engine::{Gateway, Guest, Note, NoteKind, Notebook};

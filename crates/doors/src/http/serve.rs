@@ -1,25 +1,18 @@
 //! Accepts connections, as many as there is room for and only for as long as they ask something; when asked to stop, lets
 //! go of them in order: nobody new, streams that only listen are closed, requests finish, and what does not finish in
 //! time is given up. Until then newcomers are told that the gateway drains, and health checks are answered.
+//!
+//! One task accepts, so that limits hold over all threads. What it accepts is served on one thread to its end.
 
 use std::{convert::Infallible, future::pending, io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
-use axum::{
-    Extension, Router,
-    extract::Request,
-    http::{HeaderValue, Version, header},
-    middleware::{Next, from_fn},
-    response::Response,
-};
-use hyper::{
-    body::Incoming,
-    service::{Service as _, service_fn},
-};
+use http::{HeaderValue, Version, header};
+use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
-    service::TowerToHyperService,
 };
+use servanda_engine::Gateway;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -28,19 +21,24 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    connections::{Connections, LetIn, Seat},
+    Arrival, Response, Router, Standing, Threads,
+    connections::{Connections, Seat},
     health,
-    wrong_credentials::Peer,
+    moments::Moments,
 };
 use crate::options::Serving;
 
 /// How long a connection whose place is needed may take to write its last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(1);
 
+/// How long a connection that has asked nothing is waited for when the door closes: its first request may be there already, and its
+/// thread has not looked yet.
+const FIRST_REQUEST_MAX: Duration = Duration::from_millis(100);
+
 /// How often it is looked whether a connection has come to wait while a new one has no place.
 const ROOM_LOOK: Duration = Duration::from_millis(250);
 
-/// How long [`serve`] lets requests finish.
+/// How long requests may take to finish, by default.
 pub const DRAIN_MS_MAX: u64 = 10_000;
 /// How long answers that were given up may take to be written.
 const GIVE_UP_MS_MAX: u64 = 1000;
@@ -62,77 +60,51 @@ pub(super) struct Draining {
     pub(super) give_up: CancellationToken,
 }
 
-/// What all connections share.
-struct Host {
+/// What all connections of one thread share.
+struct Host<G> {
     protocol: Builder<TokioExecutor>,
-    router: Router,
+    router: Router<G>,
+    serves: Serves,
     first_head_read_max: Duration,
     connections: Arc<Connections>,
+    /// Tokens of this thread's own: who waits for a token locks it.
+    draining: Arc<Draining>,
+    moments: Arc<Moments>,
     closing: CancellationToken,
     /// Connections that outlast everything are dropped.
     end: CancellationToken,
 }
 
-/// Serves until `shutdown` is cancelled and what was under way has finished, for at most [`DRAIN_MS_MAX`].
+/// What is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Serves {
+    Everything,
+    /// Questions about the gateway's health; all else is turned away.
+    Health,
+}
+
+/// Serves until `shutdown` is cancelled and what was under way has finished, as long as `serving` lets it take.
 ///
-/// Dropping the future stops accepting; connections already open live on until they end by themselves.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) -> io::Result<()> {
-    serve_with(listener, router, shutdown, Serving::default()).await
-}
-
-/// The same with a limit of one's own for how long requests may finish.
-pub async fn serve_draining(
+/// Dropping the future stops accepting; connections already open live on until they end by themselves, or their thread does.
+pub async fn serve_with<G: Gateway>(
     listener: TcpListener,
-    router: Router,
-    shutdown: CancellationToken,
-    drain_max: Duration,
-) -> io::Result<()> {
-    let drain_ms_max = u64::try_from(drain_max.as_millis()).unwrap_or(u64::MAX);
-    serve_with(listener, router, shutdown, Serving { drain_ms_max, ..Serving::default() }).await
-}
-
-/// The same with all limits of one's own.
-pub async fn serve_with(
-    listener: TcpListener,
-    router: Router,
+    router: Router<G>,
     shutdown: CancellationToken,
     serving: Serving,
 ) -> io::Result<()> {
     let draining = Draining { closing: shutdown.child_token(), give_up: CancellationToken::new() };
-    let head_read_max = Duration::from_millis(serving.head_read_ms_max);
-    let first_head_read_max = Duration::from_millis(serving.first_head_read_ms_max.min(serving.head_read_ms_max));
-    // A zero would end every connection at once.
-    let stall_max = Duration::from_millis(serving.stall_ms_max.max(1));
-    let router = router.layer(Extension(draining.clone()));
-    let newcomers = Host {
-        protocol: protocol(head_read_max),
-        router: router.clone().layer(from_fn(only_health)),
-        first_head_read_max,
-        connections: Connections::new(NEWCOMERS_MAX, stall_max),
-        closing: CancellationToken::new(),
-        end: CancellationToken::new(),
-    };
-    let host = Arc::new(Host {
-        protocol: protocol(head_read_max),
-        router,
-        first_head_read_max,
-        connections: Connections::new(serving.connections_max, stall_max),
-        closing: draining.closing.clone(),
-        end: CancellationToken::new(),
-    });
+    let end = CancellationToken::new();
+    let hosts = Hosts::new(&router, &serving, &draining, &end);
+    let newcomers = Host::of_newcomers(&router, &serving, &draining);
     let room = Arc::new(Semaphore::new(serving.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
     let connections = TaskTracker::new();
     loop {
-        let ((connection, seat), place) = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
-            accepted = host.accept(&listener, &room) => accepted,
+            accepted = hosts.here.accept(&listener, &room) => accepted,
         };
-        let host = Arc::clone(&host);
-        connections.spawn(async move {
-            host.attend(connection, &seat).await;
-            drop((seat, place));
-        });
+        hosts.hand_over(&connections, &serving.threads, accepted);
     }
     connections.close();
     let finished = async {
@@ -142,7 +114,7 @@ pub async fn serve_with(
         draining.give_up.cancel();
         tracing::warn!("requests were still running at the end of shutdown and were given up");
         if tokio::time::timeout(Duration::from_millis(GIVE_UP_MS_MAX), connections.wait()).await.is_err() {
-            host.end.cancel();
+            end.cancel();
             connections.wait().await;
         }
     };
@@ -152,18 +124,71 @@ pub async fn serve_with(
     }
 }
 
-/// Lets questions about the gateway's health through, and nothing else.
-async fn only_health(request: Request, next: Next) -> Response {
-    let keeps_alive = request.version() < Version::HTTP_2;
-    let mut response = match request.uri().path() {
-        health::ALIVE | health::WELL | health::READY => next.run(request).await,
-        _ => health::turned_away(),
-    };
-    if keeps_alive {
-        // A connection that stayed open would be ended in the middle of its next request.
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+/// A connection that was accepted, and its place among all of them.
+type Accepted = ((TcpStream, Seat), OwnedSemaphorePermit);
+
+/// The hosts of connections: one for each thread, and one for the runtime that accepts.
+struct Hosts<G> {
+    here: Arc<Host<G>>,
+    threads: Vec<Arc<Host<G>>>,
+}
+
+impl<G: Gateway> Hosts<G> {
+    fn new(router: &Router<G>, serving: &Serving, draining: &Draining, end: &CancellationToken) -> Self {
+        let connections = Connections::new(serving.connections_max, stall_max(serving));
+        let host = || {
+            let draining =
+                Draining { closing: draining.closing.child_token(), give_up: draining.give_up.child_token() };
+            Arc::new(Host {
+                protocol: protocol(head_read_max(serving)),
+                router: router.clone(),
+                serves: Serves::Everything,
+                first_head_read_max: first_head_read_max(serving),
+                connections: Arc::clone(&connections),
+                closing: draining.closing.clone(),
+                draining: Arc::new(draining),
+                moments: Arc::default(),
+                end: end.child_token(),
+            })
+        };
+        Self { here: host(), threads: (0..serving.threads.count()).map(|_| host()).collect() }
     }
-    response
+
+    /// Has a connection served to its end, on a thread if there is one.
+    fn hand_over(&self, connections: &TaskTracker, threads: &Threads, ((connection, seat), place): Accepted) {
+        let Some(thread) = threads.take_place() else {
+            let host = Arc::clone(&self.here);
+            connections.spawn(async move {
+                host.attend(connection, &seat).await;
+                drop((seat, place));
+            });
+            return;
+        };
+        let host = Arc::clone(self.threads.get(thread.number).unwrap_or(&self.here));
+        let runtime = thread.runtime.clone();
+        // Another runtime's connection would wake that runtime first, for every byte.
+        let serving = async move {
+            match connection.into_std().and_then(TcpStream::from_std) {
+                Ok(connection) => host.attend(connection, &seat).await,
+                Err(error) => tracing::error!(%error, "a connection cannot be served on its thread"),
+            }
+            drop((seat, place, thread));
+        };
+        connections.spawn_on(serving, &runtime);
+    }
+}
+
+fn head_read_max(serving: &Serving) -> Duration {
+    Duration::from_millis(serving.head_read_ms_max)
+}
+
+fn first_head_read_max(serving: &Serving) -> Duration {
+    Duration::from_millis(serving.first_head_read_ms_max.min(serving.head_read_ms_max))
+}
+
+/// A zero would end every connection at once.
+fn stall_max(serving: &Serving) -> Duration {
+    Duration::from_millis(serving.stall_ms_max.max(1))
 }
 
 fn protocol(head_read_max: Duration) -> Builder<TokioExecutor> {
@@ -192,9 +217,24 @@ async fn next(listener: &TcpListener) -> (TcpStream, IpAddr) {
     }
 }
 
-impl Host {
+impl<G: Gateway> Host<G> {
+    /// For connections that come while the door drains.
+    fn of_newcomers(router: &Router<G>, serving: &Serving, draining: &Draining) -> Self {
+        Self {
+            protocol: protocol(head_read_max(serving)),
+            router: router.clone(),
+            serves: Serves::Health,
+            first_head_read_max: first_head_read_max(serving),
+            connections: Connections::new(NEWCOMERS_MAX, stall_max(serving)),
+            draining: Arc::new(draining.clone()),
+            moments: Arc::default(),
+            closing: CancellationToken::new(),
+            end: CancellationToken::new(),
+        }
+    }
+
     /// The next connection, once there is room for it. If there is none, a connection without a request under way is ended.
-    async fn accept(&self, listener: &TcpListener, room: &Arc<Semaphore>) -> ((TcpStream, Seat), OwnedSemaphorePermit) {
+    async fn accept(&self, listener: &TcpListener, room: &Arc<Semaphore>) -> Accepted {
         let (connection, peer) = next(listener).await;
         loop {
             // Looked at again: a connection may come to wait, or stall, after this one arrived.
@@ -224,23 +264,41 @@ impl Host {
         }
     }
 
+    async fn answer(&self, request: hyper::Request<Incoming>, peer: IpAddr) -> (Response, Standing) {
+        let (parts, body) = request.into_parts();
+        let (draining, moments) = (Arc::clone(&self.draining), Arc::clone(&self.moments));
+        let arrival = Arrival { parts, peer, draining, moments };
+        if self.serves == Serves::Everything {
+            return self.router.answer(arrival, body).await;
+        }
+        let keeps_alive = arrival.parts.version < Version::HTTP_2;
+        let (mut response, standing) = match arrival.parts.uri.path() {
+            health::ALIVE | health::WELL | health::READY => self.router.answer(arrival, body).await,
+            _ => (health::turned_away(), Standing::NotLetIn),
+        };
+        if keeps_alive {
+            // A connection that stayed open would be ended in the middle of its next request.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        (response, standing)
+    }
+
     /// Serves one connection to its end.
-    async fn attend(&self, connection: TcpStream, seat: &Seat) {
+    async fn attend(self: &Arc<Self>, connection: TcpStream, seat: &Seat) {
         // An answer is several small writes; without this each can wait 40 ms for the acknowledgement of the last.
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes without TCP_NODELAY");
         }
         let asked = CancellationToken::new();
-        let router = TowerToHyperService::new(self.router.clone());
-        let service = service_fn(|mut request: hyper::Request<Incoming>| {
-            asked.cancel();
-            request.extensions_mut().insert(Peer(seat.connection.peer));
-            let busy = seat.connection.ask();
-            let answer = router.call(request);
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            if !asked.is_cancelled() {
+                asked.cancel();
+            }
+            let (host, peer, busy) = (Arc::clone(self), seat.connection.peer, seat.connection.ask());
             async move {
-                let answer = answer.await?;
+                let (answer, standing) = host.answer(request, peer).await;
                 // Who was not let in must not keep a place by leaving the answer unread.
-                if answer.extensions().get::<LetIn>().is_none() {
+                if standing == Standing::NotLetIn {
                     busy.give_place_up();
                 }
                 Ok::<_, Infallible>(answer.map(|body| busy.until_written(body)))
@@ -279,9 +337,14 @@ impl Host {
                     return;
                 }
                 () = self.closing.cancelled(), if !leaving => {
-                    // Whoever has not asked anything by now need not be waited for.
                     if !asked.is_cancelled() {
-                        return;
+                        // A connection without a request under way need not be waited for.
+                        tokio::select! {
+                            biased;
+                            _ = talk.as_mut() => return,
+                            () = asked.cancelled() => {}
+                            () = tokio::time::sleep(FIRST_REQUEST_MAX) => return,
+                        }
                     }
                     leaving = true;
                     talk.as_mut().graceful_shutdown();

@@ -6,20 +6,19 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use axum::{
-    body::Body,
-    http::{HeaderValue, StatusCode, header, request::Parts},
-    response::Response,
-};
 use bytes::Bytes;
 use futures_util::stream;
+use http::{HeaderValue, StatusCode, header};
 use servanda_authority::Authenticated;
 use servanda_engine::{Gateway, News};
 use servanda_mcp::{Era, fields};
-use tokio::sync::{OwnedSemaphorePermit, broadcast};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, broadcast},
+};
 
 use super::{
-    Draining, HttpDoor, authority, draining, headers, leased_session, method_not_allowed,
+    AnswerBody, Draining, HttpDoor, Response, Visit, headers, leased_session, method_not_allowed,
     reel::{Connected, NotKept, Purpose},
     sessions::Lease,
     vigil::Vigil,
@@ -45,14 +44,14 @@ struct RequestFrames {
     first: Option<Vec<u8>>,
     /// None once the last message is out.
     running: Option<Box<Running>>,
-    draining: Draining,
+    draining: Arc<Draining>,
 }
 
 /// A stream of a legacy session.
 struct SessionFrames {
     connected: Connected,
     lease: Lease,
-    draining: Draining,
+    draining: Arc<Draining>,
     /// A place among the session's streams, and one among all streams on which clients only listen.
     _places: Option<(OwnedSemaphorePermit, Place)>,
 }
@@ -65,7 +64,7 @@ struct SubscriptionFrames {
     waiting: VecDeque<Vec<u8>>,
     over: bool,
     news: broadcast::Receiver<News>,
-    draining: Draining,
+    draining: Arc<Draining>,
     _place: Place,
 }
 
@@ -76,19 +75,19 @@ struct Watched<F> {
 }
 
 /// Opens the stream of a GET: a new one, or one that broke.
-pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Response, Fault> {
-    if headers::era(&parts.headers) == Some(Era::Modern) {
+pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, visit: &Visit) -> Result<Response, Fault> {
+    if headers::era(&visit.headers) == Some(Era::Modern) {
         return Ok(method_not_allowed("POST"));
     }
-    headers::require_stream_accepted(&parts.headers)?;
-    let lease = leased_session(door, parts).await?;
+    headers::require_stream_accepted(&visit.headers)?;
+    let lease = leased_session(door, visit).await?;
     let place = Arc::clone(&lease.session().streams).try_acquire_owned().map_err(|_| {
         Fault::invalid_request(StatusCode::TOO_MANY_REQUESTS, "the session has too many streams open")
             .hint("read from a stream that is open, or close one")
     })?;
-    let among_all = listening_place(door, authority(parts)?)?;
-    let connected = if parts.headers.contains_key(fields::header::LAST_EVENT_ID) {
-        let event_id = headers::text(&parts.headers, fields::header::LAST_EVENT_ID).unwrap_or_default();
+    let among_all = listening_place(door, &visit.authority)?;
+    let connected = if visit.headers.contains_key(fields::header::LAST_EVENT_ID) {
+        let event_id = headers::text(&visit.headers, fields::header::LAST_EVENT_ID).unwrap_or_default();
         // Not 404, which would say that the session is gone.
         lease.session().reel.resume(event_id).map_err(|NotKept| {
             Fault::invalid_request(StatusCode::BAD_REQUEST, "what came after that event is not kept")
@@ -97,8 +96,9 @@ pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Resul
     } else {
         lease.session().reel.open_standing()
     };
-    let frames = SessionFrames { connected, lease, draining: draining(door, parts), _places: Some((place, among_all)) };
-    Ok(respond(Watched { frames, vigil: Vigil::over(door, authority(parts)?) }, door.keep_alive))
+    let frames =
+        SessionFrames { connected, lease, draining: Arc::clone(&visit.draining), _places: Some((place, among_all)) };
+    Ok(respond(Watched { frames, vigil: Vigil::over(door, &visit.authority) }, door.keep_alive))
 }
 
 /// A place among all streams on which clients only listen, in whichever era and session.
@@ -116,15 +116,17 @@ fn listening_place<G: Gateway>(door: &HttpDoor<G>, authority: &Authenticated) ->
 /// Answers a modern request with what is said on the way.
 pub(super) fn request(
     first: Option<Vec<u8>>,
-    running: Box<Running>,
-    draining: Draining,
+    mut running: Box<Running>,
+    draining: Arc<Draining>,
     keep_alive: Duration,
 ) -> Response {
+    // The body is asked for frames only as fast as the client reads.
+    running.go_apart(&Handle::current());
     respond(RequestFrames { first, running: Some(running), draining }, keep_alive)
 }
 
 /// Answers with a stream of a legacy session.
-pub(super) fn session(connected: Connected, lease: Lease, draining: Draining, keep_alive: Duration) -> Response {
+pub(super) fn session(connected: Connected, lease: Lease, draining: Arc<Draining>, keep_alive: Duration) -> Response {
     respond(SessionFrames { connected, lease, draining, _places: None }, keep_alive)
 }
 
@@ -132,9 +134,9 @@ pub(super) fn session(connected: Connected, lease: Lease, draining: Draining, ke
 pub(super) async fn subscribe<G: Gateway>(
     door: &HttpDoor<G>,
     wanted: Wanted,
-    parts: &Parts,
+    visit: &Visit,
 ) -> Result<Response, Fault> {
-    let authority = authority(parts)?;
+    let authority = &visit.authority;
     let place = listening_place(door, authority)?;
     let vigil = Vigil::over(door, authority);
     // Taken before the acknowledgement goes out: a change after it is never missed.
@@ -146,7 +148,7 @@ pub(super) async fn subscribe<G: Gateway>(
         greeting: Arc::clone(&door.desk.greeting),
         over: false,
         news,
-        draining: draining(door, parts),
+        draining: Arc::clone(&visit.draining),
         _place: place,
     };
     Ok(respond(Watched { frames, vigil }, door.keep_alive))
@@ -234,9 +236,9 @@ fn respond(frames: impl Frames, keep_alive: Duration) -> Response {
             Ok(None) => return None,
             Err(_) => Bytes::from_static(b": still here\n\n"),
         };
-        Some((Ok::<_, std::convert::Infallible>(frame), frames))
+        Some((frame, frames))
     });
-    let mut response = Response::new(Body::from_stream(body));
+    let mut response = Response::new(AnswerBody::Frames(Box::pin(body)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -2,6 +2,7 @@
 //! long stalls the answer.
 
 use std::{
+    convert::Infallible,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, Wake, Waker},
@@ -11,15 +12,15 @@ use std::{
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::connections::Busy;
+use super::{answer_body::AnswerBody, connections::Busy};
 
 /// How much is given out at once. A client that takes this much in the time of a stall does not stall.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// The body of an answer. Its request counts as under way until the body is written, or stalls.
 #[derive(Debug)]
-pub(super) struct BusyBody<B> {
-    body: B,
+pub(super) struct BusyBody {
+    body: AnswerBody,
     /// What is left of the last frame.
     rest: Bytes,
     busy: Busy,
@@ -38,8 +39,8 @@ struct Alarm {
     waker: Waker,
 }
 
-impl<B> BusyBody<B> {
-    pub(super) fn new(body: B, busy: Busy) -> Self {
+impl BusyBody {
+    pub(super) fn new(body: AnswerBody, busy: Busy) -> Self {
         busy.progress().set_due(true);
         Self { body, rest: Bytes::new(), busy }
     }
@@ -69,20 +70,30 @@ impl Wake for Alarm {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for BusyBody<B> {
+impl BusyBody {
+    /// The next frame. One that has to be waited for raises the alarm when it comes.
+    fn next_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let body = Pin::new(&mut self.body);
+        if matches!(*body, AnswerBody::Whole(_)) {
+            return body.poll_frame(context);
+        }
+        let progress = Arc::clone(self.busy.progress());
+        let alarm = Waker::from(Arc::new(Alarm { progress, waker: context.waker().clone() }));
+        body.poll_frame(&mut Context::from_waker(&alarm))
+    }
+}
+
+impl Body for BusyBody {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let progress = Arc::clone(self.busy.progress());
-        progress.set_due(false);
+        self.busy.progress().set_due(false);
         if self.rest.is_empty() {
-            let alarm = Arc::new(Alarm { progress: Arc::clone(&progress), waker: context.waker().clone() });
-            let polled = Pin::new(&mut self.body).poll_frame(&mut Context::from_waker(&Waker::from(alarm)));
-            match polled {
+            match self.next_frame(context) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => self.rest = data,
@@ -93,7 +104,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for BusyBody<B> {
         }
         let piece_bytes = self.rest.len().min(PIECE_BYTES_MAX);
         let piece = self.rest.split_to(piece_bytes);
-        progress.set_due(true);
+        self.busy.progress().set_due(true);
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

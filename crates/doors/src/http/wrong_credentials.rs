@@ -15,10 +15,6 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Addresses that are told apart within an interval; all others share one line.
 const ADDRESSES_MAX: usize = 256;
 
-/// Where a request came from. A proxy in between shows its own address.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Peer(pub(super) IpAddr);
-
 /// What was logged about addresses lately.
 #[derive(Debug, Default)]
 pub(super) struct WrongCredentials(Mutex<BTreeMap<Option<IpAddr>, Told>>);
@@ -30,11 +26,11 @@ struct Told {
 }
 
 impl WrongCredentials {
-    /// Logs that a credential was not accepted, unless a line about its address was just written.
-    pub(super) fn warn(&self, peer: Option<Peer>, why: &str) {
-        let address = peer.map(|Peer(address)| address);
-        if let Some(left_out) = self.turn(address, Instant::now()) {
-            let address = address.map_or_else(|| "unknown".to_owned(), |address| address.to_string());
+    /// Logs that a credential was not accepted, unless a line about its address was just written. A proxy in between shows its own
+    /// address.
+    pub(super) fn warn(&self, peer: IpAddr, why: &str) {
+        if let Some(left_out) = self.turn(Some(peer), Instant::now()) {
+            let address = peer.to_string();
             tracing::warn!(address, why, left_out, "a credential was not accepted");
         }
     }

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, io, pin::pin, sync::Arc, time::Duration};
 
-use axum::http::StatusCode;
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::value::RawValue;
 use servanda_contract::Caller;
 use servanda_engine::{Gateway, Guest, News, Remark, local_authority};
@@ -30,7 +30,7 @@ use crate::{
     in_flight::InFlight,
     listen::Subscription,
     options::StdioOptions,
-    params::Params,
+    params::{CallMessage, Meta, Params},
     remarks::Relay,
     running::Departure,
     session::{Session, SessionLimits},
@@ -224,10 +224,18 @@ impl<G: Gateway> Conversation<G> {
     }
 
     async fn hear_message(&mut self, source: &Bytes, outlet: &Outlet) -> Result<(), Unheard> {
+        if let Some(CallMessage { id, params, meta }) = CallMessage::read(source) {
+            outlet.owe();
+            return match self.answer(&id, method::TOOLS_CALL, (params, meta), (source, outlet)) {
+                Ok(None) => Ok(()),
+                Ok(Some(message)) => outlet.settle(Some(message)).await,
+                Err(fault) => outlet.settle(Some(fault.message(Some(&id)))).await,
+            };
+        }
         match Message::parse(source) {
             Ok(Message::Request { id, method, params }) => {
                 outlet.owe();
-                match self.answer(&id, &method, params, (source, outlet)) {
+                match read(params).and_then(|read| self.answer(&id, &method, read, (source, outlet))) {
                     Ok(Some(message)) => outlet.settle(Some(message)).await,
                     Ok(None) => Ok(()),
                     Err(fault) => outlet.settle(Some(fault.message(Some(&id)))).await,
@@ -262,11 +270,9 @@ impl<G: Gateway> Conversation<G> {
         &mut self,
         id: &Id,
         method: &str,
-        params: Option<&RawValue>,
+        (params, meta): (Params<'_>, Meta<'_>),
         (source, outlet): (&Bytes, &Outlet),
     ) -> Result<Option<Vec<u8>>, Fault> {
-        let params = Params::parse(params)?;
-        let meta = params.meta()?;
         let era = era::era_of(method, &meta, None);
         let request =
             Request { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
@@ -373,6 +379,12 @@ impl<G: Gateway> Conversation<G> {
     async fn say(&self, message: Vec<u8>) -> Result<(), Unheard> {
         self.output.send(message).await.map_err(|_| Unheard)
     }
+}
+
+fn read(params: Option<&RawValue>) -> Result<(Params<'_>, Meta<'_>), Fault> {
+    let params = Params::parse(params)?;
+    let meta = params.meta()?;
+    Ok((params, meta))
 }
 
 impl Handshake {

@@ -42,6 +42,10 @@ pub(crate) struct Fixture {
     pub(crate) notebook: Arc<SlowNotebook>,
     /// Whether resources of the scheme `b` can be watched now.
     pub(crate) watchable: AtomicBool,
+    /// What ends the calls of the tool `compute`.
+    computing: watch::Sender<Vec<std::sync::mpsc::Sender<()>>>,
+    /// The thread on which a list was made last.
+    pub(crate) listed_on: Mutex<Option<String>>,
 }
 
 /// A call of the tool `slow`, under way until it is released.
@@ -69,6 +73,8 @@ pub(crate) fn fixture() -> (Arc<Fixture>, mpsc::Receiver<Started>) {
         lists: watch::Sender::new(true),
         notebook,
         watchable: AtomicBool::new(true),
+        computing: watch::Sender::default(),
+        listed_on: Mutex::default(),
     };
     fixture.offer(&TOOLS);
     (Arc::new(fixture), receiver)
@@ -182,10 +188,16 @@ pub(crate) fn definition(name: &str) -> Value {
 impl Gateway for Fixture {
     async fn listing(&self, _guest: &Guest) -> Arc<Listing> {
         self.lists.subscribe().wait_for(|given| *given).await.unwrap();
+        *self.listed_on.lock().unwrap() = std::thread::current().name().map(str::to_owned);
         Arc::clone(&self.listing.lock().unwrap())
     }
 
-    fn known_listing(&self, _guest: &Guest) -> Arc<Listing> {
+    fn known_listing(&self, guest: &Guest) -> Arc<Listing> {
+        // One principal is shown nothing.
+        if guest.caller.principal == "blind" { Arc::default() } else { self.whole_listing(guest) }
+    }
+
+    fn whole_listing(&self, _guest: &Guest) -> Arc<Listing> {
         Arc::clone(&self.listing.lock().unwrap())
     }
 
@@ -313,6 +325,8 @@ impl Gateway for Fixture {
                 CallAnswer::Failed(RpcError::new(-32021, "sampling is needed").with_data(&data))
             }
             "slow" => self.run_slowly(request).await,
+            "thread" => result(std::thread::current().name().unwrap_or("unnamed"), &facts),
+            "compute" => self.compute(&facts),
             "panic" => panic!("asked for"),
             _ => {
                 let message = format!("no tool is called `{}`", request.tool);
@@ -326,6 +340,24 @@ impl Gateway for Fixture {
 }
 
 impl Fixture {
+    /// Waits for a call of the tool `compute`; what ends it.
+    pub(crate) async fn computing(&self) -> std::sync::mpsc::Sender<()> {
+        let mut computing = self.computing.subscribe();
+        computing.wait_for(|computing| !computing.is_empty()).await.unwrap()[0].clone()
+    }
+
+    /// Takes long without waiting for anything, as the engine does where it judges large arguments.
+    fn compute(&self, facts: &Value) -> CallAnswer {
+        let (release, released) = std::sync::mpsc::channel();
+        self.computing.send_modify(|computing| computing.push(release));
+        let until_released = || released.recv().unwrap();
+        match tokio::runtime::Handle::current().runtime_flavor() {
+            tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(until_released),
+            _ => until_released(),
+        }
+        result("computed", facts)
+    }
+
     async fn run_slowly(&self, request: CallRequest) -> CallAnswer {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();

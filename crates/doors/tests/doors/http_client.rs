@@ -7,8 +7,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{extract::Request, http::HeaderValue};
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, StatusCode, header::HeaderValue};
 use serde_json::{Value, json};
 use servanda_authority::{
     Authenticated, Rights,
@@ -19,7 +18,7 @@ use servanda_authority::{
 use servanda_contract::Timestamp;
 use servanda_doors::{
     HttpOptions, Serving,
-    http::{self, Doorkeeper, NotAdmitted},
+    http::{self, Doorkeeper, NotAdmitted, Threads},
 };
 use servanda_engine::{PortFuture, local_authority};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
@@ -37,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) shutdown: CancellationToken,
     pub(crate) task: JoinHandle<std::io::Result<()>>,
     client: reqwest::Client,
+    /// Held as a gateway holds them: calls go on there when the door is closed.
+    _threads: Threads,
 }
 
 /// A request, as headers and a body.
@@ -107,10 +108,13 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let router = http::router(Arc::clone(&fixture), options).layer(axum::middleware::map_request(identify));
+        // As in a gateway: a door that accepts here, and serves on threads of its own.
+        let threads = if serving.threads.count() == 0 { Threads::start(2).unwrap() } else { serving.threads };
+        let serving = Serving { threads: threads.clone(), ..serving };
+        let router = http::router(Arc::clone(&fixture), options);
         let task = tokio::spawn(http::serve_with(listener, router, shutdown.clone(), serving));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { address, fixture, started, shutdown, task, client }
+        Self { address, fixture, started, shutdown, task, client, _threads: threads }
     }
 
     /// Sends and reads to the end. Whatever JSON comes back is held against the schema.
@@ -164,16 +168,11 @@ impl Server {
     }
 }
 
-/// Puts who calls into the header that the doorkeeper is shown.
-async fn identify(mut request: Request) -> Request {
-    let said = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
-    if let Some(principal) = said("x-test-principal") {
-        let tenant = said("x-test-tenant").unwrap_or("local".to_owned());
-        let resource = said("x-test-resource").unwrap_or("*".to_owned());
-        let value = format!("Test {tenant} {principal} {resource}").parse().unwrap();
-        request.headers_mut().insert("authorization", value);
-    }
-    request
+/// Who calls, in the header that the doorkeeper is shown.
+fn authorization(call: &Call) -> Option<String> {
+    let said = |name: &str, otherwise: &str| call.headers.get(name).map_or(otherwise.to_owned(), Clone::clone);
+    let principal = call.headers.get("x-test-principal")?;
+    Some(format!("Test {} {principal} {}", said("x-test-tenant", "local"), said("x-test-resource", "*")))
 }
 
 /// Believes what it is told, by way of real keys; nobody who says nothing is anybody but the local principal.
@@ -238,6 +237,9 @@ async fn send(client: &reqwest::Client, address: SocketAddr, call: &Call) -> Ans
 
 fn build(client: &reqwest::Client, address: SocketAddr, call: &Call) -> reqwest::RequestBuilder {
     let mut request = client.request(call.method.clone(), format!("http://{address}/mcp"));
+    if let Some(authorization) = authorization(call) {
+        request = request.header("authorization", authorization);
+    }
     for (name, value) in &call.headers {
         request = request.header(name, value);
     }

@@ -47,3 +47,5 @@ mod stdio;
 mod stdio_client;
 #[cfg(test)]
 mod stdio_sessions;
+#[cfg(test)]
+mod threads;

@@ -54,6 +54,16 @@ async fn the_newest_list_decides() {
     assert_eq!(server.send(&region).await.status, 200);
 }
 
+/// Who calls a tool that they are not shown is told what they are told of a tool that is not there.
+#[tokio::test]
+async fn headers_tell_nobody_of_a_tool_that_they_are_not_shown() {
+    let server = Server::start().await;
+    server.fixture.define(&[routed()]);
+    let region = call(&json!({"region": "x"}));
+    assert_eq!(server.send(&region).await.status, 400);
+    assert_eq!(server.send(&region.with("x-test-principal", "blind")).await.status, 200);
+}
+
 #[tokio::test]
 async fn a_call_waits_for_no_list() {
     let server = Server::start().await;

@@ -1,10 +1,13 @@
 //! What servers say beside an answer, over HTTP in both eras: log lines of the level wanted, notifications as they are.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use servanda_engine::Remark;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::{
-    fixture::{log_line, raw},
+    fixture::{log_line, raw, within},
     http_client::{Call, Events, Server, legacy, modern, request},
 };
 
@@ -90,4 +93,29 @@ async fn what_is_said_outside_any_request_comes_down_the_sessions_own_stream() {
     let heard: Vec<Value> = vec![events.next().await.unwrap(), events.next().await.unwrap()];
     assert_eq!(heard[0]["params"]["level"], "alert", "the other was not grave enough");
     assert_eq!(heard[1]["params"], params);
+}
+
+/// A client that does not read holds up what it is told, and not the call.
+#[tokio::test]
+async fn a_call_goes_on_while_nobody_reads_what_is_said_on_the_way() {
+    let mut server = Server::start().await;
+    let call = modern(1, "tools/call", json!({"name": "slow", "_meta": {"progressToken": 1}}));
+    let headers: Vec<String> = call.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = headers.concat();
+    let head = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\n\r\n", call.body.len());
+    let mut deaf = TcpStream::connect(server.address).await.unwrap();
+    deaf.write_all((head + &call.body).as_bytes()).await.unwrap();
+    let started = server.started().await;
+    let (remarks, mut progress) = (started.remarks.unwrap(), 0);
+    // Until nothing more goes out.
+    loop {
+        progress += 1;
+        let remark = Remark::Progress(raw(&json!({"progress": progress, "message": "x".repeat(256 << 10)})));
+        if tokio::time::timeout(Duration::from_millis(500), remarks.send(remark)).await.is_err() {
+            break;
+        }
+    }
+    started.release.send(()).unwrap();
+    within(started.ended).await.unwrap();
+    drop(deaf);
 }

@@ -2,12 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
     sync::{Arc, LazyLock, Mutex},
 };
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
+use servanda_requirements::shared;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Era {
@@ -24,18 +24,9 @@ struct Schemas {
 static SCHEMAS: LazyLock<Option<Schemas>> = LazyLock::new(load);
 
 fn load() -> Option<Schemas> {
-    // Beside the repository, or beside whatever holds several of its work trees.
-    let mut places = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|place| place.join("shared/mcp-schema"));
-    let Some(folder) = places.find(|place| place.is_dir()) else {
-        eprintln!("skipped: answers are not validated, there is no folder shared/mcp-schema");
-        return None;
-    };
     let mut documents = BTreeMap::new();
     for (era, file) in [(Era::Legacy, "2025-11-25.json"), (Era::Modern, "2026-07-28.json")] {
-        let Ok(text) = std::fs::read_to_string(folder.join(file)) else {
-            eprintln!("skipped: answers are not validated, {} is absent", folder.join(file).display());
-            return None;
-        };
+        let text = std::fs::read_to_string(shared(&format!("mcp-schema/{file}"))?).unwrap();
         documents.insert(era, serde_json::from_str(&text).unwrap());
     }
     Some(Schemas { documents, compiled: Mutex::default() })

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::{
     fixture::{end_unknown, within},
@@ -79,4 +82,24 @@ async fn a_call_that_does_not_finish_is_given_up_but_goes_on() {
         call.release.send(()).unwrap();
         within(call.ended).await.unwrap();
     }
+}
+
+/// Its thread need not have looked at it yet.
+#[tokio::test]
+async fn a_request_that_was_sent_before_the_door_closed_is_answered() {
+    let server = Server::start().await;
+    let mut connections = Vec::new();
+    for _ in 0..32 {
+        let mut connection = TcpStream::connect(server.address).await.unwrap();
+        let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        connection.write_all(request).await.unwrap();
+        connections.push(connection);
+    }
+    server.shutdown.cancel();
+    for mut connection in connections {
+        let mut answer = [0; 12];
+        within(connection.read_exact(&mut answer)).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    }
+    within(server.task).await.unwrap().unwrap();
 }

@@ -39,6 +39,7 @@ impl<'a> Recalled<'a> {
             task: policy.task.as_deref(),
             intent: policy.intent.as_deref(),
             question: None,
+            program_class: policy.program_class,
         };
         Ok(Some(Self { principal, tool: &contract.name, circumstances, groups_known: policy.groups.is_some() }))
     }

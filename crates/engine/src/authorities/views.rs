@@ -11,7 +11,8 @@ use std::{
 
 use servanda_authority::rights::Tools;
 use servanda_catalog::{Catalog, ListedTool, Listing};
-use servanda_contract::{Timestamp, ToolContract, tool::SideEffectClass};
+use servanda_contract::{Timestamp, tool::SideEffectClass};
+use servanda_gates::CompiledContract;
 use servanda_policy::{Circumstances, Policies, Principal, Standing};
 
 use crate::gateway::Guest;
@@ -107,10 +108,11 @@ impl View<'_> {
             task: None,
             intent: None,
             question: None,
+            program_class: None,
         };
         let shows = |tool: &&Arc<ListedTool>| {
             let entry = self.catalog.entry(&tool.name);
-            entry.is_some_and(|entry| self.shows(entry.contract.contract(), &circumstances))
+            entry.is_some_and(|entry| self.shows(&entry.contract, &circumstances))
         };
         let tools: Vec<Arc<ListedTool>> = whole.tools.iter().filter(shows).cloned().collect();
         if tools.len() == whole.tools.len() {
@@ -120,10 +122,10 @@ impl View<'_> {
     }
 
     /// Whether some call of a tool could be allowed, for some arguments, at some time, with all scopes.
-    fn shows(&self, contract: &ToolContract, circumstances: &Circumstances<'_>) -> bool {
-        let (rights, name) = (self.guest.authority.rights(), &contract.identity.name);
+    fn shows(&self, contract: &CompiledContract, circumstances: &Circumstances<'_>) -> bool {
+        let (rights, name) = (self.guest.authority.rights(), &contract.contract().identity.name);
         rights.tools.covers(name)
-            && contract.transactional.side_effect_class <= rights.ceiling
+            && contract.mildest_class() <= rights.ceiling
             && self.policies.standing(&self.principal, name, circumstances) != Standing::Denied
     }
 }

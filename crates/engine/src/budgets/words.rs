@@ -32,13 +32,13 @@ fn refusal(call_id: CallId, class: TaxonomyClass, message: String, hint: String)
 fn exhausted_now(call_id: CallId, exhausted: &Exhausted, now: Timestamp) -> Refusal {
     let Exhausted { account, left, renews_at_ms } = exhausted;
     let message = match left {
-        0 => format!("the budget is used up: {account}"),
-        left => format!("the budget is not enough for this call: {} left of {account}", account.in_words(*left)),
+        0 => format!("budget used up: {account}"),
+        left => format!("not enough for this call: {} left of the budget of {account}", account.in_words(*left)),
     };
     let hint = match renews_at_ms {
         Some(at_ms) => {
-            let at = Timestamp::from_unix_ms(*at_ms);
-            format!("tell the user what is done and what is not; it renews at {at}")
+            let at: String = Timestamp::from_unix_ms(*at_ms).to_string().replace('T', " ").chars().take(16).collect();
+            format!("it renews at {at} UTC")
         }
         None => "tell the user what is done and what is not; it does not renew".to_owned(),
     };

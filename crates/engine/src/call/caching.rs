@@ -1,50 +1,66 @@
-//! Reads that are answered with what their upstream said a moment ago, and what has to be given up because a call may change
-//! it. Which answers may be kept is the contract's to say; one that somebody was asked something for is never kept.
+//! Reads that are answered with what their upstream said a moment ago. The contract says which answers may be cached; an answer for which
+//! the client was asked something is never cached.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use servanda_contract::{Digest, GateName, digest::Domain, record::Outcome, tool::DataClassification};
-use servanda_gates::{CompiledContract, Permit, Stopwatch as _, effect::ClientKey};
+use servanda_gates::{CompiledContract, Permit, Stopwatch as _};
+use servanda_upstream::Continuation;
 
-use super::{passage::Passage, way::Way};
+use super::{context::CallContext, dispatch::Dispatch, exits::Exit, operation::Operation, pipeline::CallPipeline};
 use crate::{
     answer,
-    cache::{Read, Scope},
+    cache::{Read, Scope, UnderWay},
     gateway::CallAnswer,
     observe, records, refusals,
     relay::Exposure,
-    scene::Scene,
 };
 
-/// What an answer that was there already says about itself.
+/// What an answer from the cache says about itself.
 const SERVED_FROM_CACHE: &str = "served from cache";
 
-/// A call as a read that may be answered from the cache; none if it is no such thing. What a server answers to whom it is shown a
-/// credential of is that user's, whatever the contract says of the data: a personal server's answers are never shared.
-pub(super) fn read_of(permit: &Permit, key: &ClientKey, way: &Way, scene: &Scene) -> Option<Read> {
-    let contract = permit.contract().contract();
-    let ttl_sec = contract.execution.as_ref().and_then(|execution| execution.cache_ttl_sec).filter(|sec| *sec > 0)?;
-    let goes_on =
-        way.round.is_some() || way.continuation.input_responses.is_some() || way.continuation.request_state.is_some();
-    // A read that is somebody's operation is answered by its key, and what has to be asked about first is asked.
-    if permit.effect_class().mutates() || key.can_come_again() || goes_on || way.task.is_some() || permit.asks_first() {
-        return None;
+impl CallPipeline<'_> {
+    /// Ends a read whose answer is in the cache. Otherwise returns the place in the cache for its answer, where it may be cached.
+    pub(super) fn look_in_cache(
+        &self,
+        permit: &Permit,
+        operation: &Operation,
+        context: &CallContext,
+    ) -> Result<Option<Box<UnderWay>>, Exit> {
+        let Some(read) = self.cacheable(permit, operation, context) else { return Ok(None) };
+        match self.core.cache.find(read) {
+            Ok(answer) => Err(Exit::Cached(answer)),
+            Err(under_way) => Ok(Some(under_way)),
+        }
     }
-    let is_personal = scene.member(&contract.binding.upstream).is_some_and(|member| member.server.is_personal());
-    let shared = !is_personal && contract.security.data_classification == DataClassification::Public;
-    Some(Read {
-        scope: Scope::of(&permit.proposal().caller, shared),
-        request: permit.proposal_digest(),
-        upstream: Arc::from(contract.binding.upstream.as_str()),
-        resources: permit.reads(),
-        ttl_ms: ttl_sec.saturating_mul(1_000),
-    })
-}
 
-impl Passage<'_> {
-    /// Answers a read with what was kept, checked like any answer. Nothing is sent.
-    pub(super) async fn serve(mut self, contract: &CompiledContract, result: &Bytes) -> CallAnswer {
+    /// A call as a read that may be answered from the cache. An answer of a server that is shown a user's credential belongs to that
+    /// user, whatever the contract says of the data, so it is never shared.
+    fn cacheable(&self, permit: &Permit, operation: &Operation, context: &CallContext) -> Option<Read> {
+        let contract = permit.contract().contract();
+        let ttl_sec = contract.execution.as_ref()?.cache_ttl_sec.filter(|sec| *sec > 0)?;
+        let Continuation { input_responses, request_state } = &context.continuation;
+        let continues = context.state.is_some() || input_responses.is_some() || request_state.is_some();
+        // A read with a key is answered by its key, and what its contract asks first is asked.
+        let has_key = operation.key.can_come_again();
+        if permit.effect_class().mutates() || has_key || continues || context.task.is_some() || permit.asks_first() {
+            return None;
+        }
+        let member = self.scene.member(&contract.binding.upstream);
+        let is_personal = member.is_some_and(|member| member.server.is_personal());
+        let shared = !is_personal && contract.security.data_classification == DataClassification::Public;
+        Some(Read {
+            scope: Scope::of(&permit.proposal().caller, shared),
+            request: permit.proposal_digest(),
+            upstream: Arc::from(contract.binding.upstream.as_str()),
+            resources: permit.reads(),
+            ttl_ms: ttl_sec.saturating_mul(1_000),
+        })
+    }
+
+    /// Answers a read from the cache, checked like any answer. Nothing is sent.
+    pub(super) async fn serve(mut self: Box<Self>, contract: &CompiledContract, result: &Bytes) -> CallAnswer {
         self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         self.trail.skip(GateName::Perform);
@@ -57,7 +73,9 @@ impl Passage<'_> {
             Ok(observed) => observed,
             Err(broken) => {
                 let refusal = refusals::quarantined(&self.record.call_id, written.effect_class(), broken);
-                return CallAnswer::Result(self.refuse(written, refusal, Outcome::Quarantined, None).await);
+                return CallAnswer::Result(
+                    self.refuse(written, refusal, Outcome::Quarantined, None, Dispatch::default()).await,
+                );
             }
         };
         self.finish(Outcome::Completed, observed.class, None);

@@ -1,7 +1,7 @@
 //! How a performed call ends: its answer is checked, its effect settled and its record written in one, and then it is
 //! answered. Every function here is one way to end.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use servanda_contract::{
@@ -10,23 +10,23 @@ use servanda_contract::{
     observation::{Observation, Occasion, Verification},
     record::Outcome,
     refusal::EffectKnowledge,
-    taxonomy::EnvelopeCode,
     tool::EffectClass,
 };
 use servanda_gates::{
     Fenced, Stopwatch as _,
-    effect::{self, Awaits, Concluded, End, Rules, Target},
+    effect::{Awaits, Concluded, End},
 };
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::Answer;
 
 use super::{
-    passage::{Exchange, Mark, Passage},
+    dispatch::{Dispatch, Exchange, Mark, Performed},
+    pipeline::CallPipeline,
     replay,
 };
 use crate::{
     answer,
-    bridge::{Claim, NotGiven, PutFailure, ROUND_MS_MAX, Wanted},
+    bridge::{Claim, Ending, NotGiven, PutFailure, Wanted},
     budgets::Made,
     cache::UnderWay,
     gateway::{CallAnswer, ToolResult},
@@ -35,30 +35,70 @@ use crate::{
     records::{self, Settled, Settling},
     refusals,
     tasks::{self, Began, Created, NewTask},
-    upstream_failure,
+    upstream_failure, works,
 };
 
-/// How long a refused call looks whether an earlier call with its key was done.
-const LOOK_BACK_MS_MAX: u64 = 1_000;
+impl CallPipeline<'_> {
+    /// Ends a call that was sent, each way to end in its own way.
+    pub(super) async fn settle(mut self: Box<Self>, performed: Box<Performed>) -> CallAnswer {
+        let Performed { exchange, ending, dispatch, to_cache, binding, cancel } = *performed;
+        if matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed()) {
+            self.give_back_state().await;
+        }
+        match ending {
+            Ending::Answered { answer, asked } => {
+                let is_plain = !asked && !exchange.was_task && works::plan(&exchange.contract).is_none();
+                match self.see_through(&exchange, answer, cancel).await {
+                    Ok(answer) => self.answered(exchange, answer, to_cache.filter(|_| is_plain), dispatch).await,
+                    Err(failure) => {
+                        let rules = self.question_rules(&exchange);
+                        let failure = rules.put_failure(failure, &mut self.record.questions);
+                        self.failed(exchange, failure, dispatch).await
+                    }
+                }
+            }
+            Ending::Task(answer) => self.answered_with_task(exchange, answer, dispatch).await,
+            Ending::Failed(failure) => self.failed(exchange, failure, dispatch).await,
+            Ending::Input(wanted) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
+                let why = "the call goes on as long work, and nobody waits who could be asked".to_owned();
+                let what = NotGiven { method: "input".to_owned(), why };
+                self.not_given(&exchange, &wanted.answer, what, dispatch).await
+            }
+            Ending::Input(wanted) => self.input_required(&exchange, &wanted, binding, dispatch).await,
+            Ending::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required, dispatch).await,
+            Ending::NotGiven { answer, what } => self.not_given(&exchange, &answer, what, dispatch).await,
+        }
+    }
 
-impl Passage<'_> {
-    pub(super) async fn answered(self, exchange: Exchange, answer: Answer, kept: Option<Box<UnderWay>>) -> CallAnswer {
+    async fn answered(
+        self: Box<Self>,
+        exchange: Exchange,
+        answer: Answer,
+        to_cache: Option<Box<UnderWay>>,
+        dispatch: Dispatch,
+    ) -> CallAnswer {
         // A legacy answer is about a task only where one was asked for; a modern one says so itself.
         if exchange.wants_task && answer.era == Era::Legacy {
-            return Box::pin(self.answered_with_task(exchange, answer)).await;
+            return Box::pin(self.answered_with_task(exchange, answer, dispatch)).await;
         }
-        CallAnswer::Result(self.observe(&exchange, answer.result, kept).await)
+        CallAnswer::Result(self.observe(&exchange, answer.result, to_cache, dispatch).await)
     }
 
-    pub(super) async fn answered_with_task(self, exchange: Exchange, answer: Answer) -> CallAnswer {
+    async fn answered_with_task(self: Box<Self>, exchange: Exchange, answer: Answer, dispatch: Dispatch) -> CallAnswer {
         match tasks::created(&answer) {
-            Some(created) => self.task_created(exchange, &answer, created).await,
-            None => CallAnswer::Result(self.observe(&exchange, answer.result, None).await),
+            Some(created) => self.task_created(exchange, &answer, created, dispatch).await,
+            None => CallAnswer::Result(self.observe(&exchange, answer.result, None, dispatch).await),
         }
     }
 
-    /// Makes the answer of what the upstream said, and keeps it for whoever asks next where it may be kept.
-    async fn observe(mut self, exchange: &Exchange, result: Bytes, kept: Option<Box<UnderWay>>) -> ToolResult {
+    /// Checks what the upstream said against the contract, makes the answer of it, and caches it where it may be cached.
+    async fn observe(
+        mut self: Box<Self>,
+        exchange: &Exchange,
+        result: Bytes,
+        to_cache: Option<Box<UnderWay>>,
+        dispatch: Dispatch,
+    ) -> ToolResult {
         let Exchange { member, contract: compiled, fenced, .. } = exchange;
         let started_us = self.stopwatch.elapsed_us();
         let checked = observe::observe(compiled, &result);
@@ -69,7 +109,7 @@ impl Passage<'_> {
                 let is_error = observed.class != TaxonomyClass::Success;
                 let outcome = if is_error { Outcome::ToolError } else { Outcome::Completed };
                 self.finish(outcome, observed.class, None);
-                if let Some(under_way) = kept.filter(|_| !is_error) {
+                if let Some(under_way) = to_cache.filter(|_| !is_error) {
                     self.core.cache.keep(*under_way, result.clone());
                 }
                 let verification = answer::verification(compiled.contract());
@@ -78,12 +118,12 @@ impl Passage<'_> {
                 observation.status.retryable &= !fenced.effect_class().mutates();
                 let answered = answer::of_observed(&observed, observation, member.exposure(), result.len());
                 let end = records::end_of(&observed, compiled.contract(), &result);
-                if self.mark.is_none() {
-                    self.conclude(end, fenced.effect_class().mutates(), None).await;
+                if dispatch.effect.is_none() {
+                    self.conclude(dispatch, end, fenced.effect_class().mutates(), None).await;
                     return answered;
                 }
                 let (record, exposure) = (self.record.clone(), member.exposure());
-                let settled = self.conclude(end, fenced.effect_class().mutates(), None).await;
+                let settled = self.conclude(dispatch, end, fenced.effect_class().mutates(), None).await;
                 let occasion = occasion_of(&record, compiled.contract());
                 match settled.concluded {
                     Concluded::Accepted => answered,
@@ -98,37 +138,40 @@ impl Passage<'_> {
             }
             Err(broken) => {
                 let refusal = refusals::quarantined(fenced.call_id(), fenced.effect_class(), broken);
-                self.refuse(compiled.contract(), refusal, Outcome::Quarantined, Some(result.clone())).await
+                self.refuse(compiled.contract(), refusal, Outcome::Quarantined, Some(result.clone()), dispatch).await
             }
         }
     }
 
-    pub(super) async fn failed(mut self, exchange: &Exchange, failure: PutFailure) -> CallAnswer {
-        let contract = exchange.contract.contract();
+    async fn failed(
+        mut self: Box<Self>,
+        mut exchange: Exchange,
+        failure: PutFailure,
+        mut dispatch: Dispatch,
+    ) -> CallAnswer {
         if !failure.provably_not_executed() {
-            // The state it went on from is used up.
-            self.nonce = None;
+            dispatch.use_up_state();
         }
+        let overdue = self.overdue(&mut exchange);
+        let contract = exchange.contract.contract();
         let was_sent_before = exchange.fenced.was_sent_before();
         if let Some(error) = upstream_failure::of_protocol(&failure, exchange.guest_era, exchange.wants_task) {
             let effect_class = exchange.fenced.effect_class();
             let (effect, outcome) = upstream_failure::after_protocol_error(contract, &failure, was_sent_before);
             let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
             self.finish(outcome, refusal.error_code, Some(&refusal));
-            let end = self.end_of_refusal(&refusal);
-            self.conclude(end, effect_class.mutates(), None).await;
+            let end = dispatch.end_of_refusal(&refusal);
+            self.conclude(dispatch, end, effect_class.mutates(), None).await;
             return CallAnswer::Failed(error);
         }
         let call_id = exchange.fenced.call_id();
         let (mut refusal, outcome) = upstream_failure::interpret(call_id, contract, &failure, was_sent_before);
         refusal.retry_after_ms = exchange.retry_after_ms.filter(|_| refusal.retryable);
         if refusal.error_code == TaxonomyClass::Timeout {
-            let limit = upstream_failure::time_limit(&exchange.contract, self.record.deadline_ms);
-            refusal.message = format!("{}; {limit}", refusal.message);
+            refusal.message = upstream_failure::out_of_time(&failure, &exchange.contract, self.record.deadline_ms);
         }
-        let overdue = self.overdue(exchange);
         let core = Arc::clone(self.core);
-        let answered = self.refuse(contract, refusal, outcome, None).await;
+        let answered = self.refuse(contract, refusal, outcome, None, dispatch).await;
         if let Some((overdue, late)) = overdue {
             late::settle_when_it_comes(&core, overdue, late);
         }
@@ -136,8 +179,8 @@ impl Passage<'_> {
     }
 
     /// A call whose deadline passed, and the answer that may still come.
-    fn overdue(&mut self, exchange: &Exchange) -> Option<(Overdue, LateAnswer)> {
-        let (late, fenced) = (self.late.take()?, &exchange.fenced);
+    fn overdue(&self, exchange: &mut Exchange) -> Option<(Overdue, LateAnswer)> {
+        let (late, fenced) = (exchange.late.take()?, &exchange.fenced);
         let overdue = Overdue {
             claim: fenced.claim()?.clone(),
             contract: Arc::clone(&exchange.contract),
@@ -150,16 +193,17 @@ impl Passage<'_> {
     }
 
     /// The upstream wants input, and its guest can give it: this call is over, and another goes on from it.
-    pub(super) async fn input_required(
-        mut self,
+    async fn input_required(
+        mut self: Box<Self>,
         exchange: &Exchange,
         wanted: &Wanted,
-        claim: Option<Claim>,
+        binding: Option<Claim>,
+        dispatch: Dispatch,
     ) -> CallAnswer {
         self.wants_input(&wanted.answer);
-        let passed = match claim {
-            Some(claim) => self.core.bridge.pass_input(wanted, &claim, &exchange.member.id).await,
-            None => Err(no_claim()),
+        let passed = match binding {
+            Some(binding) => self.core.bridge.pass_input(wanted, &binding, &exchange.member.id).await,
+            None => Err(no_binding()),
         };
         let end = match &passed {
             Ok(passed) => {
@@ -169,7 +213,7 @@ impl Passage<'_> {
             Err(error) => End::Unknown(error.message.clone()),
         };
         let record = self.record.clone();
-        let settled = self.conclude(end, exchange.fenced.effect_class().mutates(), None).await;
+        let settled = self.conclude(dispatch, end, exchange.fenced.effect_class().mutates(), None).await;
         if settled.concluded == Concluded::Disagrees {
             return CallAnswer::Result(went_on(&record, exchange, &settled));
         }
@@ -177,7 +221,13 @@ impl Passage<'_> {
     }
 
     /// The upstream wants what the guest never said it could give: a mistake of the upstream's, and the end of the call.
-    pub(super) async fn undeclared(mut self, exchange: &Exchange, answer: &Answer, required: &str) -> CallAnswer {
+    async fn undeclared(
+        mut self: Box<Self>,
+        exchange: &Exchange,
+        answer: &Answer,
+        required: &str,
+        dispatch: Dispatch,
+    ) -> CallAnswer {
         let error = refusals::undeclared(required);
         let (effect, outcome) = after_input_not_given(exchange.fenced.effect_class());
         let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
@@ -185,17 +235,23 @@ impl Passage<'_> {
         self.record.outcome = outcome;
         (self.record.class, self.record.refusal) = (Some(refusal.error_code), Some(refusal));
         let end = End::Unknown(error.message.clone());
-        self.conclude(end, exchange.fenced.effect_class().mutates(), None).await;
+        self.conclude(dispatch, end, exchange.fenced.effect_class().mutates(), None).await;
         CallAnswer::Failed(error)
     }
 
-    pub(super) async fn not_given(mut self, exchange: &Exchange, answer: &Answer, what: NotGiven) -> CallAnswer {
+    async fn not_given(
+        mut self: Box<Self>,
+        exchange: &Exchange,
+        answer: &Answer,
+        what: NotGiven,
+        mut dispatch: Dispatch,
+    ) -> CallAnswer {
         self.wants_input(answer);
-        self.nonce = None;
+        dispatch.use_up_state();
         let contract = exchange.contract.contract();
         let (effect, outcome) = after_input_not_given(exchange.fenced.effect_class());
         let refusal = refusals::input_not_given(exchange.fenced.call_id(), &what, effect);
-        CallAnswer::Result(self.refuse(contract, refusal, outcome, None).await)
+        CallAnswer::Result(self.refuse(contract, refusal, outcome, None, dispatch).await)
     }
 
     fn wants_input(&mut self, answer: &Answer) {
@@ -206,9 +262,15 @@ impl Passage<'_> {
     }
 
     /// The upstream made a task of it. How it ended is recorded when somebody learns of it.
-    async fn task_created(mut self, exchange: Exchange, answer: &Answer, created: Created) -> CallAnswer {
+    async fn task_created(
+        mut self: Box<Self>,
+        exchange: Exchange,
+        answer: &Answer,
+        created: Created,
+        dispatch: Dispatch,
+    ) -> CallAnswer {
         let Exchange { contract, fenced, guest_era, member, .. } = &exchange;
-        let claim = self.mark.as_ref().map(|mark| mark.claim.clone());
+        let claim = dispatch.effect.as_ref().map(|effect| effect.claim.clone());
         let touches = contract.touched(fenced.arguments());
         let began = Began { claim, touches, refused_questions: exchange.refused_questions.clone() };
         self.record.outcome = Outcome::TaskCreated;
@@ -221,7 +283,7 @@ impl Passage<'_> {
                 let end = End::Awaits(Awaits::Task(kept.id.clone()), for_ms);
                 self.record.task_id = Some(kept.id);
                 let record = self.record.clone();
-                let settled = self.conclude(end, true, None).await;
+                let settled = self.conclude(dispatch, end, true, None).await;
                 if settled.concluded == Concluded::Disagrees {
                     return CallAnswer::Result(went_on(&record, &exchange, &settled));
                 }
@@ -230,72 +292,9 @@ impl Passage<'_> {
             Err(error) => {
                 tracing::error!(%error, "a task of an upstream could not be kept");
                 let refusal = refusals::task_not_kept(fenced.call_id());
-                CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Unknown, None).await)
+                CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Unknown, None, dispatch).await)
             }
         }
-    }
-
-    pub(super) async fn refuse_unresolved(mut self, mut refusal: Box<Refusal>) -> CallAnswer {
-        self.look_back(&mut refusal, Outcome::Refused).await;
-        self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
-        let observation = Observation::of_refusal(&self.occasion_of_record(), &refusal, Verification::none());
-        self.put_on_record(false).await;
-        if refusal.envelope_code == EnvelopeCode::ToolNotFound {
-            return CallAnswer::UnknownTool(refusal);
-        }
-        CallAnswer::Result(answer::of_refusal(*refusal, observation))
-    }
-
-    pub(super) async fn refuse(
-        mut self,
-        contract: &ToolContract,
-        mut refusal: Refusal,
-        outcome: Outcome,
-        quarantine: Option<Bytes>,
-    ) -> ToolResult {
-        if let Some(mark) = &self.mark
-            && refusal.effect == EffectKnowledge::Unknown
-        {
-            refusal.handle = Some(mark.claim.id.to_string());
-        }
-        let outcome = self.look_back(&mut refusal, outcome).await;
-        self.finish(outcome, refusal.error_code, Some(&refusal));
-        // What may have happened must not be forgotten; a call that never left may be written down a moment later.
-        let durable = refusal.effect != EffectKnowledge::None || quarantine.is_some();
-        let end = self.end_of_refusal(&refusal);
-        let observed = |record: &CallRecord, refusal: &Refusal| {
-            let observation =
-                Observation::of_refusal(&occasion_of(record, contract), refusal, answer::verification(contract));
-            answer::of_refusal(refusal.clone(), observation)
-        };
-        if self.mark.is_none() {
-            let answered = observed(&self.record, &refusal);
-            self.conclude(end, durable, quarantine).await;
-            return answered;
-        }
-        let record = self.record.clone();
-        let settled = self.conclude(end, durable, quarantine).await;
-        observed(&record, &settled.told(refusal))
-    }
-
-    /// A call that was refused before its key was looked up: an earlier call with the key may have been done, and the refusal must
-    /// not claim otherwise. Says how the call is recorded.
-    async fn look_back(&mut self, refusal: &mut Refusal, outcome: Outcome) -> Outcome {
-        let Some(key) = self.unread_key.take() else { return outcome };
-        if refusal.effect != EffectKnowledge::None || self.mark.is_some() {
-            return outcome;
-        }
-        let reading = self.core.effects.find(Target::Key(key));
-        let found = tokio::time::timeout(Duration::from_millis(LOOK_BACK_MS_MAX), reading).await;
-        let of_key = match found {
-            Ok(Ok(effect)) => effect::of_key(effect.as_ref()),
-            _ => effect::of_unread_key(true, Rules::IN_FORCE),
-        };
-        if of_key == EffectKnowledge::None {
-            return outcome;
-        }
-        refusal.mark_unknown_before();
-        Outcome::Refused
     }
 
     pub(super) fn finish(&mut self, outcome: Outcome, class: TaxonomyClass, refusal: Option<&Refusal>) {
@@ -313,15 +312,21 @@ impl Passage<'_> {
     ///
     /// Where the contract has probes, they are taken again after the end is on record and before the caller is answered. The call
     /// keeps its turn meanwhile.
-    async fn conclude(mut self, end: End, durable: bool, quarantine: Option<Bytes>) -> Settled {
+    pub(super) async fn conclude(
+        mut self: Box<Self>,
+        mut dispatch: Dispatch,
+        end: End,
+        durable: bool,
+        quarantine: Option<Bytes>,
+    ) -> Settled {
         let outcome = self.record.outcome;
         let took_ms = self.took_ms();
-        let (settled, made) = match self.mark.take() {
+        let (settled, made) = match dispatch.effect.take() {
             None => {
                 records::put_down(self.core, self.record, durable, quarantine).await;
                 (Settled::NOTHING, Made::by_outcome(outcome))
             }
-            Some(Mark { claim, held, class }) => {
+            Some(Mark { claim, held, class, .. }) => {
                 let is_done = matches!(end, End::Completed(_) | End::Failed(_));
                 let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
                 let settled = records::settle(self.core, settling).await;
@@ -331,11 +336,11 @@ impl Passage<'_> {
                 (settled, made)
             }
         };
-        self.bill.close(self.core, made, took_ms).await;
-        if let Some(mutation) = self.mutation {
+        self.charge.close(self.core, made, took_ms).await;
+        if let Some(mutation) = dispatch.mutation.take() {
             mutation.end(outcome);
         }
-        if let Some(around) = self.around {
+        if let Some(around) = dispatch.around.take() {
             Box::pin(around.end(self.core, self.scene, outcome)).await;
         }
         settled
@@ -347,29 +352,12 @@ impl Passage<'_> {
         self.record.dispatched_at.map_or(0, |dispatched_at| finished_at.since_ms(dispatched_at))
     }
 
-    /// Puts the record of a call down that never came to its fence.
-    pub(super) async fn put_on_record(self, durable: bool) {
-        records::put_down(self.core, self.record, durable, None).await;
-    }
-
-    /// What a refusal means for the effect. A call that went on from a state and did not leave may go on from it again.
-    fn end_of_refusal(&self, refusal: &Refusal) -> End {
-        match (refusal.effect, &self.nonce) {
-            (EffectKnowledge::None, Some(nonce)) => End::Awaits(Awaits::Input(nonce.clone()), ROUND_MS_MAX),
-            _ => records::end_of_refusal(refusal),
-        }
-    }
-
     pub(super) fn occasion<'o>(&'o self, contract: &'o ToolContract) -> Occasion<'o> {
         occasion_of(&self.record, contract)
     }
-
-    fn occasion_of_record(&self) -> Occasion<'_> {
-        answer::occasion(&self.record)
-    }
 }
 
-fn occasion_of<'o>(record: &'o CallRecord, contract: &'o ToolContract) -> Occasion<'o> {
+pub(super) fn occasion_of<'o>(record: &'o CallRecord, contract: &'o ToolContract) -> Occasion<'o> {
     let identity = &contract.identity;
     Occasion { tool: &identity.name, version: &identity.version, ..answer::occasion(record) }
 }
@@ -405,6 +393,6 @@ fn after_input_not_given(effect_class: EffectClass) -> (EffectKnowledge, Outcome
     }
 }
 
-fn no_claim() -> RpcError {
+fn no_binding() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the upstream asked for input on behalf of nobody")
 }

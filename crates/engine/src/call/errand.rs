@@ -95,8 +95,9 @@ impl CallErrand {
         let Some(fenced) = &self.fenced else { return false };
         let required =
             tasks::is_required(&self.member, &self.outline.counterpart, fenced.upstream_tool(), leg.deadline);
-        // Of a call that was taken back nobody needs to know; the upstream is told in a moment.
+        // A call that was taken back is not asked about; the upstream is told of it in a moment.
         tokio::select! {
+            biased;
             required = required => required,
             () = self.outline.cancel.cancelled() => false,
         }

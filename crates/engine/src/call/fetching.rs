@@ -5,17 +5,36 @@ use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::Outcome, taxonomy::NextAction};
 use servanda_gates::{
-    CompiledContract, Permit,
+    CompiledContract, Resolved,
     effect::{EffectState, Reply, StoredAnswer},
+    pass_question,
 };
 use tokio::time::Instant;
 
-use super::{passage::Passage, way::Way};
-use crate::{engine::LONG_WAIT_MS_MAX, gateway::CallAnswer, works};
+use super::{context::CallContext, dispatch::Dispatch, exits::Exit, pipeline::CallPipeline};
+use crate::{engine::LONG_WAIT_MS_MAX, expectations, gateway::CallAnswer, works};
 
-impl Passage<'_> {
+impl CallPipeline<'_> {
     /// Answers with how a long work stands.
-    pub(super) async fn fetch(mut self, own: &CompiledContract, permit: &Permit, way: &Way) -> CallAnswer {
+    pub(super) async fn fetch(
+        mut self: Box<Self>,
+        resolved: Resolved,
+        own: &CompiledContract,
+        context: &CallContext,
+    ) -> CallAnswer {
+        let (resolved, expected) = self.expecting(resolved).await;
+        let chain = resolved.proposal().chain.clone();
+        // It gives a caller only what is theirs already, so no credential and no policy is asked.
+        let judged = pass_question(resolved, self.core.gate_limits, &mut self.trail);
+        let cleared = match self.judged(judged, &chain) {
+            Ok(cleared) => cleared,
+            Err(mut refusal) => {
+                expectations::name_fitting(&mut refusal, self.scene, &context.guest, &expected, own);
+                return self.leave(own, Exit::refused(refusal)).await;
+            }
+        };
+        let permit = cleared.permit();
+        self.record.proposal_digest = Some(permit.proposal_digest());
         self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         let call_id = permit.call_id().clone();
@@ -24,13 +43,15 @@ impl Passage<'_> {
             Some(wish) => {
                 let wait_ms = wish.wait_ms.min(self.core.long_wait_ms_max.unwrap_or(LONG_WAIT_MS_MAX));
                 let until = Instant::now() + Duration::from_millis(wait_ms);
-                works::await_end(self.core, &way.guest, &wish.handle, until, &way.terms.cancel).await
+                works::await_end(self.core, &context.guest, &wish.handle, until, &context.terms.cancel).await
             }
             None => None,
         };
         let Some(seen) = seen else {
             let refusal = no_such_work(call_id);
-            return CallAnswer::Result(self.refuse(own.contract(), refusal, Outcome::Refused, None).await);
+            return CallAnswer::Result(
+                self.refuse(own.contract(), refusal, Outcome::Refused, None, Dispatch::default()).await,
+            );
         };
         self.record.effect_id = Some(seen.effect.id.to_string());
         let contract = seen.contract(self.scene);
@@ -50,7 +71,7 @@ impl Passage<'_> {
                 return Box::pin(self.stand(contract, reply, Some(Arc::new(seen.effect)))).await;
             }
         };
-        CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None).await)
+        CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None, Dispatch::default()).await)
     }
 }
 

@@ -1,8 +1,8 @@
-//! Gate 11 on the way of a call: asked after gate 10 and before anything is begun; what is exact, between the claim and the fence.
+//! Gate 11, budget: asked after gate 10 and before anything is begun. What has to be counted exactly is kept back between the claim
+//! and the fence.
 
 use std::sync::Arc;
 
-use servanda_authority::Authenticated;
 use servanda_contract::{GateName, Refusal};
 use servanda_gates::{
     Current, Funded, Permit, Stopwatch as _,
@@ -12,23 +12,23 @@ use servanda_gates::{
 };
 use tokio::time::Instant;
 
-use super::passage::{NotSent, Passage};
+use super::{context::CallContext, dispatch::Plan, exits::Exit, operation::Operation, pipeline::CallPipeline};
 use crate::budgets;
 
-impl Passage<'_> {
-    /// Takes a permitted call through gate 11. One whose operation is done already is answered instead: that costs nothing.
+impl CallPipeline<'_> {
+    /// Takes a permitted call through gate 11. A call whose operation is done already is answered instead, because that costs nothing.
     pub(super) async fn clear(
         &mut self,
         permit: Permit,
-        key: &ClientKey,
-        authority: &Authenticated,
-        deadline: Instant,
-    ) -> Result<Cleared, NotSent> {
+        operation: &Operation,
+        plan: &Plan,
+        context: &CallContext,
+    ) -> Result<Cleared, Exit> {
         let started_us = self.stopwatch.elapsed_us();
-        let purse = (&*self.scene.allowances, authority);
-        match budgets::clear(self.core, permit, purse, deadline, &mut self.bill).await {
+        let purse = (&*self.scene.allowances, &*context.guest.authority);
+        match budgets::clear(self.core, permit, purse, plan.deadline, &mut self.charge).await {
             Ok(cleared) => {
-                // What is due is asked for when the call is claimed, and then the gate has spoken.
+                // What is due is kept back when the call is claimed; the verdict is noted then.
                 if !cleared.is_due() {
                     self.trail.note(GateName::Budget, true, started_us);
                 }
@@ -36,28 +36,28 @@ impl Passage<'_> {
             }
             Err(not_cleared) => {
                 let NotCleared { permit, why } = *not_cleared;
-                if let Some((reply, effect)) = Box::pin(self.answered_before(&permit, key)).await {
-                    return Err(NotSent::Standing(reply, Some(effect)));
+                if let Some((reply, effect)) = Box::pin(self.answered_before(&permit, &operation.key)).await {
+                    return Err(Exit::Standing(reply, Some(effect)));
                 }
                 self.trail.note(GateName::Budget, false, started_us);
-                Err(NotSent::Refused(self.unaffordable(&why)))
+                Err(Exit::not_sent(self.unaffordable(&why)))
             }
         }
     }
 
     /// Keeps back what a claimed call draws exactly.
-    pub(super) async fn fund(&mut self, current: Current, deadline: Instant) -> Result<Funded, NotSent> {
+    pub(super) async fn fund(&mut self, current: Current, deadline: Instant) -> Result<Funded, Box<Refusal>> {
         let is_due = current.is_due();
         if is_due {
-            // Whatever comes of it, it is this call's to close.
-            self.bill.keeps(current.permit());
+            // This call closes the reservation, whatever comes of it.
+            self.charge.keeps(current.permit());
         }
         let started_us = self.stopwatch.elapsed_us();
         let funded = fund(current, &self.core.till.until(deadline)).await;
         if is_due {
             self.trail.note(GateName::Budget, funded.is_ok(), started_us);
         }
-        funded.map_err(|why| NotSent::Refused(self.unaffordable(&Unaffordable::Unfunded(why))))
+        funded.map_err(|why| self.unaffordable(&Unaffordable::Unfunded(why)))
     }
 
     fn unaffordable(&self, why: &Unaffordable) -> Box<Refusal> {

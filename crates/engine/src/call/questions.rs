@@ -4,10 +4,10 @@ use servanda_authority::Authenticated;
 use servanda_contract::tool::QuestionKind;
 use servanda_gates::Permit;
 
-use super::passage::{Exchange, Passage};
+use super::{dispatch::Exchange, pipeline::CallPipeline};
 use crate::bridge::QuestionRules;
 
-impl Passage<'_> {
+impl CallPipeline<'_> {
     /// What the server may not ask of the caller, by the contract and by the policies.
     pub(super) fn refused_questions(&self, permit: &Permit, authority: &Authenticated) -> Vec<QuestionKind> {
         let mut refused = permit.contract().contract().refused_questions();

@@ -1,5 +1,4 @@
-//! What a call is answered whose operation is not its to perform: the answer that was given before, or a refusal that says
-//! how the operation stands. Nothing is sent.
+//! Answers a call whose effect already exists: with the stored answer, or with a refusal that says how the effect stands. Nothing is sent.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use servanda_gates::{
     effect::{Awaits, Effect, EffectState, Ending, Reply, StoredAnswer},
 };
 
-use super::passage::Passage;
+use super::{dispatch::Dispatch, pipeline::CallPipeline};
 use crate::{
     answer,
     gateway::{CallAnswer, ToolResult},
@@ -22,10 +21,10 @@ use crate::{
 /// How long something has just become known.
 const JUST_NOW_MS: u64 = 60_000;
 
-impl Passage<'_> {
+impl CallPipeline<'_> {
     /// Answers by how the operation stands.
     pub(super) async fn stand(
-        mut self,
+        mut self: Box<Self>,
         contract: &CompiledContract,
         reply: Reply,
         effect: Option<Arc<Effect>>,
@@ -51,7 +50,8 @@ impl Passage<'_> {
                     }
                     _ => None,
                 };
-                let refused = self.refuse(contract.contract(), refusal, Outcome::Refused, None).await;
+                let refused =
+                    self.refuse(contract.contract(), refusal, Outcome::Refused, None, Dispatch::default()).await;
                 task.map_or(CallAnswer::Result(refused), CallAnswer::Task)
             }
         }
@@ -68,7 +68,7 @@ impl Passage<'_> {
     }
 
     /// The answer that was given before, held against the contract as it is now.
-    async fn replay(self, contract: &CompiledContract, stored: StoredAnswer, effect: &Effect) -> ToolResult {
+    async fn replay(self: Box<Self>, contract: &CompiledContract, stored: StoredAnswer, effect: &Effect) -> ToolResult {
         match stored {
             StoredAnswer::Result(result) => self.replay_result(contract, &result, effect).await,
             StoredAnswer::Refusal(refusal) => self.replay_refusal(contract, *refusal).await,
@@ -83,7 +83,12 @@ impl Passage<'_> {
         }
     }
 
-    async fn replay_result(mut self, contract: &CompiledContract, result: &Bytes, effect: &Effect) -> ToolResult {
+    async fn replay_result(
+        mut self: Box<Self>,
+        contract: &CompiledContract,
+        result: &Bytes,
+        effect: &Effect,
+    ) -> ToolResult {
         self.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));
         let observed = match observe::observe(contract, result) {
             Ok(observed) => observed,
@@ -102,7 +107,7 @@ impl Passage<'_> {
         answered
     }
 
-    async fn replay_refusal(mut self, contract: &CompiledContract, refusal: Refusal) -> ToolResult {
+    async fn replay_refusal(mut self: Box<Self>, contract: &CompiledContract, refusal: Refusal) -> ToolResult {
         self.finish(Outcome::Replayed, refusal.error_code, Some(&refusal));
         let verification = answer::verification(contract.contract());
         let observation = Observation::of_refusal(&self.occasion(contract.contract()), &refusal, verification);

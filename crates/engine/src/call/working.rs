@@ -7,28 +7,25 @@ use servanda_upstream::{Answer, Delivery, PerformFailure};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    passage::{Exchange, Passage},
-    way::Way,
-};
+use super::{context::CallContext, dispatch::Exchange, pipeline::CallPipeline};
 use crate::{
     scene::Member,
     sessions, tasks,
-    works::{self, Begun, Ear, Followed, Work},
+    works::{self, Begun, Ear, Entered, Followed, Work},
 };
 
-impl Passage<'_> {
-    /// Long work can be asked about from now on. Says whether the engine itself has the upstream make a task of it, which it
-    /// does where the upstream offers that and the guest is not told of it.
+impl CallPipeline<'_> {
+    /// Lets clients ask about long work from now on. Says, beside that, whether the engine has the upstream make a task of it, which it
+    /// does where the upstream offers that and the client is not told of the task.
     pub(super) async fn begin_work(
-        &mut self,
+        &self,
         member: &Member,
         fenced: &Fenced,
         deadline: Instant,
-        way: &mut Way,
-    ) -> bool {
-        let (Some(work), Some(claim)) = (&self.work, fenced.claim()) else { return false };
-        let counterpart = sessions::counterpart(&way.guest);
+        context: &mut CallContext,
+    ) -> (Option<Entered>, bool) {
+        let (Some(work), Some(claim)) = (&self.work, fenced.claim()) else { return (None, false) };
+        let counterpart = sessions::counterpart(&context.guest);
         let offered = tokio::select! {
             offered = tasks::offered(member, &counterpart, fenced.upstream_tool(), deadline) => offered,
             () = work.cancel.cancelled() => None,
@@ -36,10 +33,9 @@ impl Passage<'_> {
         let relays = offered.is_some() && work.takes_tasks();
         let submits = offered.is_some_and(|era| work.has_task_made(era)) && !relays;
         if !relays {
-            way.task = None;
+            context.task = None;
         }
-        self.entered = Some(work.begin(self.core, Begun { id: claim.id.clone(), relays }));
-        submits
+        (Some(work.begin(self.core, Begun { id: claim.id.clone(), relays })), submits)
     }
 
     /// The result of what the call only submitted, where its contract says how to ask for that; else the answer as it is.

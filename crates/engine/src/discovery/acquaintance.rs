@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::{Catalog, Inventory, Rejected, Standing, Viewer};
-use servanda_contract::{Digest, digest::Domain};
+use servanda_catalog::{Catalog, Inventory, Rejected, Standing, Viewer, pins::Definition};
+use servanda_contract::{Digest, digest::Domain, shared::Shared};
 use servanda_mcp::Era;
-use servanda_upstream::{Counterpart, ToolList, Upstream, UpstreamStatus};
+use servanda_upstream::{Counterpart, PerformFailure, ToolList, Upstream, UpstreamError, UpstreamStatus};
 use tokio::{sync::watch, time::Instant};
 
 use super::{RETRY_MS, anybody, doubts::Doubts, telling};
@@ -254,7 +254,10 @@ impl Acquaintance {
                 let first = self.memory().failed.replace((counterpart.clone(), Instant::now())).is_none();
                 // What could not be asked on behalf of one client says nothing about the others.
                 if !is_somebodys {
-                    if first || self.catalog.silence(&self.id).is_none() {
+                    // The connection itself logs that its server cannot be reached; a second line would repeat it.
+                    let is_news = (first || self.catalog.silence(&self.id).is_none())
+                        && !matches!(error, UpstreamError::Page(PerformFailure::Unavailable { .. }));
+                    if is_news {
                         tracing::warn!(upstream = %self.id, %error, "the upstream could not be asked for its tools");
                     }
                     self.catalog.lose(&self.id, &error.to_string());
@@ -274,7 +277,7 @@ impl Acquaintance {
         let inventory = match before {
             Some((known, inventory)) if known == digest => inventory,
             _ => {
-                let inventory = Arc::new(read(list));
+                let inventory = Arc::new(read(list, |definition| self.catalog.unify(&self.id, definition)));
                 telling::rejected(&self.id, &inventory);
                 inventory
             }
@@ -312,10 +315,10 @@ impl Acquaintance {
     }
 }
 
-/// Reads a list definition by definition.
-pub(super) fn read(list: &ToolList) -> Inventory {
+/// Reads a list definition by definition; `share` has each as soon as it is read.
+pub(super) fn read(list: &ToolList, share: impl FnMut(&mut Shared<Definition>)) -> Inventory {
     let listed = list.tools.iter().map(|tool| (tool.name.as_str(), tool.definition.get()));
-    let mut inventory = Inventory::read(listed);
+    let mut inventory = Inventory::read_each(listed, share);
     let nameless = list.rejected.iter().map(|rejected| Rejected {
         name: None,
         position: rejected.position,

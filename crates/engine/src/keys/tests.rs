@@ -3,13 +3,19 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
+use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Timestamp, ToolContract};
 use servanda_gates::{
-    FleetingNotebook, GateLimits, Mandate, Permit, Registered, Resolved, Trail, admit, effect::ClientKey, pass_all,
+    FleetingNotebook, GateLimits, Permit, Registered, Trail, admit, effect::ClientKey, pass_all, resolve,
 };
 
 use super::Keys;
-use crate::{clock::CallStopwatch, testing::draft};
+use crate::{
+    Authorities,
+    asking::Named,
+    clock::CallStopwatch,
+    testing::{draft, guest_of},
+};
 
 type Change = fn(&mut Proposal, &mut ToolContract);
 
@@ -28,10 +34,17 @@ fn permit(change: Change) -> Permit {
         aims: servanda_contract::expectation::Aims::default(),
     };
     change(&mut proposal, &mut contract);
-    let contract = Arc::new(admit(contract, &Registered::new()).unwrap());
+    let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
+    let contract = Arc::clone(&catalog.entries().next().unwrap().1.contract);
+    let authorities = Authorities::of_defaults(&catalog).unwrap();
+    let Caller { tenant, principal, .. } = &proposal.caller;
+    let authority = guest_of(tenant, principal, proposal.received_at).authority;
+    let principal = authorities.principal(&authority).unwrap();
     let limits = GateLimits { arguments_bytes_max: 1_000, arguments_depth_max: 8 };
-    pass_all(Resolved::new(proposal, contract), &Mandate::Gateway, limits, &mut Trail::new(&CallStopwatch::start()))
-        .unwrap()
+    let stopwatch = CallStopwatch::start();
+    let mut trail = Trail::new(&stopwatch);
+    let resolved = resolve(proposal, &Named(contract), &mut trail).unwrap();
+    pass_all(resolved, &authorities.mandate(&authority, &principal), limits, &mut trail).unwrap()
 }
 
 fn said(proposal: &mut Proposal) -> &mut OperationKeys {

@@ -146,10 +146,7 @@ impl Reading {
             Ending::Undeclared { required, .. } => Err(refusals::undeclared(&required)),
             Ending::NotGiven { what, .. } => Err(RpcError::new(
                 code::INTERNAL_ERROR,
-                format!(
-                    "the upstream asked for `{}` before it would go on, and did not get it: {}",
-                    what.method, what.why
-                ),
+                format!("the upstream asked for `{}` and did not get it: {}", what.method, what.why),
             )
             .with_hint("make the request again if what it asks can be given")),
         }

@@ -112,7 +112,8 @@ impl TaskNote {
 
     fn is_of(&self, core: &Core, guest: &Guest) -> bool {
         let Self { record, contract, touches, .. } = self;
-        let past = PastCall { owner: &record.caller, exposed_tool: &record.tool, contract, touches };
+        let program_class = record.policy.as_ref().and_then(|policy| policy.program_class);
+        let past = PastCall { owner: &record.caller, exposed_tool: &record.tool, contract, touches, program_class };
         self.version == VERSION && past.is_of(guest, &core.scene(), core.clock.now())
     }
 }

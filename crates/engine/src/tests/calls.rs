@@ -161,6 +161,6 @@ async fn a_tool_that_does_not_exist_is_on_record_too() {
     let disk = Disk::new(false);
     let refused = refusal(engine(disk.clone()).call(request("company__void_invoce", 50)).await);
     assert_eq!(refused.gate, GateName::Resolve);
-    assert!(refused.hint.contains("company__void_invoice"), "{}", refused.hint);
+    assert!(refused.message.contains("`company__void_invoice`?"), "{}", refused.message);
     assert_eq!(disk.finished.lock().unwrap().len(), 1);
 }

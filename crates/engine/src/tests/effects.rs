@@ -330,7 +330,8 @@ async fn an_answer_that_breaks_its_contract_happened_and_is_said_to_have_happene
             json!({"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}})
                 .as_object()
                 .unwrap()
-                .clone();
+                .clone()
+                .into();
     };
     let bank = Bank::writing(promises, |_| async { Ok(text(Era::Modern, "s3cret")) });
     for outcome in ["quarantined", "replayed"] {

@@ -162,7 +162,7 @@ async fn tools_that_take_the_same_arguments_are_named_first() {
     let server = server();
     let mut other = draft("up", "another", false);
     let nothing = json!({ "type": "object", "properties": {} });
-    other.affordance.input_schema = nothing.as_object().unwrap().clone();
+    other.affordance.input_schema = nothing.as_object().unwrap().clone().into();
     other.affordance.examples.clear();
     let mut scene = scene_of(&server, vec![other, draft("up", "reader", false), draft("up", "write", true)]);
     scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
@@ -177,7 +177,7 @@ async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
     let server = server();
     let mut reading = draft("up", "echo", false);
     let schema = json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string", "x-effect": "shell" } } });
-    reading.affordance.input_schema = schema.as_object().unwrap().clone();
+    reading.affordance.input_schema = schema.as_object().unwrap().clone().into();
     let mut scene = scene_of(&server, vec![reading]);
     scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
     let house = House::in_scene(scene, Arc::default(), Arc::new(SystemClock));
@@ -203,7 +203,7 @@ async fn t20_a_url_is_judged_by_what_its_name_resolves_to() {
         let mut reading = draft("up", "echo", false);
         let schema = json!({ "type": "object", "properties": {
             "text": { "type": "string", "x-effect": { "kind": "url", "hosts": hosts } } } });
-        reading.affordance.input_schema = schema.as_object().unwrap().clone();
+        reading.affordance.input_schema = schema.as_object().unwrap().clone().into();
         reading.affordance.examples.clear();
         let house = House::in_scene(scene_of(&server, vec![reading]), Arc::default(), Arc::new(SystemClock));
         let mut request = call(&Guest::local(), "echo", Terms::default());

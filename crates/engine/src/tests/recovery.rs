@@ -41,7 +41,7 @@ fn writing(effect: Value) -> ToolContract {
 fn status_tool() -> ToolContract {
     let mut contract = draft("up", "status", false);
     let schema = json!({"type": "object", "required": ["key"], "properties": {"key": {"type": "string", "description": "Which."}}});
-    contract.affordance.input_schema = schema.as_object().unwrap().clone();
+    contract.affordance.input_schema = schema.as_object().unwrap().clone().into();
     contract.affordance.examples.clear();
     contract
 }

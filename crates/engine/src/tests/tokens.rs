@@ -67,7 +67,7 @@ fn payment() -> ToolContract {
             "note": { "type": "string", "maxLength": 140 },
         },
     });
-    contract.affordance.input_schema = schema.as_object().unwrap().clone();
+    contract.affordance.input_schema = schema.as_object().unwrap().clone().into();
     contract.affordance.examples = serde_json::from_value(json!([{
         "description": "five francs", "arguments": { "invoice_id": "inv_1001", "amount_cents": 500 },
     }]))
@@ -165,7 +165,7 @@ fn of_stages() -> Vec<Refusal> {
 }
 
 fn of_upstreams() -> Vec<Refusal> {
-    let refused = "connection refused (os error 111): http://127.0.0.1:9000/mcp".to_owned();
+    let refused = "connection refused (os error 111)".to_owned();
     let failures = [
         PerformFailure::TimedOut { note: None },
         PerformFailure::Unavailable { why: refused },
@@ -188,8 +188,8 @@ fn in_their_words() -> Vec<Refusal> {
     let mut spent = make(
         GateName::Budget,
         TaxonomyClass::BudgetExhausted,
-        "the budget is used up: 200.00 EUR financial per caller and day of `acme/agent-7`",
-        "tell the user what is done and what is not; it renews at 2026-11-18T00:00:00Z",
+        "budget used up: caller `agent-7`, financial in EUR, per day",
+        "it renews at 2026-11-18 00:00 UTC",
     );
     spent.retry_after_ms = Some(51_200_000);
     let mut often = make(
@@ -202,8 +202,8 @@ fn in_their_words() -> Vec<Refusal> {
     let mut long = make(
         GateName::Perform,
         TaxonomyClass::IdempotencyConflict,
-        "`company__monthly_report` is long work and still goes on (40 of 100)",
-        "do not make the call anew; call `servanda__result` with this `handle` for its result",
+        "it still goes on (40 of 100)",
+        "call `servanda__result` with this handle",
     )
     .with_handle(EffectId::new().as_str())
     .with_next_action(NextAction::AskLater)
@@ -214,7 +214,7 @@ fn in_their_words() -> Vec<Refusal> {
             GateName::Scope,
             TaxonomyClass::PermissionDenied,
             "the credential does not cover this call: it lacks the scopes `invoices:write payments:write`",
-            "ask whoever made the key for one with the scopes `invoices:read invoices:write payments:write`",
+            "ask for a key with the scopes `invoices:read invoices:write payments:write`",
         ),
         make(
             GateName::Policy,
@@ -308,6 +308,38 @@ async fn every_refusal_costs_little() {
     let failures = TaxonomyClass::ALL.iter().filter(|class| class.envelope().is_some());
     let missing: Vec<&str> = failures.map(|class| class.name()).filter(|name| !classes.contains_key(name)).collect();
     assert!(missing.is_empty(), "not measured: {missing:?}");
+}
+
+/// The gateway's own sentences are written to fit: an agent is told what happened and what to do, whole.
+#[tokio::test]
+async fn no_refusal_in_our_own_words_is_cut() {
+    let mut cut = Vec::new();
+    for refusal in all().await {
+        let (told, ..) = rendered(&refusal);
+        let parsed: Value = serde_json::from_str(&told).unwrap();
+        // What an earlier call may have done is told first; what else there is to do may be cut there, and errors in fields go before.
+        if refusal.effect == EffectKnowledge::UnknownBefore && parsed.get("field_errors").is_some() {
+            continue;
+        }
+        if refusal.effect == EffectKnowledge::UnknownBefore {
+            let earlier = "an earlier call with this key may have been done; repeat it with the same key";
+            assert!(parsed["hint"].as_str().is_none_or(|hint| hint.starts_with(earlier)), "{told}");
+            continue;
+        }
+        // A contract's own sentence may be longer than there is room for.
+        if refusal.gate == GateName::Semantics {
+            continue;
+        }
+        if ["message", "hint"].iter().any(|member| parsed[*member].as_str().is_some_and(|text| text.ends_with('…'))) {
+            cut.push(format!(
+                "{} tokens: {told}\n    message: {}\n    hint: {}",
+                tokens(&told),
+                refusal.message,
+                refusal.hint
+            ));
+        }
+    }
+    assert!(cut.is_empty(), "{} are cut:\n{}", cut.len(), cut.join("\n"));
 }
 
 /// What a refusal invites to do never contradicts what is known about the outside world.

@@ -63,8 +63,12 @@ pub(crate) async fn see(core: &Core, guest: &Guest, handle: &str) -> Option<Seen
     let seen = by_id(core, &EffectId::from(handle.to_owned())).await?;
     let Effect { key, order, .. } = &seen.effect;
     let (owner, touches) = (seen.effect.party(), seen.effect.touches());
-    let past = PastCall { owner: &owner, exposed_tool: &order.exposed_tool, contract: &key.tool, touches: &touches };
-    past.is_of(guest, &core.scene(), core.clock.now()).then_some(seen)
+    let scene = core.scene();
+    let contract = scene.contract(&order.exposed_tool, &key.tool);
+    let program_class = contract.and_then(|contract| contract.program_class(&order.arguments));
+    let (exposed_tool, contract) = (&order.exposed_tool, &key.tool);
+    let past = PastCall { owner: &owner, exposed_tool, contract, touches: &touches, program_class };
+    past.is_of(guest, &scene, core.clock.now()).then_some(seen)
 }
 
 /// The work of that handle, whosever it is.
@@ -185,8 +189,8 @@ pub(crate) fn under_way(call_id: &CallId, seen: &Seen) -> Refusal {
         call_id.clone(),
         GateName::Perform,
         TaxonomyClass::IdempotencyConflict,
-        format!("`{}` is long work and still goes on{progress}{cancelled}", order.exposed_tool),
-        format!("do not make the call anew; call `{RESULT_TOOL}` with this `handle` for its result{again}"),
+        format!("it still goes on{progress}{cancelled}"),
+        format!("call `{RESULT_TOOL}` with this handle{again}"),
     );
     refusal.retryable = key.client_key.can_come_again();
     refusal.next_action = NextAction::AskLater;

@@ -172,14 +172,20 @@ impl Programs {
         errors
     }
 
+    /// Whether the program that a call brings decides how grave the call is.
+    pub(crate) fn decide_class(&self) -> bool {
+        self.0.iter().any(|program| program.decides_class)
+    }
+
     /// The class of a call with these arguments, where the contract says that its program decides: the gravest that is proved of every
-    /// such program, and never graver than the contract's. A program that is missing, or not fully understood, counts as the contract says.
-    pub(crate) fn class(&self, contract: &ToolContract, arguments: &CanonicalBytes) -> SideEffectClass {
+    /// such program. Nothing where that is not milder than the contract's, as for a program that is missing or not fully understood.
+    pub(crate) fn class(&self, contract: &ToolContract, arguments: &[u8]) -> Option<SideEffectClass> {
+        if !self.decide_class() {
+            return None;
+        }
         let declared = contract.transactional.side_effect_class;
-        let mut deciding = self.0.iter().filter(|program| program.decides_class).peekable();
-        let Some(parsed) = deciding.peek().and_then(|_| serde_json::from_slice::<Value>(arguments.bytes()).ok()) else {
-            return declared;
-        };
+        let deciding = self.0.iter().filter(|program| program.decides_class);
+        let parsed = serde_json::from_slice::<Value>(arguments).ok()?;
         let mut gravest = SideEffectClass::ReadOnly;
         for program in deciding {
             let mut weigh = |_: &str, value: Option<&Value>| {
@@ -188,7 +194,7 @@ impl Programs {
             };
             visit(&program.place, Some(&parsed), &mut String::new(), &mut weigh);
         }
-        gravest.min(declared)
+        (gravest < declared).then_some(gravest)
     }
 
     /// Where the URLs among the arguments lead, with the JSON Pointer of each. URLs whose text is refused are left out.

@@ -22,6 +22,8 @@ pub enum Dimension {
     Financial,
     /// Calls that move rights or code, or delete. Zero unless a limit says otherwise.
     Critical,
+    /// Every call that changes something, beside the dimension of its class.
+    Change,
 }
 
 /// Whose a budget is. Names of one tenant never meet those of another.
@@ -103,7 +105,7 @@ pub enum Period {
 
 impl Dimension {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::External, Self::Financial, Self::Critical];
+    pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::External, Self::Financial, Self::Critical, Self::Change];
 
     /// What a call of a class is counted as.
     pub const fn of(class: SideEffectClass) -> Self {
@@ -115,6 +117,11 @@ impl Dimension {
             SideEffectClass::HighRiskExternal => Self::External,
             SideEffectClass::CriticalMutation => Self::Critical,
         }
+    }
+
+    /// Whether a call of a class is counted here.
+    pub fn counts(self, class: SideEffectClass) -> bool {
+        self == Self::of(class) || self == Self::Change && class != SideEffectClass::ReadOnly
     }
 
     /// Whether every unit is reserved in the store. The others are leased in chunks.
@@ -130,6 +137,7 @@ impl Dimension {
             Self::External => "external",
             Self::Financial => "financial",
             Self::Critical => "critical",
+            Self::Change => "change",
         }
     }
 }

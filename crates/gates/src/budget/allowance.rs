@@ -113,7 +113,7 @@ pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, 
             // A budget in another currency is about other calls, unless there is none in this one.
             Dimension::Financial if has_own => continue,
             Dimension::Financial => return Err(other_currency(allowance, call.price)),
-            dimension if dimension == counted => 1,
+            dimension if dimension.counts(call.class) => 1,
             _ => continue,
         };
         let Allowance { dimension, currency, period, .. } = allowance;
@@ -138,12 +138,11 @@ pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, 
 /// What a call draws under one credential. A credential only ever takes away: what nobody allowed to be critical it does not allow
 /// either. Of money it has a number and no currency, so that what is spent in any is counted together.
 fn credential_draws(budget: &CredentialBudget, call: &Drawing<'_>, micros: u64) -> impl Iterator<Item = Draw> {
-    let counted = Dimension::of(call.class);
     let drawn = move |(dimension, limit): (&rights::Dimension, &u64)| {
         let dimension = Dimension::from(*dimension);
         let amount = match dimension {
             Dimension::Financial => micros,
-            dimension => u64::from(dimension == counted),
+            dimension => u64::from(dimension.counts(call.class)),
         };
         (amount > 0).then(|| {
             let (tenant, credential) = (call.tenant.to_owned(), budget.credential.to_string());

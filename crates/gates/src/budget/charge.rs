@@ -183,9 +183,9 @@ impl Paced {
 }
 
 impl Cleared {
-    /// A question that the gateway asks on its own account draws nothing. A call of anybody else is not cleared by this.
-    pub fn on_own_account(permit: Permit) -> Option<Self> {
-        permit.is_on_own_account().then(|| Self { permit, due: Vec::new() })
+    /// A question that the gateway asks on its own account draws nothing.
+    pub(crate) fn for_question(permit: Permit) -> Self {
+        Self { permit, due: Vec::new() }
     }
 
     /// The call.

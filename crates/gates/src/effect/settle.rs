@@ -48,7 +48,7 @@ pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circums
     Step { change: Some(settled(effect, state, answer, reason, around)), reply: Reply::Settled }
 }
 
-/// That the upstream's own answer came when nobody knew any more; what a status tool found is no such answer.
+/// The reason of an effect that the upstream's own late answer settled. One that a status tool settled has another reason.
 fn lateness(effect: &Effect, answer: &StoredAnswer) -> Option<String> {
     let is_late = effect.state == State::OutcomeUnknown && !matches!(answer, StoredAnswer::Known(_));
     is_late.then(|| LATE_ANSWER.to_owned())

@@ -56,6 +56,9 @@ impl std::fmt::Debug for CompiledRule {
 impl CompiledRules {
     /// Compiles every rule; the error has a reason for each that does not.
     pub(crate) fn compile(rules: &[SemanticRule]) -> Result<Self, Vec<String>> {
+        if rules.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
         let environment = Arc::new(Env::stdlib());
         let mut compiled = Vec::with_capacity(rules.len());
         let mut reasons = Vec::new();

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use servanda_authority::{
     Authenticated, Rights,
     api_key::{self, KeyTerms, MadeKey, PresentedKey},
@@ -37,17 +37,31 @@ pub(super) fn judged(
     policies: &str,
     at: Timestamp,
 ) -> Result<Permit, Box<Refusal>> {
-    let vocabulary = Arc::new(Vocabulary::of([ToolFacts::from(contract.contract())]).unwrap());
+    judged_with(contract, authenticated, policies, at, &booking(&json!({})))
+}
+
+fn facts(contract: &CompiledContract) -> ToolFacts<'_> {
+    ToolFacts { program_decides_class: contract.program_decides_class(), ..ToolFacts::from(contract.contract()) }
+}
+
+fn judged_with(
+    contract: &Arc<CompiledContract>,
+    authenticated: &Authenticated,
+    policies: &str,
+    at: Timestamp,
+    arguments: &Value,
+) -> Result<Permit, Box<Refusal>> {
+    let vocabulary = Arc::new(Vocabulary::of([facts(contract)]).unwrap());
     let sources = [Source { name: "test.cedar", text: policies }];
     let policies = Policies::load(vocabulary, &sources, Defaults::On, &Limits::default()).unwrap();
     let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..Identity::default() };
     let principal = Principal::user(policies.vocabulary(), &user).unwrap();
     let policy = InForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
-    let mut proposal = proposal(booking(&json!({})).to_string());
+    let mut proposal = proposal(arguments.to_string());
     proposal.caller = authenticated.caller();
     proposal.received_at = at;
     let ticks = Ticks(AtomicU64::new(0));
-    let mandate = Mandate::Caller { authenticated, policy };
+    let mandate = Mandate { authenticated, policy };
     pass_all(Resolved::new(proposal, contract.clone()), &mandate, LIMITS, &mut Trail::new(&ticks))
 }
 
@@ -97,6 +111,46 @@ fn resources_are_those_of_this_payload() {
     assert_eq!(refusal.gate, GateName::Scope);
 }
 
+/// A tool that could drop tables is critical; a ceiling and a policy look at what this call brings.
+#[test]
+fn a_ceiling_and_a_policy_see_the_class_of_the_program() {
+    let effect = json!({ "kind": "sqlite", "decides_class": true });
+    let schema = json!({
+        "type": "object", "additionalProperties": false, "required": ["query"],
+        "properties": { "query": { "type": "string", "x-effect": effect } },
+    });
+    let contract = admitted(&[
+        ("/transactional/side_effect_class", json!("CRITICAL_MUTATION")),
+        ("/affordance/input_schema", schema),
+        ("/affordance/examples", json!([])),
+        ("/rules", json!([])),
+    ]);
+    let ended = |authenticated: &Authenticated, policies: &str, query: &str| {
+        let judged = judged_with(&contract, authenticated, policies, NOW, &json!({ "query": query }));
+        judged.map(|permit| permit.side_effect_class()).map_err(|refusal| refusal.gate)
+    };
+    let (read, insert, drop) = ("select 1", "insert into t values (1)", "drop table t");
+    let all = holder(|_| {});
+    for (query, class) in [
+        (read, SideEffectClass::ReadOnly),
+        (insert, SideEffectClass::MediumRiskWrite),
+        (drop, SideEffectClass::CriticalMutation),
+    ] {
+        assert_eq!(ended(&all, "", query), Ok(class));
+        for ceiling in SideEffectClass::ALL {
+            let limited = holder(|rights| rights.ceiling = ceiling);
+            let expected = if class <= ceiling { Ok(class) } else { Err(GateName::Scope) };
+            assert_eq!(ended(&limited, "", query), expected, "{query} below {ceiling:?}");
+        }
+    }
+    let forbid = "forbid (principal, action, resource) when { resource.side_effect_class == \"CRITICAL_MUTATION\" };";
+    let graver = "forbid (principal, action, resource) when { resource.risk > 0 };";
+    assert_eq!(ended(&all, forbid, insert), Ok(SideEffectClass::MediumRiskWrite));
+    assert_eq!(ended(&all, forbid, drop), Err(GateName::Policy));
+    assert_eq!(ended(&all, graver, read), Ok(SideEffectClass::ReadOnly));
+    assert_eq!(ended(&all, graver, insert), Err(GateName::Policy));
+}
+
 #[test]
 fn a_policy_that_forbids_is_named_with_its_reason() {
     let forbid = r#"@id("no-rooms") @reason("rooms are booked by the desk") forbid (principal, action, resource);"#;
@@ -118,7 +172,7 @@ fn a_call_in_another_tenants_name_is_refused() {
     let ticks = Ticks(AtomicU64::new(0));
     let mut elsewhere = proposal(booking(&json!({})).to_string());
     elsewhere.caller.tenant = "globex".to_owned();
-    let mandate = Mandate::Caller { authenticated: &authenticated, policy };
+    let mandate = Mandate { authenticated: &authenticated, policy };
     let refusal = pass_all(Resolved::new(elsewhere, contract), &mandate, LIMITS, &mut Trail::new(&ticks)).unwrap_err();
     assert_eq!(refusal.gate, GateName::Policy);
 }
@@ -146,7 +200,7 @@ fn policies_that_are_tried_out_are_heard_by_the_record_alone() {
         let mut proposal = proposal(booking(&json!({})).to_string());
         proposal.caller = authenticated.caller();
         let policy = InForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
-        let mandate = Mandate::Caller { authenticated: &authenticated, policy };
+        let mandate = Mandate { authenticated: &authenticated, policy };
         let judged = pass_all(Resolved::new(proposal, contract.clone()), &mandate, LIMITS, &mut trail);
         assert_eq!(judged.is_ok(), passes);
         let told = trail.take_policy().unwrap();

@@ -10,7 +10,7 @@ use servanda_contract::{
 };
 
 use super::{LIMITS, Ticks, admitted, proposal, rejected};
-use crate::{CompiledContract, Expected, Mandate, Permit, Resolved, Trail, pass_all};
+use crate::{CompiledContract, Expected, Permit, Resolved, Trail, mandate::Account, sequence::pass};
 
 /// A tool that takes a query; whether it changes something, and what it declares.
 fn querying(pure: bool, effect: &Value, behaviour: &Value) -> Vec<(&'static str, Value)> {
@@ -63,7 +63,7 @@ fn judged(
 ) -> Result<Permit, Box<Refusal>> {
     let ticks = Ticks(AtomicU64::new(0));
     let resolved = Resolved::new(proposal(arguments.to_string()), contract.clone()).expecting(expected);
-    pass_all(resolved, &Mandate::Gateway, LIMITS, &mut Trail::new(&ticks))
+    pass(resolved, &Account::Gateway, LIMITS, &mut Trail::new(&ticks))
 }
 
 fn refused(contract: &Arc<CompiledContract>, arguments: &Value, expected: Vec<Expected>) -> Refusal {

@@ -116,19 +116,24 @@ fn what_is_not_enough_lets_nothing_out() {
     assert!(reserved(&budgets).is_empty());
 }
 
-#[test]
-fn what_changes_nothing_is_kept_back_alone_and_then_fenced_in_one() {
-    let ada = holder(|_| {});
-    let (effects, budgets) = stores();
-    let changes = [
-        ("/runtime/cost_profile/cost_per_call", json!(2.5)),
+/// What makes the contract one of a tool that only reads.
+fn only_reads() -> [(&'static str, Value); 6] {
+    [
         ("/transactional/side_effect_class", json!("READ_ONLY")),
         ("/effect", json!({"class": "R", "mutation_class": "read_only"})),
         ("/transactional/semantics", json!("read_only")),
         ("/transactional/compensation_tool", Value::Null),
         ("/behaviour", Value::Null),
         ("/preconditions", json!([])),
-    ];
+    ]
+}
+
+#[test]
+fn what_changes_nothing_is_kept_back_alone_and_then_fenced_in_one() {
+    let ada = holder(|_| {});
+    let (effects, budgets) = stores();
+    let mut changes = vec![("/runtime/cost_profile/cost_per_call", json!(2.5))];
+    changes.extend(only_reads());
     let cleared = cleared(&ada, &changes, &[allowance(Dimension::Financial, 4_000_000)]);
     assert!(cleared.is_due());
     let cleared = now(cleared.reserve_alone(&budgets)).unwrap();
@@ -140,11 +145,15 @@ fn what_changes_nothing_is_kept_back_alone_and_then_fenced_in_one() {
 }
 
 #[test]
-fn only_the_gateways_own_questions_are_free_without_being_asked() {
-    let ada = holder(|_| {});
-    assert!(Cleared::on_own_account(permit(&ada, &[])).is_none());
-    let own = super::passed(&admitted(&[]), &super::booking(&json!({})));
-    assert!(Cleared::on_own_account(own).is_some());
+fn the_gateways_own_questions_are_free_and_change_nothing() {
+    let ask = |changes: &[(&str, Value)]| {
+        let ticks = super::Ticks(std::sync::atomic::AtomicU64::new(0));
+        let resolved = crate::Resolved::new(super::proposal(super::booking(&json!({})).to_string()), admitted(changes));
+        crate::pass_question(resolved, super::LIMITS, &mut crate::Trail::new(&ticks))
+    };
+    let refusal = ask(&[]).unwrap_err();
+    assert!(refusal.message.contains("changes something, so it is not asked"), "{}", refusal.message);
+    assert!(!ask(&only_reads()).unwrap().is_due());
 }
 
 #[test]
@@ -195,7 +204,7 @@ fn what_nobody_allowed_to_be_critical_is_refused_whatever_the_credential_says() 
     assert_eq!(limits, [(3, true), (5, false)], "both are drawn on");
 }
 
-/// A tool that could drop tables is critical; a call that inserts a row through it is none that nobody allowed.
+/// A tool that could drop tables is critical; a call that inserts a row through it is not.
 #[test]
 fn a_call_is_counted_by_the_program_that_it_brings() {
     let schema = json!({

@@ -27,8 +27,8 @@ use servanda_contract::{
 };
 
 use crate::{
-    CompiledContract, GateLimits, Mandate, Permit, Registered, Resolved, Stopwatch, Trail, admit, budget::Cleared,
-    pass_all,
+    CompiledContract, GateLimits, Permit, Registered, Resolved, Stopwatch, Trail, admit, budget::Cleared,
+    mandate::Account, sequence::pass,
 };
 
 const LIMITS: GateLimits = GateLimits { arguments_bytes_max: 4_096, arguments_depth_max: 8 };
@@ -83,7 +83,7 @@ fn call(contract: &Arc<CompiledContract>, arguments: impl Into<Bytes>) -> (Resul
 fn propose(contract: &Arc<CompiledContract>, proposal: Proposal) -> (Result<Permit, Box<Refusal>>, Vec<Verdict>) {
     let ticks = Ticks(AtomicU64::new(0));
     let mut trail = Trail::new(&ticks);
-    let result = pass_all(Resolved::new(proposal, contract.clone()), &Mandate::Gateway, LIMITS, &mut trail);
+    let result = pass(Resolved::new(proposal, contract.clone()), &Account::Gateway, LIMITS, &mut trail);
     (result, trail.verdicts().to_vec())
 }
 
@@ -93,7 +93,7 @@ fn passed(contract: &Arc<CompiledContract>, arguments: &Value) -> Permit {
 
 /// What is asked here draws nothing.
 fn cleared(permit: Permit) -> Cleared {
-    Cleared::on_own_account(permit).unwrap()
+    Cleared::for_question(permit)
 }
 
 fn refused(contract: &Arc<CompiledContract>, arguments: impl Into<Bytes>) -> Refusal {

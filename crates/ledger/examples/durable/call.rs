@@ -1,6 +1,6 @@
 //! One mutating call as the engine makes it.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
 use servanda_contract::{
@@ -23,7 +23,7 @@ const ANSWER: &[u8] =
 pub(crate) struct Encoded {
     pub(crate) body: String,
     pub(crate) arguments: Bytes,
-    pub(crate) record: String,
+    pub(crate) record: Vec<u8>,
 }
 
 /// When a call is made, and for how long its key is remembered with its answer.
@@ -35,17 +35,18 @@ pub(crate) struct Terms {
 
 const USUAL: Terms = Terms { received_ms: 1_800_000_000_000, dedup_window_ms: 3_600_000 };
 
-/// What of a call is written at its beginning, as text.
-pub(crate) fn encoded() -> Encoded {
-    let call_id = CallId::new();
-    let event = Event::Begin(Box::new(begin(&call_id, USUAL)));
+/// What of a call is written at its beginning. The record is read from a ledger that has made such a call.
+pub(crate) async fn encoded(folder: &Path) -> Encoded {
+    let path = folder.join("one.db");
+    let ledger = Arc::new(Ledger::open(&path).unwrap());
+    call(ledger.clone()).await;
+    ledger.close().await;
+    let one = rusqlite::Connection::open(&path).unwrap();
+    let record = one.query_row("select body from calls", [], |row| row.get(0)).unwrap();
+    let event = Event::Begin(Box::new(begin(&CallId::new(), USUAL)));
     let around = Circumstances::at(LedgerNow::plain(1_800_000_000_000));
     let effect = step(None, &event, &around).change.unwrap();
-    Encoded {
-        body: serde_json::to_string(&effect).unwrap(),
-        arguments: effect.order.arguments,
-        record: serde_json::to_string(&record(call_id, Outcome::Dispatching, USUAL)).unwrap(),
-    }
+    Encoded { body: serde_json::to_string(&effect).unwrap(), arguments: effect.order.arguments, record }
 }
 
 /// Its intent is durable before bytes would leave, its end before it would be answered.

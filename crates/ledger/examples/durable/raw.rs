@@ -102,7 +102,7 @@ impl Raw {
                     let call_ids: Vec<&str> = ids.iter().map(|(.., id)| id.as_str()).collect();
                     let bodies = vec![encoded.body.as_str(); batch.len()];
                     let arguments = vec![&encoded.arguments[..]; batch.len()];
-                    let records = vec![encoded.record.as_str(); batch.len()];
+                    let records = vec![&encoded.record[..]; batch.len()];
                     let columns: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
                         [&effect_ids, &digests, &bodies, &arguments, &call_ids, &records];
                     client.execute(&insert, &columns).await.unwrap();
@@ -123,9 +123,9 @@ const INSERT: &str = "with new as (
     select effect_id, key_digest, 'acme', 'ada', key_digest, 'dispatching', 1, 1, 'own_bench', true, 1, 1, body, arguments, null, ''
     from unnest($1::text[], $2::bytea[], $3::text[], $4::bytea[]) as fresh (effect_id, key_digest, body, arguments)
 )
-insert into calls (call_id, tenant, principal, tool, outcome, class, received_ms, finished_ms, record)
-select call_id, 'default', 'local', 'bank__pay', 'dispatching', null, 1800000000000, null, record
-from unnest($5::text[], $6::text[]) as call (call_id, record)";
+insert into calls (call_id, outcome, received_ms, body)
+select call_id, 'dispatching', 1800000000000, body
+from unnest($5::text[], $6::bytea[]) as call (call_id, body)";
 
 fn put_in_file(transaction: &rusqlite::Connection, encoded: &Encoded) {
     let (effect_id, digest, call_id) = ids();
@@ -147,24 +147,14 @@ fn put_in_file(transaction: &rusqlite::Connection, encoded: &Encoded) {
             encoded.body,
             &encoded.arguments[..],
             None::<&[u8]>,
-            None::<&str>,
+            None::<&[u8]>,
             None::<&str>,
             None::<i64>,
             "",
         ])
         .unwrap();
     let mut call = transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql")).unwrap();
-    let row = params![
-        call_id,
-        "default",
-        "local",
-        "bank__pay",
-        "dispatching",
-        None::<&str>,
-        1_800_000_000_000_i64,
-        None::<i64>,
-        encoded.record,
-    ];
+    let row = params![call_id, "dispatching", 1_800_000_000_000_i64, encoded.record, None::<&str>];
     call.execute(row).unwrap();
 }
 

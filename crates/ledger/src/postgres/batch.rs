@@ -11,7 +11,7 @@ use servanda_gates::effect::{
 
 use crate::{
     LedgerError,
-    codec::{key_digest, unsigned},
+    codec::{StoredCall, key_digest, unsigned},
     placing::{Kept, displaced, holds, placing},
     queue::Recorded,
 };
@@ -63,7 +63,7 @@ enum Open<'a> {
     #[default]
     Nothing,
     /// As it was read.
-    Stored(String),
+    Stored(Box<Recorded>),
     /// It comes with this batch.
     Of(&'a Recorded),
 }
@@ -76,7 +76,7 @@ pub(super) struct Changed<'a> {
     pub(super) before: Option<Before>,
     pub(super) digest: Digest,
     /// The record that is kept with it.
-    pub(super) record: Option<&'a str>,
+    pub(super) record: Option<&'a [u8]>,
 }
 
 /// An effect whose outcome nobody knows, and whose it is.
@@ -119,13 +119,21 @@ impl<'a> Batch<'a> {
     }
 
     /// An effect that was read, and the record that is kept with it.
-    pub(super) fn add(&mut self, effect: Arc<Effect>, before: Before, beat_ms: Option<i64>, record: Option<String>) {
+    pub(super) fn add(
+        &mut self,
+        effect: Arc<Effect>,
+        before: Before,
+        beat_ms: Option<i64>,
+        open: Option<&StoredCall>,
+    ) -> Result<(), LedgerError> {
+        let open = open.map(|open| open.decode_open().and_then(Recorded::of)).transpose()?;
         let (index, digest) = (self.slots.len(), key_digest(&effect.key));
         self.by_key.insert(digest, index);
         self.by_id.insert(effect.id.clone(), index);
-        let open = record.map_or(Open::Nothing, Open::Stored);
+        let open = open.map_or(Open::Nothing, |open| Open::Stored(Box::new(open)));
         let (before, now, digest) = (Some(before), Some(effect), Some(digest));
         self.slots.push(Slot { digest, before, now, changed: false, beat_ms, open });
+        Ok(())
     }
 
     /// An effect as we last wrote it.
@@ -171,18 +179,9 @@ impl<'a> Batch<'a> {
     }
 
     /// The effects that have to be written.
-    pub(super) fn changed(&self) -> impl Iterator<Item = Changed<'_>> {
+    pub(super) fn changed(&self) -> impl Iterator<Item = Result<Changed<'_>, LedgerError>> {
         let changed = self.slots.iter().filter(|slot| slot.changed);
-        changed.filter_map(|slot| {
-            let effect = slot.now.as_ref()?;
-            let record = match &slot.open {
-                Open::Nothing => None,
-                Open::Stored(text) => Some(text.as_str()),
-                Open::Of(recorded) => Some(recorded.text.as_str()),
-            };
-            let digest = slot.digest.unwrap_or_else(|| key_digest(&effect.key));
-            Some(Changed { effect, before: slot.before, digest, record })
-        })
+        changed.filter_map(|slot| slot.now.as_ref().map(|effect| slot.written(effect)))
     }
 
     /// Whether a record is kept with the effect of a slot.
@@ -271,6 +270,17 @@ impl<'a> Batch<'a> {
 }
 
 impl<'a> Slot<'a> {
+    /// It as it is written.
+    fn written<'s>(&'s self, effect: &'s Arc<Effect>) -> Result<Changed<'s>, LedgerError> {
+        let record = match &self.open {
+            Open::Nothing => None,
+            Open::Stored(recorded) => Some(recorded.body()?),
+            Open::Of(recorded) => Some(recorded.body()?),
+        };
+        let digest = self.digest.unwrap_or_else(|| key_digest(&effect.key));
+        Ok(Changed { effect, before: self.before, digest, record })
+    }
+
     /// Makes an effect of it what it becomes. The record that was kept with it comes back if that is displaced.
     fn change(&mut self, effect: Arc<Effect>, recorded: Option<&'a Recorded>) -> Result<Option<Recorded>, LedgerError> {
         let placing = placing(self.now.as_deref(), &effect, recorded);
@@ -281,7 +291,7 @@ impl<'a> Slot<'a> {
         };
         let was = std::mem::replace(&mut self.open, open);
         let displaced = match was {
-            Open::Stored(text) if placing.displaces => Some(displaced(&text, &effect)?),
+            Open::Stored(recorded) if placing.displaces => Some(displaced(recorded.record, &effect)?),
             _ => None,
         };
         (self.now, self.changed) = (Some(effect), true);

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use crate::{LedgerError, Migration, Schema};
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("../../sql/postgres/0001_calls.sql"),
     include_str!("../../sql/postgres/0002_notes.sql"),
     include_str!("../../sql/postgres/0003_effects.sql"),
@@ -16,6 +16,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("../../sql/postgres/0008_unknown_latest.sql"),
     include_str!("../../sql/postgres/0009_identity.sql"),
     include_str!("../../sql/postgres/0010_growth.sql"),
+    include_str!("../../sql/postgres/0011_compact_records.sql"),
 ];
 /// Gateways that start at once take turns by this lock.
 const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_timeout = '300s'; \

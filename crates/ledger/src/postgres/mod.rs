@@ -5,6 +5,7 @@ mod address;
 mod batch;
 mod budgets;
 mod desk;
+mod dictionary;
 mod expire;
 mod identity;
 mod list;
@@ -206,7 +207,7 @@ impl Journal for PostgresLedger {
     ) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let queue = self.queue(&record.call_id.as_str())?;
-            queue.put(Write::Call(Recorded::new(record, quarantine)?), durable).await
+            queue.put(Write::Call(Recorded::new(record, quarantine)), durable).await
         })
     }
 

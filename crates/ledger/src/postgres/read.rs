@@ -2,20 +2,18 @@
 
 use servanda_contract::CallRecord;
 use servanda_gates::{Note, NoteKind};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, types::ToSql};
 
 use super::{
+    dictionary::Lookup,
     migrate, notes,
     session::{Connector, Session},
 };
 use crate::{
     LedgerError,
-    call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX},
-    codec::decode_call,
+    call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX, newest},
     reader::{CallQuery, Quarantined},
 };
-
-const LATEST: &str = include_str!("../../sql/postgres/latest_calls.sql");
 
 /// The record of a finished call.
 pub(super) async fn call(client: &Client, call_id: &str) -> Result<Option<CallRecord>, LedgerError> {
@@ -23,14 +21,16 @@ pub(super) async fn call(client: &Client, call_id: &str) -> Result<Option<CallRe
     if call_id.contains('\0') {
         return Ok(None);
     }
-    let found = client.query_opt("select record from calls where call_id = $1", &[&call_id]).await?;
-    found.map(|row| decode_call(call_id, row.try_get(0)?)).transpose()
+    let found = client.query_opt("select call_id, record, body from calls where call_id = $1", &[&call_id]).await?;
+    let Some(row) = found else { return Ok(None) };
+    Ok(Lookup::default().decode(client, &[row]).await?.pop())
 }
 
 /// Reads records of a database.
 #[derive(Debug)]
 pub(crate) struct ServerReader {
     session: Session,
+    lookup: Lookup,
 }
 
 impl ServerReader {
@@ -42,38 +42,38 @@ impl ServerReader {
         let session = connector.connect().await?;
         migrate::require(&session.client).await?;
         session.client.batch_execute("set default_transaction_read_only = on").await?;
-        Ok(Self { session })
+        Ok(Self { session, lookup: Lookup::default() })
     }
 
     pub(crate) async fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
-        let (client, limit) = (&self.session.client, i64::from(limit));
+        let rows_max = i64::from(limit);
         let CallQuery::Id(id) = query else {
-            let rows = client.query(LATEST, &[&limit]).await?;
-            return rows.iter().map(|row| decode_call(row.try_get(0)?, row.try_get(5)?)).collect();
+            let under_way = self.under_way().await?;
+            let ended = self.records(include_str!("../../sql/postgres/latest_calls.sql"), &[&rows_max]).await?;
+            return Ok(newest(under_way, ended, limit));
         };
         if id.contains('\0') {
             return Ok(Vec::new());
         }
-        let sql = include_str!("../../sql/postgres/calls_of_id.sql");
-        let rows = client.query(sql, &[id, &limit]).await?;
-        rows.iter().map(|row| decode_call(row.try_get(0)?, row.try_get(1)?)).collect()
+        self.records(include_str!("../../sql/postgres/calls_of_id.sql"), &[id, &rows_max]).await
     }
 
     /// A page of calls that have ended.
     pub(crate) async fn ended(&self, span: Span, below: &Below) -> Result<Vec<(Below, CallRecord)>, LedgerError> {
         let sql = include_str!("../../sql/postgres/ended_calls.sql");
         let Below { received_ms, call_id } = below;
-        let limit = i64::from(PAGE_MAX);
-        let rows = self.session.client.query(sql, &[&span.since_ms, received_ms, call_id, &limit]).await?;
-        rows.iter().map(placed).collect()
+        let records = self.records(sql, &[&span.since_ms, received_ms, call_id, &i64::from(PAGE_MAX)]).await?;
+        Ok(records.into_iter().map(|record| (Below::call(&record), record)).collect())
     }
 
     /// The calls that are under way.
-    pub(crate) async fn under_way(&self, span: Span) -> Result<Vec<CallRecord>, LedgerError> {
-        let sql = include_str!("../../sql/postgres/calls_under_way.sql");
-        let limit = i64::from(UNDER_WAY_MAX);
-        let rows = self.session.client.query(sql, &[&span.since_ms, &span.until_ms, &limit]).await?;
-        rows.iter().map(|row| placed(row).map(|(_, record)| record)).collect()
+    pub(crate) async fn under_way(&self) -> Result<Vec<CallRecord>, LedgerError> {
+        self.records(include_str!("../../sql/postgres/calls_under_way.sql"), &[&i64::from(UNDER_WAY_MAX)]).await
+    }
+
+    async fn records(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<CallRecord>, LedgerError> {
+        let rows = self.session.client.query(sql, params).await?;
+        self.lookup.decode(&self.session.client, &rows).await
     }
 
     pub(crate) async fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
@@ -89,11 +89,4 @@ impl ServerReader {
     pub(crate) async fn count(&self) -> Result<i64, LedgerError> {
         Ok(self.session.client.query_one("select count(*) from all_calls", &[]).await?.try_get(0)?)
     }
-}
-
-/// A record, and where it stands in a list.
-fn placed(row: &tokio_postgres::Row) -> Result<(Below, CallRecord), LedgerError> {
-    let place = Below { call_id: row.try_get(0)?, received_ms: row.try_get(1)? };
-    let record = decode_call(&place.call_id, row.try_get(2)?)?;
-    Ok((place, record))
 }

@@ -1,6 +1,6 @@
 //! A batch as the parameters of one statement.
 
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{Effect, EffectId, LedgerClock};
@@ -38,7 +38,7 @@ pub(super) struct Rows<'a> {
 struct EffectColumns<'a> {
     row: EffectRow<'a>,
     digest: Digest,
-    record: Option<&'a str>,
+    record: Option<&'a [u8]>,
 }
 
 impl<'a> Rows<'a> {
@@ -58,13 +58,14 @@ impl<'a> Rows<'a> {
     }
 
     /// A record; with `beside`, only if that effect is written.
-    pub(super) fn call(&mut self, beside: Option<&'a EffectId>, recorded: &'a Recorded) {
-        let (beside, row) = (beside.map(EffectId::as_str), recorded.row());
+    pub(super) fn call(&mut self, beside: Option<&'a EffectId>, recorded: &'a Recorded) -> Result<(), LedgerError> {
+        let (beside, row) = (beside.map(EffectId::as_str), recorded.row()?);
         if let Some(body) = &recorded.quarantine {
             let (bytes_total, kept) = quarantined(body);
             self.quarantine.push((beside, row.call_id, bytes_total, kept));
         }
         self.calls.push((beside, row));
+        Ok(())
     }
 
     /// In one order, so that no two batches wait for each other's rows.
@@ -89,10 +90,9 @@ impl<'a> Rows<'a> {
 
     /// Writes all of it, and says which effects were written. It is sent when it is polled first.
     pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<Written, LedgerError> {
-        let plain: Vec<[Cow<'_, str>; 3]> = self.calls.iter().map(|(_, call)| storable(call)).collect();
         let fresh: Vec<_> = self.fresh.iter().map(EffectColumns::fresh).collect();
         let changed: Vec<_> = self.changed.iter().map(|(after, before)| after.changed(*before)).collect();
-        let calls: Vec<_> = self.calls.iter().zip(&plain).map(|(call, plain)| call_beside(call, plain)).collect();
+        let calls: Vec<_> = self.calls.iter().map(call_beside).collect();
         let quarantine: Vec<_> = self.quarantine.iter().map(quarantine_beside).collect();
         let parts: [(&(dyn ToSql + Sync), bool); 4] = [
             (&fresh, !fresh.is_empty()),
@@ -129,11 +129,11 @@ impl EffectColumns<'_> {
             row.body.as_str().into(),
             row.arguments.into(),
             row.answer.into(),
-            (*record).into(),
             (!row.key.client_key.can_come_again()).into(),
             row.holds.as_deref().into(),
             row.holds_until_ms.into(),
             row.upstream.into(),
+            (*record).into(),
         ])
     }
 
@@ -151,30 +151,25 @@ impl EffectColumns<'_> {
             row.body.as_str().into(),
             row.arguments.into(),
             row.answer.into(),
-            (*record).into(),
             signed(before.epoch).into(),
             before.state.name().into(),
             before.revision.into(),
             row.holds.as_deref().into(),
             row.holds_until_ms.into(),
             row.upstream.into(),
+            (*record).into(),
         ])
     }
 }
 
-fn call_beside<'a>((beside, call): &'a (Option<&str>, CallRow<'_>), plain: &'a [Cow<'_, str>; 3]) -> Record<'a, 10> {
-    let [tenant, principal, tool] = plain;
+fn call_beside<'a>((beside, call): &'a (Option<&str>, CallRow<'_>)) -> Record<'a, 6> {
     Record([
         (*beside).into(),
         call.call_id.into(),
-        (&**tenant).into(),
-        (&**principal).into(),
-        (&**tool).into(),
         call.outcome.into(),
-        call.class.into(),
         call.received_ms.into(),
-        call.finished_ms.into(),
-        call.record.into(),
+        call.body.into(),
+        call.effect_id.into(),
     ])
 }
 
@@ -210,25 +205,8 @@ pub(super) fn locked(row: &Row) -> Result<(Arc<Effect>, Before), LedgerError> {
 
 /// A record that is not kept with its effect any more.
 pub(super) async fn put_displaced(client: &Client, recorded: &Recorded) -> Result<(), LedgerError> {
-    let row = recorded.row();
-    let [tenant, principal, tool] = storable(&row);
-    let columns: [&(dyn ToSql + Sync); 9] = [
-        &row.call_id,
-        &tenant,
-        &principal,
-        &tool,
-        &row.outcome,
-        &row.class,
-        &row.received_ms,
-        &row.finished_ms,
-        &row.record,
-    ];
+    let row = recorded.row()?;
+    let columns: [&(dyn ToSql + Sync); 5] = [&row.call_id, &row.outcome, &row.received_ms, &row.body, &row.effect_id];
     client.execute(include_str!("../../sql/postgres/displaced_call.sql"), &columns).await?;
     Ok(())
-}
-
-/// Text here cannot hold every character that a client may send. The record can; these columns are only for finding it.
-fn storable<'a>(call: &CallRow<'a>) -> [Cow<'a, str>; 3] {
-    [call.tenant, call.principal, call.tool]
-        .map(|text| if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) })
 }

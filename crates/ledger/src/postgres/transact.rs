@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     LedgerError,
-    codec::{decode_held, key_digest, unsigned},
+    codec::{StoredCall, decode_held, key_digest, unsigned},
     queue::{Job, Outcome, Write},
     time::StoreTime,
 };
@@ -134,7 +134,13 @@ async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, Ledger
     let mut batch = Batch::new(now, twins, holders).after_loss(tools.known.lost_window(now.now_ms));
     for row in &locked {
         let (effect, before) = rows::locked(row)?;
-        batch.add(effect, before, row.try_get(7)?, row.try_get(8)?);
+        let (record, body): (Option<String>, Option<Vec<u8>>) = (row.try_get(8)?, row.try_get(9)?);
+        let open = (record.is_some() || body.is_some()).then(|| StoredCall {
+            call_id: effect.call_id.to_string(),
+            record,
+            body,
+        });
+        batch.add(effect, before, row.try_get(7)?, open.as_ref())?;
     }
     Ok(batch)
 }
@@ -193,14 +199,14 @@ async fn commit<'a>(
 fn rows_of<'a>(batch: &'a Batch<'_>, jobs: &'a [Job], parts: &[Part]) -> Result<Rows<'a>, LedgerError> {
     let mut rows = Rows::default();
     for changed in batch.changed() {
-        rows.effect(&changed)?;
+        rows.effect(&changed?)?;
     }
     for (job, part) in jobs.iter().zip(parts) {
         match (part, job.recorded()) {
             (Part::Stepped(stepped), Some(recorded)) if stepped.changed && !batch.keeps(stepped.slot, recorded) => {
-                rows.call(batch.waits_for(stepped.slot), recorded);
+                rows.call(batch.waits_for(stepped.slot), recorded)?;
             }
-            (Part::Put, Some(recorded)) => rows.call(None, recorded),
+            (Part::Put, Some(recorded)) => rows.call(None, recorded)?,
             _ => {}
         }
     }
@@ -210,7 +216,7 @@ fn rows_of<'a>(batch: &'a Batch<'_>, jobs: &'a [Job], parts: &[Part]) -> Result<
 
 /// What was written is known from now on; what was not is not what we thought.
 fn remember(recent: &Recent, batch: &Batch<'_>, written: &Written) {
-    for Changed { effect, before, .. } in batch.changed() {
+    for Changed { effect, before, .. } in batch.changed().flatten() {
         if written.effects.contains(effect.id.as_str()) {
             recent.written(effect, before);
         } else {

@@ -8,10 +8,10 @@ use std::{
 };
 
 use servanda_gates::JournalError;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::time::timeout;
 
 use super::{
-    budgets, expire,
+    budgets, dictionary, expire,
     identity::Known,
     prune,
     recent::Recent,
@@ -22,7 +22,9 @@ use super::{
 };
 use crate::{
     LedgerError,
-    queue::{Job, Outcome, gather},
+    encoding::dictionary::Dictionary,
+    inbox::Inbox,
+    queue::{Job, Outcome},
     retention::Progress,
     room::Room,
     time::{Reading, StoreTime},
@@ -60,6 +62,7 @@ pub(super) struct Shared {
 struct Ready {
     session: Session,
     statements: Statements,
+    dictionary: Dictionary,
     /// What the database's clock said last, and when that was.
     clock: Option<(Reading, Instant)>,
 }
@@ -71,8 +74,8 @@ impl Writer {
     }
 
     /// Works until nothing more comes in.
-    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
-        while let Some(batch) = gather(&mut jobs).await {
+    pub(super) async fn run(mut self, mut inbox: Inbox) {
+        while let Some(batch) = inbox.gather().await {
             for batch in split(batch) {
                 self.settle(batch).await;
             }
@@ -85,7 +88,7 @@ impl Writer {
             if jobs.is_empty() {
                 return;
             }
-            jobs = match self.attempt(&jobs, attempt == 0).await {
+            jobs = match self.attempt(&mut jobs, attempt == 0).await {
                 Ok(outcomes) => self.answer(jobs, outcomes),
                 Err(error) if error.is_of_contention() => jobs,
                 // What was hoped to be new was not.
@@ -110,7 +113,7 @@ impl Writer {
     }
 
     /// One transaction; whoever hopes reads nothing first.
-    async fn attempt(&mut self, jobs: &[Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
+    async fn attempt(&mut self, jobs: &mut [Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
         let shared = self.shared.clone();
         // Taken for the time being: whatever is not done is looked at again from the beginning.
         let mut progress = std::mem::take(&mut self.progress);
@@ -172,17 +175,24 @@ impl Ready {
     async fn connect(connector: &Connector) -> Result<Self, LedgerError> {
         let session = connector.connect().await?;
         let statements = Statements::prepare(&session.client).await?;
-        Ok(Self { session, statements, clock: None })
+        let dictionary = dictionary::of_server(&session.client).await?;
+        Ok(Self { session, statements, dictionary, clock: None })
     }
 
     async fn transact(
         &mut self,
         shared: &Shared,
         progress: &mut Progress,
-        jobs: &[Job],
+        jobs: &mut [Job],
         hopeful: bool,
     ) -> Result<Vec<Option<Outcome>>, LedgerError> {
         let Shared { time, recent, known, .. } = shared;
+        // With every attempt again: the last one may have been on another connection, and its entries may be lost.
+        for job in &mut *jobs {
+            job.encode(&mut self.dictionary);
+        }
+        dictionary::put(&self.session.client, &mut self.dictionary).await?;
+        let jobs = &*jobs;
         if let [Job::Expire { limit, .. }] = jobs {
             let expired = expire::expire(&self.session.client, &self.statements, time, *limit).await?;
             return Ok(vec![Some(Outcome::Expired(expired))]);

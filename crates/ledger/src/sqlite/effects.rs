@@ -11,7 +11,7 @@ use servanda_gates::effect::{
 use super::{put, writer::Around};
 use crate::{
     LedgerError,
-    codec::{EffectRow, StoredEffect, decode_held, key_digest, signed, unsigned},
+    codec::{EffectRow, StoredCall, StoredEffect, decode_held, key_digest, signed, unsigned},
     listing::{Dialect, list_statement},
     placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
@@ -238,7 +238,7 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>
         row.body,
         row.arguments,
         row.answer,
-        in_row(kept, recorded),
+        in_row(kept, recorded)?,
         row.holds,
         row.holds_until_ms,
         row.upstream,
@@ -257,7 +257,7 @@ fn replace(
     recorded: Option<&Recorded>,
 ) -> Result<bool, LedgerError> {
     let Placing { kept, displaces } = placing(Some(before), effect, recorded);
-    let open = if displaces { open_record(transaction, effect.id.as_str())? } else { None };
+    let open = if displaces { open_record(transaction, before)? } else { None };
     let row = EffectRow::of(effect)?;
     let changed = transaction.prepare_cached(include_str!("../../sql/sqlite/change_effect.sql"))?.execute(params![
         row.effect_id,
@@ -271,7 +271,7 @@ fn replace(
         row.arguments,
         row.answer,
         kept == Kept::Same,
-        in_row(kept, recorded),
+        in_row(kept, recorded)?,
         signed(before.epoch),
         before.state.name(),
         row.holds,
@@ -281,8 +281,8 @@ fn replace(
     if changed != 1 {
         return Ok(false);
     }
-    if let Some(text) = open {
-        put::put_call(transaction, &displaced(&text, effect)?)?;
+    if let Some(open) = open {
+        put::put_call(transaction, &displaced(open.decode_open()?, effect)?)?;
     }
     if kept == Kept::Nothing {
         recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
@@ -291,13 +291,18 @@ fn replace(
 }
 
 /// The record that is kept with an effect.
-fn open_record(transaction: &Connection, effect_id: &str) -> Result<Option<String>, LedgerError> {
-    let mut statement = transaction.prepare_cached("select record from effects where effect_id = ?1")?;
-    Ok(statement.query_row(params![effect_id], |row| row.get(0)).optional()?.flatten())
+fn open_record(transaction: &Connection, effect: &Effect) -> Result<Option<StoredCall>, LedgerError> {
+    let sql = "select record, open_record from effects \
+               where effect_id = ?1 and (record is not null or open_record is not null)";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let open = statement.query_row(params![effect.id.as_str()], |row| {
+        Ok(StoredCall { call_id: effect.call_id.to_string(), record: row.get(0)?, body: row.get(1)? })
+    });
+    Ok(open.optional()?)
 }
 
-fn in_row(kept: Kept, recorded: Option<&Recorded>) -> Option<&str> {
-    recorded.filter(|_| kept == Kept::New).map(|recorded| recorded.text.as_str())
+fn in_row(kept: Kept, recorded: Option<&Recorded>) -> Result<Option<&[u8]>, LedgerError> {
+    recorded.filter(|_| kept == Kept::New).map(Recorded::body).transpose()
 }
 
 fn many(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Effect>, LedgerError> {

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
@@ -17,6 +17,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../../sql/sqlite/0009_unknown_latest.sql"),
     include_str!("../../sql/sqlite/0010_identity.sql"),
     include_str!("../../sql/sqlite/0011_growth.sql"),
+    include_str!("../../sql/sqlite/0012_compact_records.sql"),
 ];
 
 /// Brings a database up to date.
@@ -30,6 +31,15 @@ pub(super) fn to_newest(connection: &mut Connection) -> Result<(), LedgerError> 
     }
     transaction.commit()?;
     Ok(())
+}
+
+/// Makes a database of an earlier version.
+#[cfg(test)]
+pub(crate) fn to_version(connection: &Connection, version: u32) -> Result<(), LedgerError> {
+    for migration in MIGRATIONS.iter().take(usize::try_from(version).unwrap_or_default()) {
+        connection.execute_batch(migration)?;
+    }
+    Ok(connection.pragma_update(None, "user_version", version)?)
 }
 
 /// The schema version of a database, if this version can bring it up to date.

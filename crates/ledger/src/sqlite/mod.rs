@@ -4,6 +4,7 @@ mod backup;
 mod budgets;
 mod checkpoint;
 mod desk;
+mod dictionary;
 mod effects;
 mod examine;
 mod identity;
@@ -49,6 +50,8 @@ use writer::{Known, Writer};
 
 #[cfg(test)]
 pub(crate) use effects::list_sql;
+#[cfg(test)]
+pub(crate) use migrate::to_version;
 
 /// Memory for pages of the file: keys are in no order, and every one of them needs its page.
 const CACHE_KIB: i64 = 32 << 10;
@@ -163,10 +166,7 @@ impl Journal for SqliteLedger {
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move {
-            let recorded = Recorded::new(record, quarantine)?;
-            self.writer.queue().put(Write::Call(recorded), durable).await
-        })
+        Box::pin(self.writer.queue().put(Write::Call(Recorded::new(record, quarantine)), durable))
     }
 
     fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {

@@ -42,17 +42,13 @@ fn put_note(transaction: &Connection, statement: &str, note: &Note) -> Result<()
 
 /// The record of a call, and its answer if that was kept back.
 pub(super) fn put_call(transaction: &Connection, recorded: &Recorded) -> Result<(), LedgerError> {
-    let row = recorded.row();
+    let row = recorded.row()?;
     transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql"))?.execute(params![
         row.call_id,
-        row.tenant,
-        row.principal,
-        row.tool,
         row.outcome,
-        row.class,
         row.received_ms,
-        row.finished_ms,
-        row.record,
+        row.body,
+        row.effect_id,
     ])?;
     if let Some(body) = &recorded.quarantine {
         let (bytes_total, kept) = quarantined(body);

@@ -6,62 +6,61 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{Note, NoteKind};
 
-use super::{migrate, open_read_only};
+use super::{dictionary::Lookup, migrate, open_read_only};
 use crate::{
     LedgerError,
-    call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX},
-    codec::{decode_call, signed, unsigned},
+    call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX, newest},
+    codec::{StoredCall, signed, unsigned},
     reader::{CallQuery, Quarantined},
 };
 
-const LATEST: &str = include_str!("../../sql/sqlite/latest_calls.sql");
-
 /// The record of a finished call.
 pub(super) fn call(connection: &Connection, call_id: &str) -> Result<Option<CallRecord>, LedgerError> {
-    let mut statement = connection.prepare_cached("select record from calls where call_id = ?1")?;
-    let found: Option<String> = statement.query_row(params![call_id], |row| row.get(0)).optional()?;
-    found.map(|text| decode_call(call_id, &text)).transpose()
+    let mut statement = connection.prepare_cached("select call_id, record, body from calls where call_id = ?1")?;
+    let found = statement.query_row(params![call_id], stored).optional()?;
+    found.map(|stored| Lookup::default().decode(connection, &stored)).transpose()
 }
 
 /// Reads records of a file.
 #[derive(Debug)]
 pub(crate) struct FileReader {
     connection: Connection,
+    lookup: Lookup,
 }
 
 impl FileReader {
     pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
         let connection = open_read_only(path)?;
         migrate::require(&connection)?;
-        Ok(Self { connection })
+        Ok(Self { connection, lookup: Lookup::default() })
     }
 
     pub(crate) fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
-        let of = |call_id: String, record: String| decode_call(&call_id, &record);
         let CallQuery::Id(id) = query else {
-            let mut latest = self.connection.prepare(LATEST)?;
-            let rows = latest.query_map(params![limit], |row| Ok((row.get(0)?, row.get(5)?)))?;
-            return rows.map(|row| row.map_err(LedgerError::from).and_then(|(id, record)| of(id, record))).collect();
+            let under_way = self.under_way()?;
+            let ended = self.records(include_str!("../../sql/sqlite/latest_calls.sql"), params![limit])?;
+            return Ok(newest(under_way, ended, limit));
         };
-        let sql = include_str!("../../sql/sqlite/calls_of_id.sql");
-        let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map(params![id, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        rows.map(|row| row.map_err(LedgerError::from).and_then(|(id, record)| of(id, record))).collect()
+        self.records(include_str!("../../sql/sqlite/calls_of_id.sql"), params![id, limit])
     }
 
     /// A page of calls that have ended.
     pub(crate) fn ended(&self, span: Span, below: &Below) -> Result<Vec<(Below, CallRecord)>, LedgerError> {
-        let mut statement = self.connection.prepare_cached(include_str!("../../sql/sqlite/ended_calls.sql"))?;
         let Below { received_ms, call_id } = below;
-        let rows = statement.query_map(params![span.since_ms, received_ms, call_id, PAGE_MAX], placed)?;
-        rows.map(|row| row.map_err(LedgerError::from).and_then(decoded)).collect()
+        let page = params![span.since_ms, received_ms, call_id, PAGE_MAX];
+        let records = self.records(include_str!("../../sql/sqlite/ended_calls.sql"), page)?;
+        Ok(records.into_iter().map(|record| (Below::call(&record), record)).collect())
     }
 
     /// The calls that are under way.
-    pub(crate) fn under_way(&self, span: Span) -> Result<Vec<CallRecord>, LedgerError> {
-        let mut statement = self.connection.prepare_cached(include_str!("../../sql/sqlite/calls_under_way.sql"))?;
-        let rows = statement.query_map(params![span.since_ms, span.until_ms, UNDER_WAY_MAX], placed)?;
-        rows.map(|row| row.map_err(LedgerError::from).and_then(decoded).map(|(_, record)| record)).collect()
+    pub(crate) fn under_way(&self) -> Result<Vec<CallRecord>, LedgerError> {
+        self.records(include_str!("../../sql/sqlite/calls_under_way.sql"), params![UNDER_WAY_MAX])
+    }
+
+    fn records(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<CallRecord>, LedgerError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params, stored)?;
+        rows.map(|row| self.lookup.decode(&self.connection, &row?)).collect()
     }
 
     pub(crate) fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
@@ -81,13 +80,9 @@ impl FileReader {
     }
 }
 
-/// Where a record stands in a list, and its text.
-fn placed(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Below, String)> {
-    Ok((Below { call_id: row.get(0)?, received_ms: row.get(1)? }, row.get(2)?))
-}
-
-fn decoded((place, text): (Below, String)) -> Result<(Below, CallRecord), LedgerError> {
-    decode_call(&place.call_id, &text).map(|record| (place, record))
+/// A call by its columns: id, record, body.
+fn stored(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredCall> {
+    Ok(StoredCall { call_id: row.get(0)?, record: row.get(1)?, body: row.get(2)? })
 }
 
 /// The note of that kind and key, expired or not.

@@ -15,15 +15,19 @@ use servanda_gates::{
     JournalError,
     effect::{LedgerNow, LostWindow},
 };
-use tokio::{runtime, sync::mpsc};
+use tokio::runtime;
 
-use super::{budgets, checkpoint::Checkpointer, effects, identity, live::Live, prune, put, reading, recent::Recent};
+use super::{
+    budgets, checkpoint::Checkpointer, dictionary, effects, identity, live::Live, prune, put, reading, recent::Recent,
+};
 use crate::{
     LedgerError,
     clock_watch::ClockWatch,
     codec::signed,
+    encoding::dictionary::Dictionary,
     identity::{Lost, PositionFile, lost_window},
-    queue::{Job, Outcome, Queue, gather},
+    inbox::Inbox,
+    queue::{Job, Outcome, Queue},
     retention::Progress,
     room::Room,
     time::StoreTime,
@@ -56,6 +60,7 @@ impl Writer {
     ) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(48);
         let checkpointer = Checkpointer::start(path, known.position_file.clone())?;
+        let dictionary = dictionary::of_file(&connection)?;
         let file = OpenFile {
             connection,
             path: path.to_owned(),
@@ -63,20 +68,21 @@ impl Writer {
             time,
             watch: ClockWatch::default(),
             recent: Recent::default(),
+            dictionary,
             progress: Progress::default(),
             lost: Vec::new(),
             known,
             checkpointer,
             room,
         };
-        let (queue, jobs) = Queue::new();
+        let (queue, inbox) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
         // A runtime of its own, for the timer: the thread blocks on disk, and nobody else's tasks must wait for that.
         let runtime = runtime::Builder::new_current_thread().enable_time().build().map_err(LedgerError::Thread)?;
         let thread = thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || run(file, jobs, &runtime, &counter))
+            .spawn(move || run(file, inbox, &runtime, &counter))
             .map_err(LedgerError::Thread)?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)), lost })
     }
@@ -101,15 +107,18 @@ impl Writer {
     }
 }
 
-fn run(mut file: OpenFile, mut jobs: mpsc::Receiver<Job>, runtime: &runtime::Runtime, lost: &AtomicU64) {
-    while let Some(batch) = runtime.block_on(gather(&mut jobs)) {
+fn run(mut file: OpenFile, mut inbox: Inbox, runtime: &runtime::Runtime, lost: &AtomicU64) {
+    while let Some(batch) = runtime.block_on(inbox.gather()) {
         settle(&mut file, batch, lost);
     }
     file.end();
 }
 
 /// Does a batch; if a job of it is at fault, each by itself, so that one bad job cannot take others with it.
-fn settle(file: &mut OpenFile, batch: Vec<Job>, lost: &AtomicU64) {
+fn settle(file: &mut OpenFile, mut batch: Vec<Job>, lost: &AtomicU64) {
+    for job in &mut batch {
+        job.encode(&mut file.dictionary);
+    }
     let error = match file.commit_patiently(&batch) {
         Ok(outcomes) => {
             return batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(Ok(outcome), lost));
@@ -141,6 +150,8 @@ struct OpenFile {
     time: StoreTime,
     watch: ClockWatch,
     recent: Recent,
+    /// What records refer to. What is new in it is written with every batch until one has been committed.
+    dictionary: Dictionary,
     /// Times that the ledger has lost.
     lost: Vec<Lost>,
     known: Known,
@@ -182,6 +193,7 @@ impl OpenFile {
         if self.recent.check(&transaction)? {
             self.lost = identity::lost(&transaction)?;
         }
+        dictionary::put(&transaction, &self.dictionary)?;
         let now_ms = now.now_ms;
         let (recent, progress) = (&mut self.recent, &mut self.progress);
         let mut around = Around { recent, progress, now, lost_window: lost_window(&self.lost, now_ms) };
@@ -195,6 +207,7 @@ impl OpenFile {
         let position = identity::advance(&transaction, now_ms)?;
         faults::at("ledger.before_commit")?;
         transaction.commit()?;
+        self.dictionary.stored();
         // Before anybody is told: what was acknowledged is missed if it gets lost.
         if let Some(position_file) = &self.known.position_file {
             position_file.advance(position, now_ms);

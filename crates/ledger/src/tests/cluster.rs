@@ -22,7 +22,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one; none, visibly, where there is no PostgreSQL.
+    /// Starts one. None where there is no PostgreSQL: the test is then skipped and counted, and fails in CI.
     pub(crate) fn start() -> Option<Self> {
         let cluster = Self::prepare(None)?;
         cluster.start_server("primary");
@@ -37,7 +37,7 @@ impl Cluster {
 
     fn prepare(port: Option<u16>) -> Option<Self> {
         let Some(bin) = bin() else {
-            println!("SKIPPED: no PostgreSQL found in PATH or /usr/lib/postgresql; the suite did not run against it");
+            servanda_requirements::missing("no PostgreSQL is in PATH or /usr/lib/postgresql");
             return None;
         };
         let cluster = Self { folder: tempfile::tempdir().unwrap(), bin, schemas: AtomicU32::new(0), port };

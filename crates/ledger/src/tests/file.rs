@@ -1,6 +1,6 @@
 //! What only a file has: who holds it, whether it is still there, how it syncs, and its earlier versions.
 
-use servanda_contract::record::Outcome;
+use servanda_contract::{CallRecord, Timestamp, record::Outcome};
 use servanda_gates::{
     Journal as _, Note, NoteKind, Notebook as _,
     effect::{EffectId, EffectQuery, EffectState},
@@ -9,9 +9,9 @@ use servanda_gates::{
 use super::{
     kept::Kept,
     open,
-    samples::{key, record},
+    samples::{key, read_record, record},
 };
-use crate::{Ledger, LedgerError, Reader, sqlite::configure};
+use crate::{CallQuery, Ledger, LedgerError, Reader, Retention, sqlite::configure};
 
 fn temporary() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -52,7 +52,7 @@ fn a_newer_database_is_refused() {
     drop(Ledger::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Ledger::open(&path).unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 11 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 12 }), "{error}");
     assert!(Reader::open(&path).is_err());
 }
 
@@ -130,6 +130,68 @@ async fn a_ledger_of_the_third_version_comes_over() {
     old.execute(call, [record]).unwrap();
     drop(old);
     open::comes_over(Kept::of_file(path, std::sync::Arc::new(folder)), &effect_id).await;
+}
+
+/// Records of the version before are JSON. They are read as they are, and go when their retention is over.
+#[tokio::test]
+async fn records_of_the_version_before_stay_as_they_are() {
+    let (folder, path) = temporary();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let old = rusqlite::Connection::open(&path).unwrap();
+    crate::sqlite::to_version(&old, 11).unwrap();
+    let stored = |record: &CallRecord| {
+        let (id, outcome) = (record.call_id.as_str(), record.outcome.name());
+        let values = rusqlite::params![
+            id,
+            outcome,
+            crate::codec::signed(record.received_at.unix_ms()),
+            serde_json::to_string(record).unwrap()
+        ];
+        let sql = "insert into calls values (?1, 'acme', 'ada', 'x', ?2, null, ?3, null, ?4)";
+        old.execute(sql, values).unwrap();
+    };
+    let (ended, sent) = (read_record(1), record("call_sent", Outcome::Dispatching, 5));
+    [&ended, &sent].into_iter().for_each(stored);
+    drop(old);
+    let ledger = Ledger::open(&path).unwrap();
+    let reader = ledger.reader().await.unwrap();
+    let found = async |id: &str| reader.find(&CallQuery::Id(id.to_owned()), 2).await.unwrap();
+    let only = std::slice::from_ref(&ended);
+    assert_eq!(found(ended.call_id.as_str()).await, only);
+    assert_eq!(ledger.recall(ended.call_id.as_str()).await.unwrap(), Some(ended.clone()));
+    let again = CallRecord { outcome: Outcome::Refused, ..ended.clone() };
+    ledger.finished(again, None, true).await.unwrap();
+    assert_eq!(found(ended.call_id.as_str()).await, only, "a finished call is never overwritten");
+    let finished = CallRecord { outcome: Outcome::Completed, ..sent };
+    ledger.finished(finished.clone(), None, true).await.unwrap();
+    assert_eq!(found("call_sent").await, [finished], "one that had not ended is finished once");
+    let retention = Retention { records_ms: Some(1), tombstones_ms: None };
+    ledger.prune(retention, Timestamp::from_unix_ms(ended.received_at.unix_ms() + 2)).await.unwrap();
+    assert_eq!(reader.count().await.unwrap(), 0);
+    drop(folder);
+}
+
+/// What one read costs on disk, indexes and all: the goal of issue 18.
+#[tokio::test]
+async fn the_record_of_a_read_takes_at_most_600_bytes() {
+    const READS: u64 = 2_000;
+    let (_folder, path) = temporary();
+    let bytes = async |numbers: std::ops::Range<u64>| {
+        let ledger = Ledger::open(&path).unwrap();
+        for number in numbers {
+            ledger.finished(read_record(number), None, false).await.unwrap();
+        }
+        ledger.close().await;
+        std::fs::metadata(&path).unwrap().len()
+    };
+    let before = bytes(0..1).await;
+    let grown = bytes(1..READS + 1).await - before;
+    println!("{} bytes a record", grown / READS);
+    assert!(grown / READS <= 600, "{} bytes a record", grown / READS);
+    let reader = Reader::open(&path).unwrap();
+    let found = reader.find(&CallQuery::Latest, 1).await.unwrap();
+    let written = read_record(READS);
+    assert_eq!(found, [CallRecord { call_id: found[0].call_id.clone(), ..written }], "nothing is missing");
 }
 
 /// Pages of what nobody knows are found without looking through what is known.

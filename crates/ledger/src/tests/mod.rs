@@ -18,7 +18,7 @@ mod plain;
 mod plans;
 mod retention;
 mod room;
-mod samples;
+pub(crate) mod samples;
 mod server;
 mod tls;
 mod turns;

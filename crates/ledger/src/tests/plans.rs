@@ -167,11 +167,13 @@ const FILLED: &str = "
 
 /// The tables that a plan reads from end to end.
 fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
-    // What is under way, open, or unknown; and the newest records and accounts, of which a limit is read.
+    // What is under way, open, or unknown; the newest records and accounts, of which a limit is read; and the dictionary, which has a
+    // maximum.
     const BOUNDED: &[&str] = &[
         "effects_under_way",
         "effects_holding",
         "effects_unknown",
+        "dictionary_pkey",
         "holds_open",
         "calls_by_time",
         "standings_by_time",
@@ -194,14 +196,15 @@ fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
 
 /// Whether a line of a plan of SQLite says that a table that grows is read from end to end.
 fn scans_a_table(line: &str) -> bool {
-    // Small by themselves: one row for every process of the last day, one of ledger time, those of adoptions, and what the statement
-    // has found before.
+    // Small by themselves: one row for every process of the last day, one of ledger time, those of adoptions, the dictionary, which has a
+    // maximum, and what the statement has found before.
     const SMALL: &[&str] = &[
         "owners",
         "clock",
         "identity",
         "sqlite_schema",
         "adoptions",
+        "dictionary",
         "needed",
         "ended",
         "left_open",

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use servanda_contract::{
-    CallId, CallRecord, Caller, Digest, Timestamp,
+    CallId, CallRecord, Caller, Digest, GateName, TaxonomyClass, Timestamp,
     digest::Domain,
-    record::{Outcome, RECORD_VERSION},
+    record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, Texts, Verdict},
     tool::EffectClass,
 };
 use servanda_gates::effect::{
@@ -13,7 +13,7 @@ use servanda_gates::effect::{
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
 
-pub(super) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallRecord {
+pub(crate) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallRecord {
     CallRecord {
         record_version: RECORD_VERSION,
         call_id: CallId::from(call_id.to_owned()),
@@ -39,6 +39,53 @@ pub(super) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
         price: None,
         policy: None,
         questions: Vec::new(),
+    }
+}
+
+/// The record of a read as the engine makes it: by a user with a credential and a session, through every gate, permitted by policies.
+pub(crate) fn read_record(number: u64) -> CallRecord {
+    let digest = |domain, what: &str| Digest::of(domain, &[what.as_bytes(), &number.to_be_bytes()]);
+    let took_us = |gate: u64| (number * 7 + gate * 13) % 180;
+    let verdicts = (0..).zip(GateName::ALL).map(|(place, gate)| Verdict {
+        gate,
+        decision: if gate == GateName::Fence { Decision::Skipped } else { Decision::Passed },
+        took_us: if gate == GateName::Perform { 2_000 + number % 900 } else { took_us(place) },
+    });
+    let received_ms = 1_800_000_000_000 + number * 3;
+    let caller = Caller {
+        credential: Some("key_3f9a2c417be84d50".to_owned()),
+        client: Some("claude-code 2.0.14".to_owned()),
+        session: Some(digest(Domain::Sample, "session").hex_prefix(32)),
+        ..Caller::named("acme", "ada.lovelace@example.com")
+    };
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Texts>();
+    CallRecord {
+        trace_id: digest(Domain::Sample, "trace").hex_prefix(32),
+        caller,
+        tool: "company__list_invoices".to_owned(),
+        contract: Some(ContractReference {
+            name: "company.list_invoices".to_owned(),
+            version: "1.4.2".to_owned(),
+            digest: Digest::of(Domain::Contract, &[b"company.list_invoices"]),
+            upstream: "company".to_owned(),
+            upstream_tool: "list_invoices".to_owned(),
+            effect_class: EffectClass::R,
+        }),
+        arguments_digest: digest(Domain::Arguments, "arguments"),
+        proposal_digest: Some(digest(Domain::Proposal, "proposal")),
+        dispatched_at: Some(Timestamp::from_unix_ms(received_ms + 1)),
+        finished_at: Some(Timestamp::from_unix_ms(received_ms + 4)),
+        deadline_ms: Some(10_000),
+        verdicts: verdicts.collect(),
+        class: Some(TaxonomyClass::Success),
+        answer_digest: Some(digest(Domain::Answer, "answer")),
+        policy: Some(PolicyRecord {
+            by: texts(&["acme.reads", "acme.finance-may-read-invoices"]),
+            scopes: texts(&["tools:read", "tools:write", "company:*"]),
+            groups: Some(texts(&["finance", "everybody"])),
+            ..PolicyRecord::default()
+        }),
+        ..record(CallId::new().as_str(), Outcome::Completed, received_ms)
     }
 }
 

@@ -65,7 +65,7 @@ fn another_tenants_tool_is_forbidden_whatever_is_written() {
         [(&[], true), (&["acme"], true), (&["rival"], false), (&["other", "acme"], true), (&["other", "rival"], false)];
     for (owners, allowed) in table {
         let tenants = owners.iter().map(|owner| (*owner).to_owned()).collect();
-        let vocabulary = Vocabulary::of([ToolFacts { contract: &contract, tenants: &tenants }]).unwrap();
+        let vocabulary = Vocabulary::of([ToolFacts { tenants: &tenants, ..ToolFacts::from(&contract) }]).unwrap();
         let policies = load_in(&vocabulary.into(), PERMIT_ALL, Defaults::Off).unwrap();
         let decision = decide(&policies, "t", &payment(1));
         assert_eq!(decision.is_allowed(), allowed, "{owners:?}");

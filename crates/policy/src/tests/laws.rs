@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock};
 use cedar_policy::{Authorizer, Entities, PolicySet, Request, Schema};
 use proptest::{prelude::*, strategy::ValueTree as _};
 use serde_json::{Value, json};
+use servanda_contract::tool::SideEffectClass;
 
-use super::{canonical, contracts, identity, load_in, vocabulary_of};
+use super::{canonical, contracts, identity, load_in, vocabulary_of_programs};
 use crate::{
     Call, Cause, Circumstances, Decision, Defaults, Identity, Policies, Principal, Standing, Vocabulary,
     mentions::Needs, request,
@@ -151,16 +152,20 @@ fn arguments(tool: &'static str) -> BoxedStrategy<Value> {
 pub(super) fn asked() -> impl Strategy<Value = Asked> {
     let tool = prop::sample::select(&["bank.pay", "mail.send", "docs.read"][..]);
     let word = |word: &'static str| prop::option::of(Just(word));
+    let class = prop::option::of(prop::sample::select(&SideEffectClass::ALL[..]));
     let circumstances =
-        (0..1000_u64, any::<bool>(), word("c"), word("read")).prop_map(|(time, here, client, intent)| Circumstances {
-            // Now and then in another's name.
-            tenant: if time % 8 == 0 { "rival" } else { "acme" },
-            environment: if here { "production" } else { "staging" },
-            time: servanda_contract::Timestamp::from_unix_ms(time),
-            client,
-            task: None,
-            intent,
-            question: None,
+        (0..1000_u64, any::<bool>(), word("c"), word("read"), class).prop_map(|(time, here, client, intent, class)| {
+            Circumstances {
+                // Now and then in another's name.
+                tenant: if time % 8 == 0 { "rival" } else { "acme" },
+                environment: if here { "production" } else { "staging" },
+                time: servanda_contract::Timestamp::from_unix_ms(time),
+                client,
+                task: None,
+                intent,
+                question: None,
+                program_class: class,
+            }
         });
     (tool.prop_flat_map(|tool| (Just(tool), arguments(tool))), circumstances, 0..3_usize, 0..3_usize, any::<bool>())
         .prop_map(|((tool, arguments), circumstances, user, group, agent)| Asked {
@@ -173,13 +178,13 @@ pub(super) fn asked() -> impl Strategy<Value = Asked> {
 }
 
 pub(super) fn loaded(text: &str, defaults: Defaults) -> Policies {
-    static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| vocabulary_of(&contracts()));
+    static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| vocabulary_of_programs(&contracts()));
     load_in(&VOCABULARY, text, defaults).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// The decision over every policy, with everything in the context, by Cedar itself.
 fn decide_over_all(policies: &Policies, call: &Call<'_>) -> (&'static str, Vec<String>) {
-    let tool = policies.vocabulary().tool(call.tool).unwrap();
+    let tool = policies.vocabulary().tool(call.tool).unwrap().in_call_of(call.circumstances.program_class);
     let everything = Needs { whole: true, ..Needs::default() };
     let question = request::of_call(call, tool, &[&everything].into_iter().collect()).unwrap();
     let set = PolicySet::from_policies(policies.loaded().iter().map(|policy| policy.policy.clone())).unwrap();
@@ -273,7 +278,7 @@ proptest! {
         let circumstances = &asked.circumstances;
         let call = Call { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
         let everything = Needs { whole: true, ..Needs::default() };
-        let tool = policies.vocabulary().tool(asked.tool).unwrap();
+        let tool = policies.vocabulary().tool(asked.tool).unwrap().in_call_of(asked.circumstances.program_class);
         let question = request::of_call(&call, tool, &[&everything].into_iter().collect()).unwrap();
         let request = &question.request;
         let again = Request::new(

@@ -102,6 +102,26 @@ fn what_never_applies_decides_nothing() {
     }
 }
 
+/// A word that an attribute never is: the policy would silently never hold.
+#[test]
+fn a_misspelt_word_of_a_closed_set_is_found() {
+    let rows = [
+        (r#"resource.side_effect_class == "CRITICAL_MUTATON""#, "did you mean \"CRITICAL_MUTATION\"?"),
+        (r#""READONLY" != resource.side_effect_class"#, "did you mean \"READ_ONLY\"?"),
+        (r#"["READ_ONLY", "NONE"].contains(resource.side_effect_class)"#, "it is one of READ_ONLY, EPHEMERAL_WRITE"),
+        (r#"principal.id == "x" && !(resource.data_classification == "sekret")"#, "did you mean \"secret\"?"),
+        (r#"resource.egress == "anywhere""#, "it is one of none, allowlisted_domains"),
+        (r#"context has question && context.question == "forms""#, "did you mean \"form\"?"),
+    ];
+    for (condition, hint) in rows {
+        let found = failure(&format!("forbid (principal, action, resource) when {{ {condition} }};"));
+        let finding = &found.findings()[0];
+        assert!(finding.hint.as_ref().is_some_and(|said| said.starts_with(hint)), "{condition}: {finding:?}");
+    }
+    let fine = r#"resource.side_effect_class == "READ_ONLY" && resource.name == "READONLY" && resource.data_classification != "secret""#;
+    policies(&format!("permit (principal, action, resource) when {{ {fine} }};"));
+}
+
 #[test]
 fn one_bad_policy_keeps_all_from_being_loaded() {
     assert!(

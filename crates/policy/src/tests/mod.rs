@@ -50,7 +50,7 @@ fn contracts() -> Vec<ToolContract> {
         "type": "object", "required": ["to"],
         "properties": { "to": { "type": "string" }, "copies": { "type": "integer" } },
     });
-    send.affordance.input_schema = schema.as_object().unwrap().clone();
+    send.affordance.input_schema = schema.as_object().unwrap().clone().into();
     send.behaviour = None;
     let mut read = tool("docs.read", SideEffectClass::ReadOnly, DataClassification::Public);
     "docs".clone_into(&mut read.binding.upstream);
@@ -59,6 +59,16 @@ fn contracts() -> Vec<ToolContract> {
 
 fn vocabulary_of(contracts: &[ToolContract]) -> Arc<Vocabulary> {
     Arc::new(Vocabulary::of(contracts.iter().map(ToolFacts::from)).unwrap())
+}
+
+/// The same where the program that a call brings decides how grave it is.
+fn vocabulary_of_programs(contracts: &[ToolContract]) -> Arc<Vocabulary> {
+    Arc::new(
+        Vocabulary::of(
+            contracts.iter().map(|contract| ToolFacts { program_decides_class: true, ..ToolFacts::from(contract) }),
+        )
+        .unwrap(),
+    )
 }
 
 fn load_in(vocabulary: &Arc<Vocabulary>, text: &str, defaults: Defaults) -> Result<Policies, LoadFailure> {
@@ -86,6 +96,7 @@ fn identity(tenant: &str, id: &str, groups: &[&str]) -> Identity {
 
 fn circumstances(tenant: &str) -> Circumstances<'_> {
     Circumstances {
+        program_class: None,
         tenant,
         environment: "production",
         time: Timestamp::from_unix_ms(1_794_735_332_007),

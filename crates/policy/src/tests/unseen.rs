@@ -17,7 +17,7 @@ fn beside(schema: &Value) -> Arc<Vocabulary> {
     } });
     let of = |name: &str, schema: &Value| {
         let mut tool = tool(name, SideEffectClass::ReadOnly, DataClassification::Public);
-        tool.affordance.input_schema = schema.as_object().unwrap().clone();
+        tool.affordance.input_schema = schema.as_object().unwrap().clone().into();
         tool
     };
     vocabulary_of(&[of("a.open", &plain), of("b.open", schema)])

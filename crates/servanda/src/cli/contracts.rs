@@ -23,6 +23,7 @@ pub(crate) enum ContractCommand {
 
 /// `review`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct ReviewArgs {
     /// The tool to decide about, by its exposed name or its contract's name; all that are open, one by one, if none is named.
     #[arg(value_name = "TOOL")]
@@ -36,6 +37,9 @@ pub(crate) struct ReviewArgs {
     /// Hold TOOL back: its calls are always refused.
     #[arg(long, requires = "tool")]
     pub hold_back: bool,
+    /// Let the calls of TOOL through again that was held back.
+    #[arg(long, requires = "tool", conflicts_with_all = ["agree", "class", "hold_back"])]
+    pub release: bool,
     /// Why a class is right although the tool's definition says otherwise.
     #[arg(long, requires = "class", value_name = "TEXT")]
     pub reason: Option<String>,

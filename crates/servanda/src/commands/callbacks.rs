@@ -104,7 +104,7 @@ async fn test(callbacks: &Callbacks, name: &str, screen: Screen) -> Result<(), F
     match came {
         Ok(Receipt { status: status @ 200..=299, .. }) => {
             if !screen.json {
-                screen.data(format_args!("`{name}` at {origin} took {id} with status {status} in {took_ms} ms"))?;
+                screen.page(format_args!("`{name}` at {origin} took {id} with status {status} in {took_ms} ms"))?;
             }
             Ok(())
         }

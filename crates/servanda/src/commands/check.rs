@@ -1,5 +1,7 @@
 //! `servanda check`: reads everything, starts nothing, lists every problem.
 
+mod budgets;
+
 use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
@@ -48,7 +50,7 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
             .err()
             .unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
     }
-    let preflight = Preflight::read(&loaded, admitted, Some(address))?;
+    let preflight = Preflight::read(&loaded, admitted, lock::pins(&loaded)?, Some(address))?;
     preflight.read_ledger(&loaded).await?;
     let warning = policies::warning(&loaded, &preflight.authorities);
     let notes = Notes { warning, said, lacking: lacking(&loaded) };
@@ -59,13 +61,13 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
     let contracts = count(names.len(), "contract");
     let upstreams = count(loaded.config.upstreams.len(), "upstream");
     let rules = rules(&preflight.authorities);
-    screen.data(format_args!("{} is good: {contracts} for {upstreams}{rules}", loaded.file.display()))?;
+    screen.page(format_args!("{} is good: {contracts} for {upstreams}{rules}", loaded.file.display()))?;
     notes.tell(screen);
     tell_flagged(&flagged, screen);
     if notes.said.unconfirmed.is_some() {
         screen.hint(
-            "set transactional.confirmation_required: true in a contract to keep its tool from running: every call is refused then, \
-             because there is no way to approve one yet",
+            "`servanda review TOOL --hold-back` keeps a tool from running: its calls are refused until approvals exist, or until \
+             `--release`",
         );
     }
     Ok(())
@@ -117,7 +119,8 @@ fn said_by_contracts(admitted: &[CompiledContract], lock: Option<&Lock>, loaded:
         };
         format!("{run} without a person's approval: {}", short_list(&grave))
     });
-    SaidByContracts { general: general.into_iter().flatten().collect(), unconfirmed }
+    let of_budgets = budgets::notes(admitted, &loaded.config.allowances());
+    SaidByContracts { general: general.into_iter().flatten().chain(of_budgets).collect(), unconfirmed }
 }
 
 /// Tools whose contract asks for a person's approval, which nobody can give yet.
@@ -145,7 +148,7 @@ fn show_commands(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     }
     for (id, config) in &loaded.config.upstreams {
         let what = if config.command.is_some() { "starts" } else { "asks" };
-        screen.data(format_args!("{id} {what} {}", of(config).join("\n    ")))?;
+        screen.page(format_args!("{id} {what} {}", of(config).join("\n    ")))?;
     }
     Ok(())
 }

@@ -27,11 +27,11 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
         screen.json(&reviewed)?;
     } else {
         for one in &unclean {
-            screen.data(told(one))?;
+            screen.page(told(one))?;
         }
         let identical = reviewed.len() - unclean.len();
         if identical > 0 {
-            screen.data(format_args!("{} as agreed to", count(identical, "definition")))?;
+            screen.page(format_args!("{} as agreed to", count(identical, "definition")))?;
         }
     }
     if unclean.is_empty() {

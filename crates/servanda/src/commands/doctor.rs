@@ -5,7 +5,7 @@ mod ledger;
 mod privacy;
 mod reach;
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::path::Path;
 
 use serde::Serialize;
 use servanda_catalog::{Catalog, Hold, Inventory, Standing, pins::Pins};
@@ -14,10 +14,7 @@ use servanda_engine::{discover, quarantine::History};
 use servanda_gates::JournalError;
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Transport, Upstream, UpstreamStatus};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
-};
+use tokio::net::TcpListener;
 
 use crate::{
     cli::DoctorArgs,
@@ -25,14 +22,11 @@ use crate::{
     contracts, credentials, doubts,
     failure::Failure,
     lock, remembered,
+    running_gateway::{self, Answers},
     screen::{Mood, Screen, count, paint},
     survey::told_if_slow,
     wiring,
 };
-
-/// How long whoever listens at our address is given to say who it is, and how much it may say.
-const ANSWER_MS_MAX: u64 = 2_000;
-const ANSWER_BYTES_MAX: u64 = 4_096;
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
@@ -228,14 +222,19 @@ async fn look_at_address(loaded: &Loaded, findings: &mut Findings) {
         Err(failure) => findings.bad("address", failure.to_string(), failure.hint_text().unwrap_or_default()),
         Ok(address) => match TcpListener::bind(address).await {
             Ok(_) => findings.good("address", format!("{address} is free")),
-            Err(_) if is_gateway(address).await => findings.good("address", format!("a gateway answers at {address}")),
-            Err(error) => {
-                findings.bad(
+            Err(error) => match running_gateway::ask(address, &loaded.file).await {
+                Answers::Ours => findings.good("address", format!("a gateway answers at {address}")),
+                Answers::Another => findings.bad(
+                    "address",
+                    format!("a gateway of another configuration answers at {address}"),
+                    "choose another `listen` for this one, or end the other",
+                ),
+                Answers::NoGateway => findings.bad(
                     "address",
                     format!("{address}: {error}"),
                     "choose another `listen`, or end what listens there",
-                );
-            }
+                ),
+            },
         },
     }
 }
@@ -257,24 +256,6 @@ async fn look_at_issuers(loaded: &Loaded, findings: &mut Findings) {
             }
         }
     }
-}
-
-/// Whether whatever listens there answers as a gateway of ours does.
-pub(crate) async fn is_gateway(address: SocketAddr) -> bool {
-    let ask = async {
-        let mut stream = TcpStream::connect(address).await.ok()?;
-        let request = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.ok()?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
-        let answer = String::from_utf8_lossy(&answer);
-        // Gateways of earlier versions say `ok` or `{"status":"alive"}`. One that has lost its store is a gateway too.
-        let was_ours = answer.ends_with(r#"{"status":"alive"}"#) || answer.ends_with("ok");
-        let is_ours = answer.contains(r#""checks":{"process":"#);
-        Some(is_ours || (answer.starts_with("HTTP/1.1 200") && was_ours))
-    };
-    let answered = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), ask).await;
-    answered.ok().flatten().unwrap_or(false)
 }
 
 /// Whether the issuer of an upstream's tokens can be reached.
@@ -399,9 +380,9 @@ fn report(findings: &[Finding], screen: Screen) -> Result<(), Failure> {
                 Mark::Note => paint("note", Mood::Careful),
                 Mark::Bad => paint("FAIL", Mood::Bad),
             };
-            screen.data(format_args!("{mark} {}: {}", finding.what, finding.says))?;
+            screen.page(format_args!("{mark} {}: {}", finding.what, finding.says))?;
             if let Some(hint) = &finding.hint {
-                screen.data(format_args!("     hint: {hint}"))?;
+                screen.page(format_args!("     hint: {hint}"))?;
             }
         }
     }

@@ -15,7 +15,7 @@ pub(crate) async fn run(config: &Path, args: &MigrateArgs, screen: Screen) -> Re
         if screen.json {
             return screen.json(&plan);
         }
-        return screen.data(told(&plan, "would be"));
+        return screen.page(told(&plan, "would be"));
     }
     if plan.found != 0 && plan.found != plan.needed {
         tell(upkeep.migrate().await?.as_ref(), screen);
@@ -23,7 +23,7 @@ pub(crate) async fn run(config: &Path, args: &MigrateArgs, screen: Screen) -> Re
     if screen.json {
         return screen.json(&plan);
     }
-    screen.data(told(&plan, "was"))
+    screen.page(told(&plan, "was"))
 }
 
 /// Says that a ledger was brought up to date, and where it is as it was before.

@@ -1,9 +1,15 @@
 //! `servanda serve`: the gateway over Streamable HTTP, until it is told to stop.
 
-use std::{collections::BTreeMap, future::pending, io, net::SocketAddr, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap, future::pending, io, net::SocketAddr, num::NonZero, path::Path, sync::Arc,
+    thread::available_parallelism,
+};
 
 use serde_json::json;
-use servanda_doors::{HttpOptions, http};
+use servanda_doors::{
+    HttpOptions, Serving,
+    http::{self, Threads},
+};
 use servanda_engine::{Answering, Engine};
 use servanda_ledger::Schema;
 use servanda_mcp::ClientCapabilities;
@@ -15,6 +21,7 @@ use crate::{
     failure::Failure,
     policies,
     reload::{self, Files},
+    running_gateway::{self, Answers},
     screen::{Screen, count},
     stopping::Stop,
     wiring::{Station, Unfinished},
@@ -26,10 +33,19 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     files.loaded.require_guarded(address)?;
     let station = Station::assemble(&files.loaded, Schema::Migrate, Some(address)).await?;
     super::migrate::tell(station.migration(), screen);
-    let listener = TcpListener::bind(address).await.map_err(|error| {
-        Failure::failed(format!("cannot listen on {address}: {error}"))
-            .hint("another servanda may be running; choose a port with `servanda serve --listen 127.0.0.1:0`")
-    })?;
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            let hint = match running_gateway::ask(address, &files.loaded.file).await {
+                Answers::Ours => "this configuration's gateway is running already",
+                Answers::Another => {
+                    "the gateway of another configuration is there: choose another `listen` in servanda.yaml"
+                }
+                Answers::NoGateway => "something else is there: choose another `listen` in servanda.yaml",
+            };
+            return Err(Failure::failed(format!("cannot listen on {address}: {error}")).hint(hint));
+        }
+    };
     // Listened for before anybody can know that we are here.
     let stop = Stop::on_signals(args.drain_ms_max.unwrap_or(files.loaded.config.limits.drain_ms_max))?;
     let address = listener.local_addr()?;
@@ -88,11 +104,12 @@ async fn announce(what: Announcement, asked: impl Future<Output = ()>, screen: S
     let (tools, upstreams) = (count(tools, "tool"), count(answering.len(), "upstream"));
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
     for (id, answering) in silent() {
-        let why = match answering {
-            Answering::No(why) => why.as_str(),
+        // The reason has just been logged.
+        let more = match answering {
+            Answering::No(_) => "`servanda doctor` says more",
             _ => "it has not answered yet, and is waited for",
         };
-        screen.say(format_args!("`{id}` does not answer, so its tools cannot be called: {why}"));
+        screen.say(format_args!("`{id}` does not answer, so its tools cannot be called: {more}"));
     }
     if asks_for_credentials {
         screen.say("callers have to show a credential: servanda keys create makes an API key");
@@ -115,11 +132,18 @@ pub(crate) async fn serve_http(
 ) -> Result<(), Failure> {
     let mut options = HttpOptions::new(super::server_identity());
     options.doorkeeper = station.porter.clone();
-    options.health = Arc::new(station.health());
+    let configuration = files.as_ref().map(|files| running_gateway::configuration(&files.loaded.file));
+    options.health = Arc::new(station.health(configuration));
     options.session_idle_ms_max = station.session_idle_ms_max;
     let router = http::router(station.engine.clone(), options);
-    let serving = http::serve_draining(listener, router, stop.told.clone(), stop.door_max());
-    Box::pin(until_the_end(station, stop, files, serving, screen)).await
+    // Held until everything has ended: calls go on there when the door is closed.
+    let threads = Threads::start(available_parallelism().map_or(1, NonZero::get))?;
+    let drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
+    let serving = Serving { drain_ms_max, threads: threads.clone(), ..Serving::default() };
+    let serving = http::serve_with(listener, router, stop.told.clone(), serving);
+    let ended = Box::pin(until_the_end(station, stop, files, serving, screen)).await;
+    drop(threads);
+    ended
 }
 
 /// Serves, meanwhile works by what the configuration's files come to say, where there are files, and takes the gateway

@@ -24,7 +24,7 @@ pub(crate) struct BudgetConfig {
 #[serde(deny_unknown_fields)]
 struct BudgetEntry {
     /// What is counted: calls that only read, that write, whose effect leaves the house, that move rights or code or delete
-    /// (`critical`, of which there are none unless a budget says so), or money.
+    /// (`critical`, of which there are none unless a budget says so), every call that changes something (`change`), or money.
     dimension: CountedDimension,
     /// How much: a whole number of calls, or an amount of money, best in quotes, like "50.00".
     amount: Amount,
@@ -69,6 +69,8 @@ enum CountedDimension {
     Financial,
     /// Calls that move rights or code, or delete.
     Critical,
+    /// Every call that changes something, whatever its class.
+    Change,
 }
 
 /// For each of whom.
@@ -190,6 +192,7 @@ impl From<CountedDimension> for Dimension {
             CountedDimension::External => Self::External,
             CountedDimension::Financial => Self::Financial,
             CountedDimension::Critical => Self::Critical,
+            CountedDimension::Change => Self::Change,
         }
     }
 }

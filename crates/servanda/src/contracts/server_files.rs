@@ -1,6 +1,6 @@
 //! Which files of the contracts' folder belong to which server, for commands that remove a server or tell a person which file to edit.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 
 use servanda_contract::{ToolContract, layers::contract_name};
 
@@ -45,11 +45,6 @@ pub(crate) fn of_server(loaded: &Loaded, server: &str) -> Result<ServerFiles, Fa
         }
     }
     Ok(found)
-}
-
-/// The file of each contract, by the contract's name.
-pub(crate) fn files_by_contract(loaded: &Loaded) -> BTreeMap<String, PathBuf> {
-    readable(loaded).into_iter().map(|(file, contract)| (contract.identity.name, file)).collect()
 }
 
 /// Every contract that can be read, with its file.

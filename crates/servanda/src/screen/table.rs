@@ -1,21 +1,22 @@
 //! Tables that fit the terminal. Text is broken between words only, so that an id, a name or a path can be copied in one piece; where
-//! the columns do not fit beside each other, a row takes several lines, the later ones indented. Into a pipe a row is one line.
+//! the columns do not fit beside each other, rows with a long name, or sentences, take several lines. Into a pipe a row is one line.
 
-use std::io::{self, IsTerminal as _};
+mod layout;
 
-use super::shown;
+use std::cmp::Reverse;
 
-/// Blanks before the first column, and between two.
-const MARGIN: usize = 1;
-const GAP: usize = 2;
-/// Blanks before the later lines of a row.
-const INDENT: usize = 4;
+use self::layout::{Column, GAP, INDENT, Layout, MARGIN, beside, widen};
+use super::{shown, stdout_width};
+
+/// How wide a column stays whose longest cells have lines of their own.
+const OVERHUNG_MIN: usize = 12;
 
 /// A table with a head; plain enough to be cut and pasted.
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
     width: usize,
+    prose: Option<usize>,
 }
 
 /// A cell: as it was given, with our colour codes, and as it shows without colour.
@@ -25,21 +26,14 @@ struct Cell {
     plain: String,
 }
 
-/// A column in its place.
-struct Column {
-    number: usize,
-    width: usize,
-}
-
 impl Table {
     /// A table as wide as the terminal.
     pub(crate) fn new(head: &[&str]) -> Self {
-        let terminal = io::stdout().is_terminal().then(|| usize::from(console::Term::stdout().size().1));
-        Self::of_width(head, terminal.unwrap_or(usize::MAX))
+        Self::of_width(head, stdout_width().unwrap_or(usize::MAX))
     }
 
     fn of_width(head: &[&str], width: usize) -> Self {
-        let mut table = Self { rows: Vec::new(), width };
+        let mut table = Self { rows: Vec::new(), width, prose: None };
         table.add_row(head.iter().map(|title| title.to_uppercase()));
         table
     }
@@ -54,77 +48,97 @@ impl Table {
         self
     }
 
+    /// Says which column has sentences: where they do not fit beside the rest, they stand below their row.
+    pub(crate) fn with_prose(mut self, number: usize) -> Self {
+        self.prose = Some(number);
+        self
+    }
+
     /// The table as text, without blanks at the ends of its lines.
     pub(crate) fn lines(&self) -> String {
-        let groups = self.groups();
+        let all = 0..self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let natural: usize = all.clone().map(|number| GAP + self.widest(number, Cell::width)).sum();
+        let below = self.prose.filter(|_| MARGIN + natural > self.width.saturating_add(GAP));
+        let beside: Vec<usize> = all.filter(|number| below != Some(*number)).collect();
+        let layout = self.layout(&beside);
         let mut lines: Vec<String> = Vec::new();
-        for row in &self.rows {
-            for (position, group) in groups.iter().enumerate() {
-                let indent = if position == 0 { MARGIN } else { INDENT };
-                lines.extend(side_by_side(row, group, indent));
+        for (position, row) in self.rows.iter().enumerate() {
+            lines.extend(layout.row(row));
+            // What stands below its row needs no head.
+            if let Some(cell) = below.and_then(|number| row.get(number)).filter(|_| position > 0) {
+                let pieces = cell.broken(self.width.saturating_sub(INDENT));
+                lines.extend(pieces.into_iter().filter(|it| !it.is_empty()).map(|it| format!("{:INDENT$}{it}", "")));
             }
         }
         lines.join("\n")
     }
 
-    /// The columns by line, each with its width. One group holds all of them if they fit beside each other.
-    fn groups(&self) -> Vec<Vec<Column>> {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widest = |number: usize, of: fn(&Cell) -> usize| {
-            self.rows.iter().filter_map(|row| row.get(number)).map(of).max().unwrap_or(0)
-        };
+    fn widest(&self, number: usize, of: fn(&Cell) -> usize) -> usize {
+        self.rows.iter().filter_map(|row| row.get(number)).map(of).max().unwrap_or(0)
+    }
+
+    /// The columns beside each other if they fit, else with the longest names of one column breaking their rows, else on several lines.
+    fn layout(&self, numbers: &[usize]) -> Layout {
+        // A word that is wider than a whole line has to be broken.
+        let needed =
+            |number: usize| self.widest(number, Cell::longest_word).clamp(1, self.width - INDENT.min(self.width));
+        let columns: Vec<Column> =
+            numbers.iter().map(|number| Column { number: *number, width: needed(*number) }).collect();
+        if MARGIN + beside(&columns) <= self.width {
+            return Layout { groups: vec![self.widened(columns, MARGIN)], overhang: None, width: self.width };
+        }
+        self.overhanging(&columns).unwrap_or_else(|| Layout {
+            groups: self.groups(columns),
+            overhang: None,
+            width: self.width,
+        })
+    }
+
+    /// The columns beside each other with one that is narrower than its longest cells, if that is enough. Whatever follows on such a cell
+    /// goes to the next line.
+    fn overhanging(&self, columns: &[Column]) -> Option<Layout> {
+        let (place, longest) =
+            columns.iter().enumerate().max_by_key(|(place, column)| (column.width, Reverse(*place)))?;
+        let upto = columns.get(..=place)?;
+        let excess = (MARGIN + beside(columns)).saturating_sub(self.width);
+        let most = longest.width.checked_sub(excess).filter(|most| *most >= OVERHUNG_MIN)?;
+        if MARGIN + beside(upto) > self.width {
+            return None;
+        }
+        let cells = self.rows.iter().filter_map(|row| row.get(longest.number)).map(Cell::longest_word);
+        let width = cells.filter(|width| *width <= most).max().unwrap_or(most);
+        let mut columns: Vec<Column> = columns.to_vec();
+        columns.get_mut(place)?.width = width;
+        let left = self.width.saturating_sub(MARGIN + beside(&columns));
+        let wanted = |number: usize| if number == longest.number { width } else { self.widest(number, Cell::width) };
+        widen(&mut columns, left, wanted);
+        Some(Layout { groups: vec![columns], overhang: Some(place), width: self.width })
+    }
+
+    /// The columns by line, each with its width.
+    fn groups(&self, columns: Vec<Column>) -> Vec<Vec<Column>> {
         let mut groups: Vec<Vec<Column>> = Vec::new();
         let mut left = 0;
-        for number in 0..columns {
-            // A word that is wider than a whole line has to be broken.
-            let needed = widest(number, Cell::longest_word).min(self.width.saturating_sub(INDENT)).max(1);
+        for column in columns {
+            let needed = column.width;
             if let Some(group) = groups.last_mut().filter(|_| left >= GAP + needed) {
                 left -= GAP + needed;
-                group.push(Column { number, width: needed });
+                group.push(column);
             } else {
                 let indent = if groups.is_empty() { MARGIN } else { INDENT };
                 left = self.width.saturating_sub(indent + needed);
-                groups.push(vec![Column { number, width: needed }]);
+                groups.push(vec![column]);
             }
         }
-        for (position, group) in groups.iter_mut().enumerate() {
-            let indent = if position == 0 { MARGIN } else { INDENT };
-            let used: usize = group.iter().map(|column| column.width).sum::<usize>() + GAP * (group.len() - 1);
-            widen(group, self.width.saturating_sub(indent + used), |number| widest(number, Cell::width));
-        }
-        groups
+        let indent = |position: usize| if position == 0 { MARGIN } else { INDENT };
+        groups.into_iter().enumerate().map(|(position, group)| self.widened(group, indent(position))).collect()
     }
-}
 
-/// Hands out the room that is left: to the columns that need the least first, so that as few as possible have to be broken.
-fn widen(group: &mut [Column], mut left: usize, wanted: impl Fn(usize) -> usize) {
-    let mut order: Vec<&mut Column> = group.iter_mut().collect();
-    order.sort_by_key(|column| wanted(column.number).saturating_sub(column.width));
-    for column in order {
-        let given = wanted(column.number).saturating_sub(column.width).min(left);
-        column.width += given;
-        left -= given;
+    fn widened(&self, mut group: Vec<Column>, indent: usize) -> Vec<Column> {
+        let left = self.width.saturating_sub(indent + beside(&group));
+        widen(&mut group, left, |number| self.widest(number, Cell::width));
+        group
     }
-}
-
-fn side_by_side(row: &[Cell], group: &[Column], indent: usize) -> Vec<String> {
-    let broken: Vec<Vec<String>> = group
-        .iter()
-        .map(|column| row.get(column.number).map(|cell| cell.broken(column.width)).unwrap_or_default())
-        .collect();
-    let height = broken.iter().map(Vec::len).max().unwrap_or(0);
-    let line = |number: usize| {
-        let mut line = " ".repeat(indent);
-        for (column, pieces) in group.iter().zip(&broken) {
-            let piece = pieces.get(number).map_or("", String::as_str);
-            line.push_str(piece);
-            let blanks = (column.width + GAP).saturating_sub(width(&shown(piece, false)));
-            line.push_str(&" ".repeat(blanks));
-        }
-        line.trim_end().to_owned()
-    };
-    // A row whose cells in this line are all empty takes no line.
-    (0..height).map(line).filter(|line| !line.is_empty()).collect()
 }
 
 impl Cell {
@@ -211,6 +225,30 @@ mod tests {
         }
         assert_eq!(effects(200).lines().count(), 3, "{}", effects(200));
         insta::assert_snapshot!("table_of_80_columns", effects(80));
+    }
+
+    #[test]
+    fn a_long_name_breaks_its_own_row_only_and_sentences_stand_below() {
+        let mut table = Table::of_width(&["tool", "class", "state"], 40);
+        table.add_row(["a__tool", "READ_ONLY", "offered"]);
+        table.add_row(["a__tool_with_a_name_that_is_long", "READ_ONLY", "offered"]);
+        assert_eq!(
+            table.lines(),
+            " TOOL     CLASS      STATE\n a__tool  READ_ONLY  offered\n a__tool_with_a_name_that_is_long\n          READ_ONLY  offered"
+        );
+        // What is long may have several words, and is broken between them.
+        table.add_row(["resource `a://place/that/is/long` of a server", "READ_ONLY", "offered"]);
+        assert!(table.lines().lines().all(|line| width(line) <= 40), "{}", table.lines());
+        let mut table = Table::of_width(&["tool", "why", "by"], 30).with_prose(1);
+        table.add_row(["a__tool", "it deletes what nobody can bring back", "ada"]);
+        table.add_row(["b__tool", "", "ada"]);
+        assert_eq!(
+            table.lines(),
+            " TOOL     BY\n a__tool  ada\n    it deletes what nobody can\n    bring back\n b__tool  ada"
+        );
+        let mut piped = Table::of_width(&["tool", "why"], usize::MAX).with_prose(1);
+        piped.add_row(["a__tool", "it deletes"]);
+        assert_eq!(piped.lines(), " TOOL     WHY\n a__tool  it deletes");
     }
 
     #[test]

@@ -88,3 +88,62 @@ fn a_rule_for_a_client_holds_for_that_client() {
     assert_refused(&as_client("visitor"), "the rule `no rewriting by visitors`");
     as_client("clerk").success();
 }
+
+const NOTHING_CRITICAL: &str = "@id(\"nothing-critical\")\nforbid (principal, action, resource)\n\
+    when { resource.side_effect_class == \"CRITICAL_MUTATION\" };\n";
+
+const CASES: &str = r#"
+cases:
+  - name: a row is added
+    principal: { user: ada }
+    tool: company.write_query
+    args: { query: "INSERT INTO files (name, content) VALUES ('a', 'b')" }
+    expect: allow
+  - name: a table is dropped
+    principal: { user: ada }
+    tool: company.write_query
+    args: { query: "DROP TABLE files" }
+    expect: deny
+    by: [nothing-critical]
+"#;
+
+/// A tool that could drop tables is critical. Policies, ceilings, lists, cases and `explain` see what a call brings.
+#[test]
+fn a_call_is_as_grave_as_the_program_that_it_brings() {
+    let query = json!({ "query": { "type": "string", "x-effect": { "kind": "sqlite", "decides_class": true } } });
+    let mut write = changes("write_query").input(&["query"], &query);
+    write.0["transactional"]["side_effect_class"] = json!("CRITICAL_MUTATION");
+    let world = World::company([write]).unpinned().guarding(&[]);
+    world.write("policies/p.cedar", NOTHING_CRITICAL);
+    world.write("cases.yaml", CASES);
+    world.change_config(|config| config["policy"] = json!({ "files": ["policies/p.cedar"] }));
+    assert_eq!(world.run(&["policy", "test", "cases.yaml"]).ended(0).stderr, "2 cases as expected\n");
+    let gateway = world.serve();
+    let [everything, reads_only] = [&[][..], &["--ceiling", "READ_ONLY"]]
+        .map(|limits| gateway.bearing(&world.key("acme", "ada", &[crate::access::WRITE], limits).0));
+    let (read, insert, drop) = ("SELECT 1", "UPDATE files SET content = 'x' WHERE path = 'none'", "DROP TABLE files");
+    let write = |agent: &Agent, query: &str| ask(agent, "company__write_query", query, &json!({}));
+    for (agent, query, gate) in [
+        (&everything, read, None),
+        (&everything, insert, None),
+        (&everything, drop, Some("policy")),
+        (&reads_only, read, None),
+        (&reads_only, insert, Some("scope")),
+        (&reads_only, drop, Some("scope")),
+    ] {
+        let reply = write(agent, query);
+        match gate {
+            None => assert!(reply.success().is_object(), "{query}"),
+            Some(gate) => assert_eq!(reply.refusal()["gate"], gate, "{query}"),
+        }
+    }
+    let dropped = write(&everything, drop).refusal();
+    assert!(dropped["message"].as_str().unwrap().contains("its program counts as CRITICAL_MUTATION"), "{dropped}");
+    let page = world.run(&["policy", "explain", dropped["call_id"].as_str().unwrap()]).ended(0).stdout;
+    assert!(page.contains("for a program of this class"), "{page}");
+    let inserted = write(&everything, insert).call_id();
+    let page = world.run(&["explain", &inserted]).ended(0).stdout;
+    assert!(page.contains("class     MEDIUM_RISK_WRITE, by the program in this call"), "{page}");
+    let listed = reads_only.ask("tools/list", json!({}));
+    assert!(listed.raw.contains("company__write_query"), "a call of it can be allowed: {}", listed.raw);
+}

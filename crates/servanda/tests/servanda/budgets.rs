@@ -104,7 +104,7 @@ fn a_reload_changes_what_is_allowed() {
     let gateway = world.serve();
     assert_eq!(pay(&gateway, "a").refusal()["gate"], "budget");
     world.change_config(|config| {
-        config["budgets"] = json!([{ "dimension": "critical", "amount": 1, "per": "tenant", "period": "day" }]);
+        config["budgets"] = json!([{ "dimension": "critical", "amount": 1, "per": "tenant", "period": "total" }]);
     });
     until("the reload", || gateway.said().contains("other budgets").then_some(()));
     pay(&gateway, "a").success();

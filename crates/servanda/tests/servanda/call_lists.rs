@@ -68,6 +68,9 @@ fn calls_are_listed_newest_first_and_by_every_filter() {
     }
     let screen = world.run_on_screen(&["calls"]).ended(0).stderr;
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    for whole in ["acme/ada  company__pay_invoice  ", "\n                   PERMISSION_DENIED at scope\n"] {
+        assert!(screen.contains(whole), "{screen}");
+    }
     for wrong in [["--gate", "polcy"], ["--class", "NOPE"], ["--outcome", "done"], ["--since", "yesterday"]] {
         let told = world.run(&[&["calls"], &wrong[..]].concat()).ended(2);
         assert!(told.stderr.contains("known ") || told.stderr.contains("2026-11-15"), "{}", told.stderr);
@@ -134,6 +137,51 @@ fn serve_prints_one_line_a_call_where_it_is_asked_to() {
     assert!(!quiet.said().contains("completed"), "{}", quiet.said());
 }
 
+/// The tool reported nothing: the list, the line of `serve` and `explain` say that it ran out of time. What is stored stays as it was.
+#[test]
+fn a_read_that_ran_out_of_time_is_said_to_have() {
+    let mut slow = crate::contract::reads("misbehave_slow")
+        .input(&["milliseconds"], &json!({ "milliseconds": { "type": "integer", "minimum": 0 } }));
+    // The contract's time begins when the server is there, however long a busy machine takes to start it.
+    slow.0["runtime"]["timeout_ms"] = json!(2_000);
+    let world = World::company([slow]);
+    let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":60000}"#]);
+    let id = ran.ended(3).call_id();
+    let listed = world.run(&["calls"]).ended(0).stdout;
+    assert!(listed.contains("company__misbehave_slow  timed out  "), "{listed}");
+    assert!(listed.contains("TIMEOUT at perform"), "{listed}");
+    let page = world.run(&["explain", &id]).ended(0).stdout;
+    assert!(page.contains("outcome   timed out · TIMEOUT"), "{page}");
+    let json = world.run(&["calls", "--json", "--outcome", "tool_error"]).ended(0).json();
+    assert_eq!((&json[0]["outcome"], &json[0]["class"]), (&json!("tool_error"), &json!("TIMEOUT")), "{json}");
+}
+
+/// A person who gave a label is told the ids that have it.
+#[test]
+fn a_label_of_two_keys_is_answered_with_their_ids() {
+    let world = World::guarded(&[]);
+    let (_, one) = world.key("acme", "ada", &[READ], &[]);
+    let (_, other) = world.key("acme", "bo", &[READ], &[]);
+    let told = world.run(&["call", "company__get_invoice", INVOICE, "--as", "test"]).ended(2).stderr;
+    assert!(told.contains("more than one key is named `test`"), "{told}");
+    for key in [one, other] {
+        let id = key.strip_prefix("key:").unwrap();
+        assert!(told.contains(&format!("`{}`", &id[..8])), "{told}");
+        world.run(&["call", "company__get_invoice", INVOICE, "--as", &id[..8]]).ended(0);
+    }
+}
+
+/// Where the key goes into a file, the sentence about it does not end in a colon that nothing follows.
+#[test]
+fn a_key_that_goes_elsewhere_is_said_to() {
+    let world = World::company([get_invoice()]);
+    let args = ["keys", "create", "--tenant", "acme", "--principal", "ada", "--label", "laptop"];
+    let piped = world.run(&args).ended(0);
+    assert!(piped.stderr.contains("the key itself went to stdout") && !piped.stderr.contains("hash:"), "{piped:?}");
+    let seen = world.run_on_screen(&args).ended(0).stderr;
+    assert!(seen.contains("it is kept only as a hash:\nsvk_"), "{seen}");
+}
+
 /// The operator calls as the holder of a key: by label, id or name, with the key's rights, and on record as the operator.
 #[test]
 fn a_call_is_made_as_the_holder_of_a_key() {
@@ -177,6 +225,31 @@ fn a_key_without_scopes_is_told_that_it_may_call_nothing() {
     assert!(made["notes"][0].as_str().unwrap().contains("may call nothing"), "{made}");
 }
 
+/// What is advised can be pasted: the limit is then the one that was named.
+#[test]
+fn an_advised_limit_can_be_pasted_below_its_tool() {
+    let world = World::empty();
+    let sample = json!({ "command": crate::world::BINARY, "args": ["sample", "--misbehave"] });
+    world.write(".mcp.json", &json!({ "mcpServers": { "company": sample } }).to_string());
+    world.run(&["init", "--yes"]).ended(0);
+    // Long enough for a busy machine to start the server.
+    world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":60000}"#, "--timeout-ms", "6000"]);
+    let told = world.run(&["tools", "--latency"]).ended(0).stderr;
+    let advice = told.split_once("write `").unwrap().1;
+    let (pasted, place) = advice.split_once('`').unwrap();
+    assert!(pasted.starts_with("runtime: { timeout_ms: "), "{told}");
+    assert!(place.starts_with(" below `misbehave_slow:` in contracts/company.yaml"), "{told}");
+    let file = world.read("contracts/company.yaml");
+    world.write(
+        "contracts/company.yaml",
+        &file.replace("  misbehave_slow:\n", &format!("  misbehave_slow:\n    {pasted}\n")),
+    );
+    world.run(&["check"]).ended(0);
+    let now = world.run(&["tools", "--latency", "--json"]).ended(0).json();
+    let limit = pasted.trim_start_matches("runtime: { timeout_ms: ").trim_end_matches(" }");
+    assert_eq!(now[0]["limit_ms"].to_string(), limit, "{now}");
+}
+
 /// Times are learned from the records, and a limit that calls run into is named with its file and field.
 #[test]
 fn latencies_are_learned_and_a_limit_that_is_too_short_is_named() {
@@ -206,7 +279,7 @@ fn latencies_are_learned_and_a_limit_that_is_too_short_is_named() {
     assert_eq!(slow["suggested"]["timeout_ms"], 2_000);
     let page = world.run(&["tools", "--latency"]).ended(0);
     assert!(
-        page.stderr.contains("1 of 2 calls timed out") && page.stderr.contains("`runtime.timeout_ms: 2000`"),
+        page.stderr.contains("1 of 2 calls timed out") && page.stderr.contains("set `runtime.timeout_ms: 2000` in "),
         "{}",
         page.stderr
     );

@@ -3,10 +3,7 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
-    net::TcpListener,
     os::unix::fs::{PermissionsExt as _, symlink},
-    thread,
 };
 
 use serde_json::{Value, json};
@@ -34,7 +31,7 @@ fn backups(world: &World) -> Vec<String> {
     names
 }
 
-fn servers(world: &World, file: &str) -> Value {
+pub(crate) fn servers(world: &World, file: &str) -> Value {
     serde_json::from_str::<Value>(&world.read(file)).unwrap()["mcpServers"].clone()
 }
 
@@ -380,33 +377,6 @@ fn any_other_file_can_be_named() {
     assert!(ran.stderr.contains("b/c.json`; if you did not connect it"), "{}", ran.stderr);
     world.run(&["disconnect", "--file", "b/c.json", "--yes"]).ended(0);
     assert!(!world.has("b"));
-}
-
-/// Where the gateway answers, clients are sent there.
-#[test]
-fn a_running_gateway_is_found() {
-    let world = World::empty();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    world.configure_with(&json!({ "servanda": 1, "listen": address.to_string(), "upstreams": {} }));
-    let answering = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut asked = [0; 1024];
-        let length = stream.read(&mut asked).unwrap();
-        assert!(asked[..length].starts_with(b"GET /healthz"));
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
-    });
-    let ran = world.run(&["connect", "windsurf", "--yes"]).ended(0);
-    answering.join().unwrap();
-    assert!(
-        ran.stderr.contains(&format!("a gateway answers at {address}, so the client is sent there")),
-        "{}",
-        ran.stderr
-    );
-    let entry = servers(&world, ".codeium/windsurf/mcp_config.json")["servanda"].clone();
-    assert_eq!(entry, json!({ "serverUrl": format!("http://{address}/mcp") }));
-    // Nobody answers any more; what is connected stays connected the way it is.
-    assert!(world.run(&["connect", "windsurf"]).ended(0).stderr.contains("is connected already, as `servanda` (http)"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn converse(agent: &Agent, greeting: &Reply) {
     let unknown = agent.call("company__get_invoce", json!({}));
     assert_eq!(unknown.message["error"]["code"], -32602, "{}", unknown.raw);
     assert!(
-        unknown.message["error"]["data"]["hint"].as_str().unwrap().contains("company__get_invoice"),
+        unknown.message["error"]["data"]["message"].as_str().unwrap().contains("`company__get_invoice`?"),
         "{}",
         unknown.raw
     );

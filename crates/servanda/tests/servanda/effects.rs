@@ -83,15 +83,20 @@ fn a_model_names_its_operation_and_a_blind_retry_is_stopped() {
     assert!(again["operator_hint"].as_str().unwrap().contains("servanda effects show"), "{again}");
 }
 
-/// The server answers when the test says so, and never before its contract's time is over.
-#[test]
-fn an_answer_after_the_deadline_settles_what_nobody_knew() {
+/// A tool whose server answers when the test writes the file `answer`, and not within its contract's time before that.
+fn answering_late() -> World {
     let world = World::empty();
     let done = json!({ "content": [{ "type": "text", "text": "done after all" }] });
     world.configure(&json!({ "company": world.stub_until(&["change_it"], &done, "answer") }));
     let mut contract = changes("change_it");
     contract.0["runtime"]["timeout_ms"] = json!(300);
     world.add(&contract);
+    world
+}
+
+#[test]
+fn an_answer_after_the_deadline_settles_what_nobody_knew() {
+    let world = answering_late();
     let gateway = world.serve();
     let agent = gateway.modern();
     let change = || {
@@ -111,6 +116,9 @@ fn an_answer_after_the_deadline_settles_what_nobody_knew() {
     assert_eq!(hit(&again), &json!(true), "it is replayed");
     assert_eq!(world.stub_heard("tools/call").matches("tools/call").count(), 1, "it was sent once");
     let first = unknown["call_id"].as_str().unwrap();
+    let page = world.run(&["explain", first]).ended(0).stdout;
+    assert!(page.contains("now       completed: it is done, since "), "{page}");
+    assert_eq!(world.run(&["explain", first, "--json"]).ended(0).json()["effect_now"], "completed");
     let recent = world.run(&["explain", "--json"]).ended(0).json();
     let late = recent
         .as_array()
@@ -119,8 +127,36 @@ fn an_answer_after_the_deadline_settles_what_nobody_knew() {
         .map(|call| call["call_id"].as_str().unwrap().to_owned())
         .find(|call| world.record(call)["continues"] == first);
     let page = world.run(&["explain", &late.expect("the answer is on record")]).ended(0).stdout;
-    assert!(page.contains(&format!("settles   {first}: the upstream answered after its deadline")), "{page}");
-    assert!(page.contains("completed"), "{page}");
+    assert!(page.contains(&format!("settles   {first}: this is its answer, which came after its deadline")), "{page}");
+    assert!(page.contains("completed") && page.contains(" ms after the call was sent"), "{page}");
+    assert!(page.contains("answered after the deadline") && !page.contains("no answer is on record"), "{page}");
+    let listed = world.run(&["calls"]).ended(0).stdout;
+    assert!(listed.contains(&format!("the late answer of {}", &first[..17])), "{listed}");
+}
+
+/// Without a key an identical call is a new operation, but not right after one whose caller was told that the outcome is unknown: it is
+/// told that the first was done. A client that means a second operation names it.
+#[test]
+fn a_repetition_without_a_key_after_a_late_answer_is_not_sent() {
+    let world = answering_late();
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    let change =
+        |meta: Value| agent.ask("tools/call", json!({ "name": "company__change_it", "arguments": {}, "_meta": meta }));
+    let unknown = change(json!({})).refusal();
+    assert_eq!(unknown["effect"], "unknown", "{unknown}");
+    let handle = unknown["handle"].as_str().unwrap();
+    world.write("answer", "");
+    let show = || world.run(&["effects", "show", handle]).ended(0).stdout;
+    until("the answer to settle it", || Some(show()).filter(|shown| shown.contains("state     completed")));
+    for _ in 0..2 {
+        let refused = change(json!({})).refusal();
+        assert_eq!((&refused["gate"], &refused["effect"]), (&json!("fence"), &json!("happened")), "{refused}");
+        assert!(refused["hint"].as_str().unwrap().contains("servanda_operation_id"), "{refused}");
+    }
+    assert_eq!(world.stub_heard("tools/call").matches("tools/call").count(), 1, "it was sent once");
+    change(json!({ "servanda/idempotency-key": "another" })).success();
+    assert_eq!(world.stub_heard("tools/call").matches("tools/call").count(), 2, "a second operation that is named");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_success_says_its_call_and_how_it_ended() {
     assert_eq!(world.record(&reply.call_id())["class"], "SUCCESS");
 }
 
-/// Nobody can approve anything yet, so that an agent that waits for it would wait for ever.
+/// No approval can be given yet, so an agent that waits for one would wait for ever.
 #[test]
 fn what_needs_an_approval_is_said_to_be_refused_always() {
     let world = World::company(contracts());

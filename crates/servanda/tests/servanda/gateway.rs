@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     agent::Agent,
+    sightings::saw,
     world::{World, until, wait_for},
 };
 
@@ -65,6 +66,7 @@ impl Gateway {
         let address = until("the gateway to be ready", || {
             assert!(child.try_wait().unwrap().is_none(), "it ended: {}", said.lock().unwrap());
             let said = said.lock().unwrap();
+            saw("the gateway's log", &said);
             let (_, rest) = said.split_once("ready at http://")?;
             rest.split_once("/mcp")?.0.parse().ok()
         });
@@ -100,7 +102,9 @@ impl Gateway {
 
     /// What it has written to stderr.
     pub(crate) fn said(&self) -> String {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        saw("the gateway's log", &said);
+        said
     }
 
     /// The most memory it has ever had, in kibibytes.

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::world::PATIENCE;
+use crate::{sightings::saw, world::PATIENCE};
 
 /// What is sent.
 #[derive(Debug, Clone)]
@@ -108,6 +108,7 @@ impl Exchange {
     /// The whole body.
     pub(crate) fn text(mut self) -> String {
         while self.read_more() {}
+        saw("an answer", format!("{} {}", self.status, self.waiting));
         self.waiting
     }
 
@@ -123,6 +124,7 @@ impl Exchange {
                 assert!(frame.lines().all(|line| known(&line)), "not an event: {frame}");
                 let message = frame.lines().find_map(|line| line.strip_prefix("data: "));
                 if let Some(message) = message.filter(|message| !message.is_empty()) {
+                    saw("a message of a stream", message);
                     return Some(message.to_owned());
                 }
             } else if !self.read_more() {

@@ -1,7 +1,7 @@
 //! `--json` works everywhere: every command there is answers with JSON on stdout and nothing else. The commands are read from the help,
 //! so that a new one fails here until somebody says how it is tried.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, io::Read as _};
 
 use serde_json::{Value, json};
 
@@ -204,12 +204,13 @@ fn serve_says_as_json_that_it_is_ready() {
     let config = world.path("servanda.yaml").display().to_string();
     let mut command = world.command(&["serve", "--json", "--config", &config, "--listen", "127.0.0.1:0"]);
     let mut child = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let reading = crate::world::read_aside(child.stdout.take().unwrap());
-    // Ready takes a moment; it is told to stop then, and says nothing more.
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    let mut said = std::io::BufReader::new(child.stdout.take().unwrap());
+    let told: Value = serde_json::Deserializer::from_reader(&mut said).into_iter().next().unwrap().unwrap();
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
     crate::world::wait_for(&mut child);
-    let told: Value = serde_json::from_str(&reading.join().unwrap()).unwrap();
+    let mut more = String::new();
+    said.read_to_string(&mut more).unwrap();
+    assert_eq!(more.trim(), "", "it says nothing more");
     assert!(told["ready"]["url"].as_str().unwrap().ends_with("/mcp"), "{told}");
     assert_eq!(told["ready"]["not_answering"], json!({}), "{told}");
 }

@@ -106,6 +106,14 @@ fn mistakes_name_the_file_and_the_field() {
             text.replacen("server: company", "server: nobody", 1),
             "`nobody` is not an upstream",
         ),
+        // A file that is no YAML is told of where it breaks, whatever it was to be.
+        (
+            "contracts/company.yaml",
+            text.replacen("\ntools:\n", "\ntool:\n", 1),
+            "4:1: `tool`: there is no field `tool`",
+        ),
+        ("contracts/company.yaml", text.replacen("  pay_invoice:", "  pay_invoice", 1), "simple key expected ':'"),
+        ("contracts/company.yaml", text.replacen("    class:", "\tclass:", 1), ":6:2: `tools`: tabs"),
     ];
     for (file, wrong, expected) in cases {
         let right = world.read(file);
@@ -132,6 +140,15 @@ fn decisions_are_remembered_with_who_made_them() {
     assert!(ran.stderr.contains("always refused"), "{}", ran.stderr);
     world.run(&["check"]).ended(0);
     assert_eq!(shown(&world, "company__pay_invoice")["contract"]["transactional"]["confirmation_required"], true);
+    let ran = world.run(&["review", "company__pay_invoice", "--agree"]).ended(0);
+    assert!(ran.stderr.contains("still held back, `--release`"), "{}", ran.stderr);
+    world.run(&["review", "company__pay_invoice", "--release"]).ended(0);
+    assert_eq!(shown(&world, "company__pay_invoice")["contract"]["transactional"]["confirmation_required"], false);
+    let ran = world.run(&["review", "company__pay_invoice", "--release"]).ended(2);
+    assert!(ran.stderr.contains("is not held back"), "{}", ran.stderr);
+    let class = shown(&world, "company__pay_invoice")["contract"]["transactional"]["side_effect_class"].clone();
+    let same = world.run(&["review", "company__pay_invoice", "--class", class.as_str().unwrap()]).ended(0);
+    assert!(!same.stderr.contains("and not"), "{}", same.stderr);
     let decided = world.run(&["review", "--all", "--json"]).ended(0).json();
     let by: Vec<&Value> = decided.as_array().unwrap().iter().filter(|one| !one["reviewed_by"].is_null()).collect();
     assert_eq!(by.len(), 2, "{decided}");
@@ -140,7 +157,7 @@ fn decisions_are_remembered_with_who_made_them() {
     assert_eq!(left.as_array().unwrap().len(), open.len() - 2);
 }
 
-/// What `init` proposes keeps to tools as they are: a change of six seconds ends, and is not given up with nobody knowing.
+/// The limits that `init` proposes fit real tools: a change of six seconds completes instead of ending as unknown.
 #[test]
 fn a_change_of_six_seconds_ends_as_done() {
     let world = misbehaving();
@@ -159,7 +176,7 @@ fn a_call_that_runs_out_of_time_names_the_limit_and_its_place() {
     world.write("contracts/company.yaml", &limited);
     let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":3000}"#]);
     let place = "`tools.misbehave_slow.runtime.timeout_ms` in contracts/company.yaml";
-    let said = format!("the limit is 200 ms: {place}");
+    let said = format!("no answer within 200 ms: {place}");
     assert!(ran.stderr.contains(&said), "{}", ran.stderr);
     let explained = world.run(&["explain", "--last"]).ended(0);
     assert!(explained.stdout.contains(&said), "{}", explained.stdout);
@@ -168,7 +185,7 @@ fn a_call_that_runs_out_of_time_names_the_limit_and_its_place() {
     world.write("servanda.yaml", &format!("{config}defaults: {{runtime: {{timeout_ms: 250}}}}\n"));
     let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":3000}"#]);
     assert!(
-        ran.stderr.contains("the limit is 250 ms: `defaults.runtime.timeout_ms` in servanda.yaml"),
+        ran.stderr.contains("no answer within 250 ms: `defaults.runtime.timeout_ms` in servanda.yaml"),
         "{}",
         ran.stderr
     );
@@ -204,4 +221,24 @@ fn grave(one: &Value) -> usize {
     ];
     let class = order.iter().position(|class| one["side_effect_class"] == **class).unwrap();
     class + if one["doubts"].as_array().unwrap().is_empty() { 0 } else { 2 }
+}
+
+/// One key a decision: a decision can be gone back to, and the reads that nothing is doubted of are agreed to with one.
+#[test]
+fn a_person_walks_through_the_tools_with_single_keys() {
+    let world = company();
+    let open = world.run(&["review", "--json"]).ended(0).json();
+    let plain_reads = open.as_array().unwrap().iter().filter(|one| one["side_effect_class"] == "READ_ONLY").count();
+    let first = open[0]["tool"].as_str().unwrap();
+    let walked = world.run_on_terminal(&["review"], "3b5bhbRq").ended(0);
+    // Going back shows what was decided, not what was there before.
+    assert_eq!(walked.stderr.matches(&format!("1 of {}  {first}", open.as_array().unwrap().len())).count(), 4);
+    assert!(walked.stderr.contains(&format!("{first}  LOW_RISK_INTERNAL")), "{}", walked.stderr);
+    assert!(walked.stderr.contains("held back: its calls are always refused"), "{}", walked.stderr);
+    assert_eq!(world.read("contracts/company.yaml").matches("decided by a person").count(), 1);
+    assert_eq!(shown(&world, first)["contract"]["transactional"]["confirmation_required"], true);
+    let left = world.run(&["review", "--json"]).ended(0).json();
+    let left = left.as_array().unwrap();
+    assert_eq!(left.len(), open.as_array().unwrap().len() - plain_reads - 1, "{left:?}");
+    assert!(left.iter().all(|one| one["side_effect_class"] != "READ_ONLY"), "{left:?}");
 }

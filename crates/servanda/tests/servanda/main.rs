@@ -114,10 +114,13 @@ mod reload;
 mod removal;
 #[cfg(test)]
 mod repair;
+mod running_gateway;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod settling;
+#[cfg(test)]
+mod sightings;
 #[cfg(test)]
 mod signals;
 #[cfg(test)]

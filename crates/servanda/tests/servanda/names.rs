@@ -105,7 +105,7 @@ fn a_name_that_an_agent_heard_means_its_tool_or_nothing() {
     let gateway = world.serve();
     for name in ["company__get_invoice", "get_invoice"] {
         let reply = gateway.modern().call(name, invoice.clone());
-        let told = format!("`{name}` was a tool of the upstream `company` and is not offered any more");
+        let told = format!("`{name}` is not offered any more by `company`");
         assert_eq!(
             (&reply.message["error"]["code"], &reply.message["error"]["message"]),
             (&json!(-32602), &json!(told))
@@ -123,7 +123,7 @@ fn a_name_that_an_agent_heard_means_its_tool_or_nothing() {
     assert!(name.starts_with("count_effects_"), "{name}");
     gateway.modern().call(name, json!({})).success();
     let reply = gateway.modern().call("count_effects", json!({}));
-    assert!(reply.message["error"]["message"].as_str().unwrap().contains("upstream `company`"), "{}", reply.message);
+    assert!(reply.message["error"]["message"].as_str().unwrap().contains("by `company`"), "{}", reply.message);
     let listed = world.run(&["tools", "--json"]).ended(0).json();
     assert_eq!(listed[0]["name"], json!(name), "people are shown what agents are");
     world.run(&["identity", "show", name]).ended(0);

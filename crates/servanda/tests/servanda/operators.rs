@@ -38,7 +38,7 @@ fn a_tool_that_asks_for_an_approval_is_always_refused_and_everybody_says_so() {
     let fresh = World::empty();
     fresh.write(".mcp.json", &json!({ "mcpServers": { "company": fresh.sample(&[]) } }).to_string());
     let told = fresh.run(&["init", "--yes"]).ended(0).stderr;
-    assert!(told.contains("confirmation_required: true is always refused"), "{told}");
+    assert!(told.contains("one that `servanda review` holds back is always refused"), "{told}");
 }
 
 /// Whatever `serve` refuses to start with and can be known without starting anything.
@@ -141,7 +141,7 @@ fn an_unknown_effect_is_shown_with_all_that_is_needed_to_settle_it() {
     world.add(&get_invoice());
     let world = world.unpinned();
     let arguments = json!({ "amount_cents": 6000, "invoice_id": "inv_1003", "card": "4242424242424242" });
-    world.run(&["call", "company__pay", &arguments.to_string(), "--timeout-ms", "1500"]).ended(4);
+    world.run(&["call", "company__pay", &arguments.to_string(), "--timeout-ms", "4000"]).ended(4);
     let listed = world.run(&["effects", "--state", "outcome_unknown", "--json"]).ended(0).json();
     let handle = listed[0]["id"].as_str().unwrap().to_owned();
 
@@ -219,6 +219,25 @@ fn a_wrong_credential_is_logged_with_its_address_and_the_reason_and_a_flood_is_o
     assert_eq!(status, 401);
 }
 
+/// A token request that asks for too much is no wrong credential; one whose token is wrong is.
+#[test]
+fn only_a_wrong_token_of_an_exchange_is_logged_as_a_wrong_credential() {
+    let world = World::guarded(&[]);
+    let gateway = world.serve();
+    let (good, _) = world.key("acme", "ada", &["company:read"], &[]);
+    let terms = ("servanda_terms", r#"{"agent":"helper"}"#);
+    let (status, told) = gateway.exchange(&[("subject_token", &good), ("scope", "company:write"), terms]);
+    assert_eq!((status, &told["error"]), (400, &json!("invalid_scope")), "{told}");
+    let (status, told) = gateway.exchange(&[("subject_token", "svk_wrong"), terms]);
+    assert_eq!((status, &told["error"]), (400, &json!("invalid_request")), "{told}");
+    let line = until("the line", || {
+        let said = gateway.said();
+        said.lines().find(|line| line.contains("a credential was not accepted")).map(str::to_owned)
+    });
+    assert!(line.contains("subject token is not valid here") && line.contains("left_out=0"), "{line}");
+    assert!(!gateway.said().contains("svk_wrong"), "{}", gateway.said());
+}
+
 #[test]
 fn doctor_names_host_port_and_cause_of_every_connection_that_fails() {
     let world = World::company([get_invoice()]).unpinned();
@@ -274,6 +293,7 @@ fn ready_means_that_every_server_answered_or_is_named() {
     let gateway = world.serve();
     let said = until("what is said", || Some(gateway.said()).filter(|said| said.contains("connect: ")));
     assert!(said.contains("`broken` does not answer, so its tools cannot be called"), "{said}");
+    assert_eq!(said.matches("could not be started").count(), 1, "the reason is told once: {said}");
     assert!(!said.contains("`company` does not answer"), "{said}");
     let tools = gateway.modern().tools();
     assert!(tools.iter().any(|tool| tool == "company__get_invoice"), "{tools:?}");

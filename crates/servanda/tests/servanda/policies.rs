@@ -83,7 +83,7 @@ fn what_policies_say_to_calls_and_of_them() {
     page.run(&["policy", "explain", &refused]).ended(0);
     page.run(&["policy", "explain", &read]).ended(0);
     page.head("an effect keeps them while nobody knows its end");
-    let slow = ["call", "company__misbehave_slow", r#"{"milliseconds":20000}"#, "--timeout-ms", "700"];
+    let slow = ["call", "company__misbehave_slow", r#"{"milliseconds":20000}"#, "--timeout-ms", "3000"];
     let unknown = world.run(&slow).ended(4).call_id();
     page.run(&["policy", "explain", &unknown]).ended(0);
     let again = world.run(&slow).call_id();
@@ -222,4 +222,17 @@ fn an_upstream_of_other_tenants_is_not_there() {
     assert_eq!(words(&refused.stderr), words(&absent.stderr.replace("company__absent", "X")));
     world.change_config(|config| config["upstreams"]["company"]["tenants"] = json!(["local"]));
     world.call("company__count_effects", "{}").ended(0);
+}
+
+/// A call that nothing permits: the permits are named, and which of their conditions is not met.
+#[test]
+fn a_call_that_nothing_permits_shows_the_permits_that_do_not_hold() {
+    let world = company();
+    let permit = "@id(\"reads-only\")\npermit (principal, action, resource) when { resource.side_effect_class == \"READ_ONLY\" };\n";
+    world.write("policies/p.cedar", permit);
+    with_policy(&world, &json!({ "files": ["policies/p.cedar"], "defaults": "off" }));
+    let ran = world.run(&["call", "company__pay_invoice", LITTLE]);
+    let call = ran.stderr.split_whitespace().last().unwrap().to_owned();
+    let page = world.run(&["policy", "explain", &call]).ended(0).stdout;
+    assert!(page.contains("permit `reads-only` does not hold: condition 1 of 1 is not met"), "{page}");
 }

@@ -4,6 +4,7 @@ use std::{
     fs,
     path::Path,
     process::{Command, Stdio},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use crate::world::{BINARY, Ran, World, read_aside, wait_for};
@@ -115,7 +116,8 @@ fn promised(line: &str) -> (&str, Promise<'_>) {
     (command.trim(), promise)
 }
 
-fn follow(world: &World, section: &Section) -> Vec<String> {
+/// Runs the section's commands; returns the gates that refused, or what a command said that broke its promise.
+fn follow(world: &World, section: &Section) -> Result<Vec<String>, String> {
     section.blocks.iter().for_each(|block| paste(world, block));
     let mut refused_at = Vec::new();
     let consoles = section.blocks.iter().filter(|block| block.kind == "console");
@@ -123,32 +125,49 @@ fn follow(world: &World, section: &Section) -> Vec<String> {
         let (command, promise) = promised(line.strip_prefix("$ ").unwrap_or_else(|| panic!("{line}")));
         let ran = shell(world, command);
         let told = format!("{}: {command}\n{}", section.title, ran.everything());
-        match promise {
-            Promise::Works | Promise::Allowed => assert_eq!(ran.code, Some(0), "{told}"),
+        let kept = match promise {
+            Promise::Works | Promise::Allowed => ran.code == Some(0),
             Promise::RefusedAt(gate) => {
-                assert_eq!(ran.code, Some(3), "{told}");
-                assert!(ran.stderr.contains(&format!("refused at {gate}")), "{told}");
                 refused_at.push(gate.to_owned());
+                ran.code == Some(3) && ran.stderr.contains(&format!("refused at {gate}"))
             }
+        };
+        if !kept {
+            return Err(format!("exit code {:?}; {told}", ran.code));
         }
     }
-    refused_at
+    Ok(refused_at)
+}
+
+/// Tries a recipe. Budgets renew at the full hour and at midnight, so a recipe that fails while the hour changes is tried once more.
+fn try_recipe(title: &str) {
+    let hour = hour_now();
+    if let Err(broken) = attempt(title) {
+        assert_ne!(hour_now(), hour, "{broken}");
+        attempt(title).unwrap();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a budget's hour is the calendar's, which the test has to know")]
+fn hour_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / 3_600
 }
 
 /// The page from its beginning, then one recipe; in a folder of its own, because rules add up.
-fn try_recipe(title: &str) {
+fn attempt(title: &str) -> Result<(), String> {
     let sections = sections();
     let find = |wanted: &str| sections.iter().find(|section| section.title == wanted);
     let world = World::empty();
-    follow(&world, find(START).unwrap());
+    follow(&world, find(START).unwrap())?;
     let recipe = find(title).unwrap_or_else(|| panic!("there is no recipe `{title}`"));
-    let refused_at = follow(&world, recipe);
+    let refused_at = follow(&world, recipe)?;
     // What the page says was refused is what the list of calls says.
     for gate in refused_at {
         let listed = world.run(&["calls", "--json", "--gate", &gate, "--outcome", "refused"]).ended(0).json();
         assert!(!listed.as_array().unwrap().is_empty(), "{title}: {gate}");
     }
     fs::remove_dir_all(world.path(".servanda")).unwrap();
+    Ok(())
 }
 
 macro_rules! recipes {
@@ -169,7 +188,7 @@ recipes! {
     no_deletes: "No deletes",
     five_mails_a_day: "Five mails a day",
     this_agent_only_reads_github: "This agent only reads GitHub",
-    three_writes_an_hour: "Three writes an hour while an agent is new",
+    three_changes_an_hour: "Three changes an hour while an agent is new",
     no_payment_above: "No payment above 100",
     nobody_outside_a_tenant: "Nobody outside a tenant",
     office_hours: "Changes in office hours only",

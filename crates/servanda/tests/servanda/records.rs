@@ -1,11 +1,25 @@
 //! The ledger as an auditor finds it: read from its file, beside a running gateway or after one that was killed.
 
-use std::{path::Path, thread, time::Instant};
+use std::{
+    path::Path,
+    pin::pin,
+    task::{Context, Poll, Waker},
+    thread,
+    time::Instant,
+};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
+use servanda_contract::CallRecord;
+use servanda_ledger::{CallQuery, Reader};
 
-use crate::world::{PATIENCE, POLL, World, until};
+use crate::{
+    sightings::saw,
+    world::{PATIENCE, POLL, World, until},
+};
+
+/// Records that are looked through.
+const RECORDS_MAX: u32 = 10_000;
 
 /// What a record says of how its call stands, for a test that fails.
 #[derive(Debug)]
@@ -22,30 +36,46 @@ impl World {
     /// The record of a call, once it is there.
     #[track_caller]
     pub(crate) fn record(&self, call_id: &str) -> Value {
-        until(&format!("the record of {call_id}"), || self.find("call_id = ?1 and finished_ms is not null", call_id))
+        let query = CallQuery::Id(call_id.to_owned());
+        let is_meant = |record: &CallRecord| record.call_id.as_str() == call_id && record.finished_at.is_some();
+        until(&format!("the record of {call_id}"), || {
+            let found = self.find(&query, is_meant);
+            if found.is_none() {
+                saw(
+                    "the unfinished record",
+                    format!("{:#?}", self.find(&query, |record| record.call_id.as_str() == call_id)),
+                );
+            }
+            found
+        })
     }
 
     /// The record of the only call of a tool that has this outcome, once it is there.
     #[track_caller]
     pub(crate) fn record_of(&self, tool: &str, outcome: &str) -> Value {
-        self.await_record(tool, outcome, &format!("tool = ?1 and outcome = '{outcome}'"))
+        self.await_record(tool, outcome, |record| record.outcome.name() == outcome)
     }
 
     /// The record of the only call of a tool once that call has ended, however it did: a finished record never changes.
     #[track_caller]
     pub(crate) fn ended_record_of(&self, tool: &str) -> Value {
-        self.await_record(tool, "ended", "tool = ?1 and finished_ms is not null")
+        self.await_record(tool, "ended", |record| record.finished_at.is_some())
     }
 
     /// Calls on record.
     pub(crate) fn record_count(&self) -> i64 {
-        open(&self.ledger()).unwrap().query_row("select count(*) from all_calls", [], |row| row.get(0)).unwrap()
+        let count =
+            open(&self.ledger()).unwrap().query_row("select count(*) from all_calls", [], |row| row.get(0)).unwrap();
+        saw("calls on record", count);
+        count
     }
 
     /// Sessions that are written down.
     pub(crate) fn session_notes(&self) -> i64 {
         let sql = "select count(*) from notes where kind = 'session'";
-        open(&self.ledger()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+        let count = open(&self.ledger()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap();
+        saw("sessions in the ledger", count);
+        count
     }
 
     /// What SQLite says about its own file.
@@ -60,10 +90,11 @@ impl World {
 
     /// Waits for a record of a tool, and fails with the records that were found instead.
     #[track_caller]
-    fn await_record(&self, tool: &str, state: &str, condition: &str) -> Value {
+    fn await_record(&self, tool: &str, state: &str, is_meant: impl Fn(&CallRecord) -> bool) -> Value {
         let started = Instant::now();
         loop {
-            if let Some(record) = self.find(condition, tool) {
+            let found = self.find(&CallQuery::Latest, |record| record.tool == tool && is_meant(record));
+            if let Some(record) = found {
                 return record;
             }
             let in_time = started.elapsed() < PATIENCE;
@@ -74,25 +105,30 @@ impl World {
 
     /// How every call of a tool stands, the latest first.
     fn states_of(&self, tool: &str) -> Vec<State> {
-        let sql =
-            "select record, finished_ms is not null from all_calls where tool = ?1 order by received_ms desc limit 10";
-        let Some(ledger) = open(&self.ledger()) else { return Vec::new() };
-        let Ok(mut statement) = ledger.prepare(sql) else { return Vec::new() };
-        let Ok(rows) = statement.query_map([tool], |row| Ok((row.get::<_, String>(0)?, row.get(1)?))) else {
-            return Vec::new();
+        let state = |record: CallRecord| State {
+            outcome: record.outcome.name().to_owned(),
+            class: record.class.map(|class| class.name().to_owned()).unwrap_or_default(),
+            finished: record.finished_at.is_some(),
+            refusal: record.refusal.map(|refusal| refusal.message).unwrap_or_default(),
         };
-        let state = |(text, finished): (String, bool)| {
-            let record: Value = serde_json::from_str(&text).unwrap();
-            let said = |pointer: &str| record.pointer(pointer).map(Value::to_string).unwrap_or_default();
-            State { outcome: said("/outcome"), class: said("/class"), refusal: said("/refusal/message"), finished }
-        };
-        rows.flatten().map(state).collect()
+        let records = self.records(&CallQuery::Latest).into_iter().filter(|record| record.tool == tool);
+        records.take(10).map(state).collect()
     }
 
-    fn find(&self, condition: &str, value: &str) -> Option<Value> {
-        let sql = format!("select record from all_calls where {condition} order by received_ms desc limit 1");
-        let text: Option<String> = open(&self.ledger())?.query_row(&sql, [value], |row| row.get(0)).optional().ok()?;
-        Some(serde_json::from_str(&text?).unwrap())
+    /// The newest record that is meant, as JSON.
+    fn find(&self, query: &CallQuery, is_meant: impl Fn(&CallRecord) -> bool) -> Option<Value> {
+        let record = self.records(query).into_iter().find(is_meant)?;
+        Some(serde_json::to_value(record).unwrap())
+    }
+
+    /// None while the ledger cannot be read.
+    fn records(&self, query: &CallQuery) -> Vec<CallRecord> {
+        let Ok(reader) = Reader::open(&self.ledger()) else { return Vec::new() };
+        // Reading a file waits for nothing.
+        match pin!(reader.find(query, RECORDS_MAX)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(found) => found.unwrap_or_default(),
+            Poll::Pending => Vec::new(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::json;
 
-use crate::world::{BINARY, World};
+use crate::world::{BINARY, World, until};
 
 /// Two servers by `init`, with a comment of a person's in the configuration.
 fn world() -> World {
@@ -79,7 +79,19 @@ fn what_still_mentions_the_server_is_named() {
     assert_eq!(told["removed"], true);
 }
 
-/// The configuration is written last and cannot be: everything else is put back.
+/// No person is asked to agree to the tools of a server that is removed.
+#[test]
+fn a_gateway_that_runs_lets_a_server_go_without_a_warning() {
+    let world = world();
+    let gateway = world.serve();
+    assert!(gateway.modern().tools().iter().any(|tool| tool == "company__get_invoice"));
+    world.run(&["remove", "company", "--yes"]).ended(0);
+    let said = until("the server to go", || Some(gateway.said()).filter(|said| said.contains("1 upstream gone")));
+    assert!(!said.contains("nobody has agreed"), "{said}");
+    assert!(gateway.modern().tools().iter().all(|tool| tool.starts_with("shop__")));
+}
+
+/// The configuration is written late and cannot be: everything else is put back.
 #[test]
 fn a_failure_leaves_everything_as_it_was() {
     let world = world();

@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, until};
+use crate::{
+    sightings::saw,
+    world::{World, until},
+};
 
 const SCRIPT: &str = r#"
 while IFS= read -r line; do
@@ -38,6 +41,7 @@ impl World {
     pub(crate) fn stub_heard(&self, what: &str) -> String {
         until(&format!("the stub to hear {what}"), || {
             let heard = std::fs::read_to_string(self.path("heard")).unwrap_or_default();
+            saw("the stub heard", &heard);
             heard.contains(what).then_some(heard)
         })
     }

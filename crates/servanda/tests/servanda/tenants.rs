@@ -83,8 +83,8 @@ impl Tenancy {
         }
         world.write("policies/staff.cedar", STAFF);
         let world = world.unpinned().waiting_ms(100).guarding(&[]);
-        let once = |per: &str| json!({ "dimension": "external", "amount": 1, "per": per, "period": "day" });
-        let critical = json!({ "dimension": "critical", "amount": 100, "per": "caller", "period": "day" });
+        let once = |per: &str| json!({ "dimension": "external", "amount": 1, "per": per, "period": "total" });
+        let critical = json!({ "dimension": "critical", "amount": 100, "per": "caller", "period": "total" });
         world.change_config(|config| {
             config["budgets"] = json!([critical, once("caller"), once("tenant"), once("tool")]);
         });

@@ -16,7 +16,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::contract::Contract;
+use crate::{
+    contract::Contract,
+    sightings::{self, saw},
+};
 
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_servanda");
@@ -131,7 +134,9 @@ impl World {
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.path(name).exists()
+        let there = self.path(name).exists();
+        saw("a file is there", there);
+        there
     }
 
     /// The binary in this folder, with nothing of the tester's environment that could change what it does.
@@ -176,7 +181,9 @@ impl World {
     pub(crate) fn notes(&self, key: &str) -> Vec<String> {
         let ledger = rusqlite::Connection::open(self.path(".servanda/ledger.db")).unwrap();
         let mut found = ledger.prepare("select value from notes where key like ?1 || '%' order by key").unwrap();
-        found.query_map([key], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+        let notes: Vec<String> = found.query_map([key], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+        saw("notes in the ledger", notes.join("\n"));
+        notes
     }
 
     /// Text with what differs from run to run replaced.
@@ -189,7 +196,9 @@ impl World {
     pub(crate) fn processes(&self) -> Vec<(Pid, String)> {
         let mark = self.folder.path().display().to_string();
         let running = fs::read_dir("/proc").unwrap().filter_map(|entry| process(&entry.ok()?.path()));
-        running.filter(|(_, command_line)| command_line.contains(&mark)).collect()
+        let running: Vec<_> = running.filter(|(_, command_line)| command_line.contains(&mark)).collect();
+        saw("processes", format!("{running:#?}"));
+        running
     }
 
     /// Waits until nothing started in this world runs any more.
@@ -244,15 +253,22 @@ impl Ran {
     }
 }
 
-/// Asks again until there is an answer.
+/// Asks again until there is an answer; fails with what the last look saw.
 #[track_caller]
-pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    until_within(PATIENCE, what, ask)
+}
+
+/// The same with a patience of its own.
+#[track_caller]
+pub(crate) fn until_within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
+        sightings::look_again();
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(started.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(started.elapsed() < patience, "waited in vain for {what}; last seen:\n{}", sightings::shown());
         thread::sleep(POLL);
     }
 }
@@ -283,7 +299,7 @@ pub(crate) fn wait_for(child: &mut Child) -> Option<i32> {
     }
 }
 
-fn run(mut command: Command, input: &str) -> Ran {
+pub(crate) fn run(mut command: Command, input: &str) -> Ran {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let stdout = read_aside(child.stdout.take().unwrap());
     let stderr = read_aside(child.stderr.take().unwrap());
@@ -292,7 +308,9 @@ fn run(mut command: Command, input: &str) -> Ran {
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let code = wait_for(&mut child);
-    Ran { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+    let ran = Ran { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() };
+    saw("a command ended with", format!("{:?}\n{}", ran.code, ran.everything()));
+    ran
 }
 
 /// A running process with its command line; nothing for one that has ended.

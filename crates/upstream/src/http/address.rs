@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use reqwest::{
-    Method, RequestBuilder,
+use hyper::{
+    Method,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use servanda_mcp::{
@@ -12,7 +12,22 @@ use servanda_mcp::{
 };
 
 use super::Endpoint;
-use crate::{Counterpart, header_value::header_value, link::Outgoing, setting::Setting};
+use crate::{
+    Counterpart,
+    header_value::header_value,
+    http_client::{HttpError, RequestBody, Response},
+    link::Outgoing,
+    setting::Setting,
+};
+
+/// The names of the protocol's own headers, ready to be used.
+const SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
+const METHOD: HeaderName = HeaderName::from_static(header::METHOD);
+const NAME: HeaderName = HeaderName::from_static(header::NAME);
+
+/// How many headers a request has that are not the same for all of them, mostly.
+const OWN_HEADERS_EXPECTED: usize = 4;
 
 /// The server's address under one agreement.
 #[derive(Debug)]
@@ -23,11 +38,20 @@ pub(super) struct Address {
     endpoint: Endpoint,
     session: OnceLock<HeaderValue>,
     agreed: OnceLock<ProtocolVersion>,
+    /// What every MCP request carries under what was agreed.
+    settled: OnceLock<HeaderMap>,
 }
 
 impl Address {
     pub(super) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, endpoint: Endpoint) -> Self {
-        Self { setting: Arc::clone(setting), counterpart, endpoint, session: OnceLock::new(), agreed: OnceLock::new() }
+        Self {
+            setting: Arc::clone(setting),
+            counterpart,
+            endpoint,
+            session: OnceLock::new(),
+            agreed: OnceLock::new(),
+            settled: OnceLock::new(),
+        }
     }
 
     pub(super) fn agree(&self, version: ProtocolVersion) {
@@ -46,8 +70,14 @@ impl Address {
         self.session.get().is_some()
     }
 
-    /// An HTTP request that is not an MCP request, with what the server is shown; none where that is not there. Cancel safe.
-    pub(super) async fn builder(&self, verb: Method) -> Option<RequestBuilder> {
+    /// Sends an HTTP request that is not an MCP request, with what the server is shown; none where that is not there. Not cancel
+    /// safe: dropped, it may have been sent.
+    pub(super) async fn send(
+        &self,
+        verb: Method,
+        field: Option<(HeaderName, HeaderValue)>,
+        body: RequestBody,
+    ) -> Option<Result<Response, HttpError>> {
         let mut headers = self.headers(&verb, self.agreed.get().copied());
         match self.setting.shown_headers(self.counterpart.as_ref()).await {
             Ok(shown) => headers.extend(shown),
@@ -56,16 +86,34 @@ impl Address {
                 return None;
             }
         }
-        Some(self.endpoint.request(verb).headers(headers))
+        headers.extend(field);
+        Some(self.endpoint.send(verb, headers, body).await)
     }
 
-    /// An MCP request with everything but its body.
-    pub(super) fn for_request(&self, request: &Outgoing<'_>) -> RequestBuilder {
-        let mut headers = self.headers(&Method::POST, request.version);
+    /// Sends an MCP request and waits for the head of its answer. Not cancel safe: dropped, it may have been sent.
+    pub(super) fn ask<'a>(
+        &'a self,
+        request: &Outgoing<'_>,
+        body: RequestBody,
+    ) -> impl Future<Output = Result<Response, HttpError>> + use<'a> {
+        self.endpoint.send(Method::POST, self.headers_of(request), body)
+    }
+
+    fn headers_of(&self, request: &Outgoing<'_>) -> HeaderMap {
+        let is_settled = request.version.is_some() && request.version.as_ref() == self.agreed.get();
+        let mut headers = if is_settled {
+            // The session was kept before the version was agreed on, so neither changes any more.
+            let settled = self.settled.get_or_init(|| self.headers(&Method::POST, request.version));
+            let mut headers = HeaderMap::with_capacity(settled.len() + OWN_HEADERS_EXPECTED);
+            headers.extend(settled.iter().map(|(name, value)| (name.clone(), value.clone())));
+            headers
+        } else {
+            self.headers(&Method::POST, request.version)
+        };
         if request.version.is_some_and(|version| version.era() == Era::Modern) {
-            headers.insert(header::METHOD, HeaderValue::from_static(request.method));
+            headers.insert(METHOD, HeaderValue::from_static(request.method));
             if let Some(name) = request.name.filter(|_| is_named(request.method)).and_then(header_value) {
-                headers.insert(header::NAME, name);
+                headers.insert(NAME, name);
             }
             for (name, value) in request.param_headers {
                 let name = HeaderName::from_bytes(format!("{}{name}", header::PARAM_PREFIX).as_bytes());
@@ -79,12 +127,14 @@ impl Address {
         {
             headers.insert(name, value);
         }
-        headers.extend(request.shown.clone());
-        self.endpoint.request(Method::POST).headers(headers)
+        for (name, value) in &request.shown {
+            headers.insert(name, value.clone());
+        }
+        headers
     }
 
     fn headers(&self, verb: &Method, version: Option<ProtocolVersion>) -> HeaderMap {
-        let mut headers = HeaderMap::new();
+        let mut headers = self.endpoint.headers();
         if *verb == Method::POST {
             headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -92,12 +142,12 @@ impl Address {
             headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         }
         if let Some(version) = version {
-            headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
+            headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
         }
         if version.is_none_or(|version| version.era() == Era::Legacy)
             && let Some(session) = self.session.get()
         {
-            headers.insert(header::SESSION_ID, session.clone());
+            headers.insert(SESSION_ID, session.clone());
         }
         headers
     }

@@ -4,9 +4,8 @@
 mod refusal;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use reqwest::{
-    Response, StatusCode,
+use hyper::{
+    StatusCode,
     header::{CONTENT_TYPE, WWW_AUTHENTICATE},
 };
 use servanda_mcp::{Era, Id, Message};
@@ -14,13 +13,13 @@ use servanda_mcp::{Era, Id, Message};
 use self::refusal::{Agreement, disowns, refused, retry_after_ms};
 use super::{
     address::Address,
-    describe,
     resume::{self, Resumed},
 };
 use crate::{
     PerformFailure, Rejection,
     conversation::Conversations,
     frame::grow,
+    http_client::{HttpError, Response},
     link::{Departure, Ended, Gone, rejected},
     setting::Setting,
     sse::EventReader,
@@ -28,6 +27,8 @@ use crate::{
 
 /// How much of a challenge is kept.
 const CHALLENGE_CHARS_MAX: usize = 8 * 1024;
+/// How much room is made for an answer because the server says that it is so long; for more, as it comes.
+const BODY_BYTES_RESERVED_MAX: usize = 4 * 1024 * 1024;
 /// How much of an error's body is read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
@@ -58,17 +59,8 @@ impl Reading<'_> {
     pub(super) async fn read(&self, response: Response) -> Ended {
         let status = response.status();
         if !status.is_success() {
-            let retry_after_ms = retry_after_ms(status, response.headers());
-            let rejection = self.rejection(&response);
-            let body = self.setting.redaction.clean(&read_beginning(response).await.into());
-            let failure = refused(status, retry_after_ms, &body, self.id, self.era(), &self.setting.redaction);
-            if let Some(rejection) = rejection {
-                return Ended::NotLetIn { failure, rejection };
-            }
-            let in_session = self.address.in_session();
-            let agreement = self.agreed.map(|era| Agreement { era, in_session });
-            let disowned = agreement.is_some_and(|agreement| disowns(agreement, status, &failure));
-            return if disowned { Ended::Disowned(failure) } else { Ended::Failed(failure) };
+            // Boxed, here and below, because it is rare and every request would be larger by it.
+            return Box::pin(self.read_refusal(response)).await;
         }
         let outcome = match content_type(&response) {
             ContentType::EventStream => self.read_events(response).await,
@@ -78,6 +70,21 @@ impl Reading<'_> {
             }
         };
         outcome.map_or_else(Ended::Failed, Ended::Answered)
+    }
+
+    async fn read_refusal(&self, response: Response) -> Ended {
+        let status = response.status();
+        let retry_after_ms = retry_after_ms(status, response.headers());
+        let rejection = self.rejection(&response);
+        let body = self.setting.redaction.clean(&read_beginning(response).await.into());
+        let failure = refused(status, retry_after_ms, &body, self.id, self.era(), &self.setting.redaction);
+        if let Some(rejection) = rejection {
+            return Ended::NotLetIn { failure, rejection };
+        }
+        let in_session = self.address.in_session();
+        let agreement = self.agreed.map(|era| Agreement { era, in_session });
+        let disowned = agreement.is_some_and(|agreement| disowns(agreement, status, &failure));
+        if disowned { Ended::Disowned(failure) } else { Ended::Failed(failure) }
     }
 
     /// How the server did not let us in, where it was shown something.
@@ -106,19 +113,21 @@ impl Reading<'_> {
         }
     }
 
-    async fn read_body(&self, response: Response) -> Result<Bytes, PerformFailure> {
+    async fn read_body(&self, mut response: Response) -> Result<Bytes, PerformFailure> {
         let bytes_max = self.setting.spec.limits.message_bytes_max;
         let too_large = || PerformFailure::TooLarge { bytes_max };
         let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
         if announced.is_some_and(|length| length > bytes_max) {
             return Err(too_large());
         }
-        let mut chunks = response.bytes_stream();
         let mut body = Vec::new();
-        while let Some(chunk) = chunks.next().await {
+        while let Some(chunk) = response.chunk().await {
             let chunk = chunk.map_err(|error| self.lost(&error))?;
-            if body.is_empty() && Some(chunk.len()) == announced {
-                return Ok(chunk);
+            if body.is_empty() {
+                if Some(chunk.len()) == announced {
+                    return Ok(chunk);
+                }
+                body.reserve_exact(announced.unwrap_or_default().min(BODY_BYTES_RESERVED_MAX));
             }
             let length = body.len() + chunk.len();
             if length > bytes_max {
@@ -141,19 +150,18 @@ impl Reading<'_> {
                 Stretch::Ended { why } => {
                     let came_on = events.last_id() != before.as_deref();
                     fruitless = if came_on { 0 } else { resume::after_nothing(fruitless) };
-                    stretch = self.resume(&mut events, &mut fruitless, why).await?;
+                    stretch = Box::pin(self.resume(&mut events, &mut fruitless, why)).await?;
                 }
             }
         }
     }
 
-    async fn read_stretch(&self, response: Response, events: &mut EventReader) -> Stretch {
+    async fn read_stretch(&self, mut response: Response, events: &mut EventReader) -> Stretch {
         let bytes_max = self.setting.spec.limits.message_bytes_max;
-        let mut chunks = response.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
+        while let Some(chunk) = response.chunk().await {
             let chunk = match chunk {
                 Ok(chunk) => chunk,
-                Err(error) => return Stretch::Ended { why: self.setting.redaction.quote(&describe(&error)) },
+                Err(error) => return Stretch::Ended { why: self.setting.redaction.quote(&error.to_string()) },
             };
             let mut found = None;
             let read = events.read(&chunk, |event| {
@@ -164,6 +172,7 @@ impl Reading<'_> {
                 found.is_none()
             });
             if let Some(outcome) = found {
+                response.let_end();
                 return Stretch::Answered(outcome);
             }
             if read.is_err() {
@@ -230,8 +239,8 @@ impl Reading<'_> {
         }
     }
 
-    fn lost(&self, error: &reqwest::Error) -> PerformFailure {
-        PerformFailure::Died { why: self.setting.redaction.quote(&describe(error)) }
+    fn lost(&self, error: &HttpError) -> PerformFailure {
+        PerformFailure::Died { why: self.setting.redaction.quote(&error.to_string()) }
     }
 }
 
@@ -244,18 +253,19 @@ pub(super) enum ContentType {
 
 pub(super) fn content_type(response: &Response) -> ContentType {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match essence.as_str() {
-        "application/json" => ContentType::Json,
-        "text/event-stream" => ContentType::EventStream,
-        _ => ContentType::Other,
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        ContentType::Json
+    } else if essence.eq_ignore_ascii_case("text/event-stream") {
+        ContentType::EventStream
+    } else {
+        ContentType::Other
     }
 }
 
-async fn read_beginning(response: Response) -> Vec<u8> {
-    let mut chunks = response.bytes_stream();
+async fn read_beginning(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
-    while let Some(Ok(chunk)) = chunks.next().await {
+    while let Some(Ok(chunk)) = response.chunk().await {
         let room = ERROR_BYTES_MAX - body.len();
         body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
         if body.len() >= ERROR_BYTES_MAX {

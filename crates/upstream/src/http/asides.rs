@@ -3,11 +3,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use reqwest::Method;
+use hyper::Method;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::address::Address;
-use crate::{link::Departure, parcel::Parcel, setting::Setting};
+use crate::{http_client::RequestBody, link::Departure, parcel::Parcel, setting::Setting};
 
 /// How many may be under way, and how many may wait.
 const ASIDES_MAX: usize = 16;
@@ -39,11 +39,7 @@ async fn say_all(
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let Some(body) = parcel.take() else { continue };
         let address = Arc::clone(&address);
-        let sending = async move {
-            if let Some(request) = address.builder(Method::POST).await {
-                let _ = request.body(body).send().await;
-            }
-        };
+        let sending = async move { drop(address.send(Method::POST, None, RequestBody::bytes(body)).await) };
         let departure = departure.clone();
         setting.tasks.spawn(async move {
             tokio::select! {

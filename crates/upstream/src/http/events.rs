@@ -7,20 +7,23 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use reqwest::{Method, Response, Url, header::ACCEPT};
+use hyper::{
+    Method,
+    header::{ACCEPT, CONTENT_TYPE, HeaderValue},
+};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use url::Url;
 
 use super::{
     Endpoint,
     answer::{ContentType, content_type},
-    describe,
 };
 use crate::{
     Counterpart,
     conversation::Conversations,
     duplex::Duplex,
+    http_client::{RequestBody, Response, Target},
     inbound::Inbound,
     link::{Departure, Ended, Gone, Outgoing, Terms},
     parcel::Parcel,
@@ -47,10 +50,10 @@ pub(crate) struct EventWire {
 /// The stream, read up to its first event.
 struct Opened {
     events: EventReader,
-    chunks: futures_util::stream::BoxStream<'static, reqwest::Result<Bytes>>,
+    stream: Response,
     /// Messages that came with the first event.
     messages: Vec<Vec<u8>>,
-    target: Url,
+    target: Target,
 }
 
 impl EventWire {
@@ -87,8 +90,12 @@ impl EventWire {
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
-        self.duplex.exchange(request, terms).await
+    pub(crate) fn exchange<'a>(
+        &'a self,
+        request: Outgoing<'a>,
+        terms: Terms,
+    ) -> impl Future<Output = Ended> + Send + 'a {
+        self.duplex.exchange(request, terms)
     }
 
     /// Sends a notification, or says that it could not be sent in time.
@@ -122,21 +129,22 @@ async fn open(
     bytes_max: usize,
 ) -> Result<Opened, String> {
     let shown = setting.shown_headers(counterpart).await.map_err(|why| why.to_string())?;
-    let request = endpoint.request(Method::GET).header(ACCEPT, "text/event-stream").headers(shown);
-    let response = request.send().await;
-    let response = response.map_err(|error| describe(&error))?;
+    let mut headers = endpoint.headers();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    headers.extend(shown);
+    let response = endpoint.send(Method::GET, headers, RequestBody::none()).await;
+    let response = response.map_err(|error| error.to_string())?;
     if !response.status().is_success() || content_type(&response) != ContentType::EventStream {
         return Err(format!("it offers no stream of events either (HTTP status {})", response.status().as_u16()));
     }
     first_event(response, endpoint, bytes_max).await
 }
 
-async fn first_event(response: Response, endpoint: &Endpoint, bytes_max: usize) -> Result<Opened, String> {
+async fn first_event(mut stream: Response, endpoint: &Endpoint, bytes_max: usize) -> Result<Opened, String> {
     let mut events = EventReader::new(bytes_max);
-    let mut chunks = response.bytes_stream().boxed();
     let mut seen = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| describe(&error))?;
+    while let Some(chunk) = stream.chunk().await {
+        let chunk = chunk.map_err(|error| error.to_string())?;
         let read = events.read(&chunk, |event| {
             seen.push(event);
             true
@@ -149,9 +157,10 @@ async fn first_event(response: Response, endpoint: &Endpoint, bytes_max: usize) 
         if first.name != ENDPOINT {
             return Err("its stream of events does not begin with an `endpoint`".to_owned());
         }
-        let target = target(&endpoint.url, &String::from_utf8_lossy(&first.data))?;
+        let target = target(endpoint.url(), &String::from_utf8_lossy(&first.data))?;
+        let target = Target::of(&target)?;
         let messages = seen.into_iter().map(|event| event.data).collect();
-        return Ok(Opened { events, chunks, messages, target });
+        return Ok(Opened { events, stream, messages, target });
     }
     Err("its stream of events ended before it began".to_owned())
 }
@@ -167,11 +176,11 @@ fn target(base: &Url, reference: &str) -> Result<Url, String> {
 }
 
 async fn read(opened: Opened, inbound: Inbound) {
-    let Opened { mut events, mut chunks, messages, .. } = opened;
+    let Opened { mut events, mut stream, messages, .. } = opened;
     for message in messages {
         inbound.on_line(&Bytes::from(message));
     }
-    while let Some(Ok(chunk)) = chunks.next().await {
+    while let Some(Ok(chunk)) = stream.chunk().await {
         let read = events.read(&chunk, |event| {
             inbound.on_line(&Bytes::from(event.data));
             true
@@ -187,7 +196,7 @@ async fn write(
     setting: Arc<Setting>,
     counterpart: Option<Counterpart>,
     endpoint: Endpoint,
-    target: Url,
+    target: Target,
     mut parcels: mpsc::Receiver<Parcel>,
 ) -> String {
     while let Some(parcel) = parcels.recv().await {
@@ -196,10 +205,12 @@ async fn write(
             Err(why) => return why.to_string(),
         };
         let Some(body) = parcel.take() else { continue };
-        let request = endpoint.request_to(Method::POST, target.clone()).header(ACCEPT, "application/json");
-        let request = request.header(reqwest::header::CONTENT_TYPE, "application/json");
-        let request = request.headers(shown).body(body.clone());
-        match tokio::time::timeout(Duration::from_millis(POST_MS_MAX), request.send()).await {
+        let mut headers = endpoint.headers();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.extend(shown);
+        let sending = endpoint.send_to(&target, Method::POST, headers, RequestBody::bytes(body.clone()));
+        match tokio::time::timeout(Duration::from_millis(POST_MS_MAX), sending).await {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => {
                 return format!("it answered a message with HTTP status {}", response.status().as_u16());
@@ -208,7 +219,7 @@ async fn write(
                 if error.is_connect() {
                     parcel.put_back(body);
                 }
-                return describe(&error);
+                return error.to_string();
             }
             Err(_) => return "it did not take a message in time".to_owned(),
         }

@@ -1,14 +1,12 @@
 //! Follows the standing stream of a legacy session, on which the server says what belongs to no request.
 
-use futures_util::StreamExt as _;
-use reqwest::Response;
 use servanda_mcp::Message;
 
 use super::{
     HttpWire,
     resume::{self, Resumed},
 };
-use crate::{link::Gone, sse::EventReader};
+use crate::{http_client::Response, link::Gone, sse::EventReader};
 
 impl HttpWire {
     /// Follows the stream until there is none any more, over interruptions. Where one may have cost something, `missed` is
@@ -48,10 +46,9 @@ impl HttpWire {
     }
 
     /// Reads to the end. Whether there was a message.
-    async fn follow_events(&self, response: Response, events: &mut EventReader) -> bool {
+    async fn follow_events(&self, mut response: Response, events: &mut EventReader) -> bool {
         let mut said_something = false;
-        let mut chunks = response.bytes_stream();
-        while let Some(Ok(chunk)) = chunks.next().await {
+        while let Some(Ok(chunk)) = response.chunk().await {
             let read = events.read(&chunk, |event| {
                 said_something |= !event.data.is_empty();
                 self.on_event(event.data);

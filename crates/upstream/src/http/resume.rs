@@ -3,18 +3,20 @@
 
 use std::time::Duration;
 
-use reqwest::{
-    Method, Response, StatusCode,
-    header::{HeaderValue, InvalidHeaderValue},
+use hyper::{
+    Method, StatusCode,
+    header::{HeaderName, HeaderValue, InvalidHeaderValue},
 };
 use servanda_mcp::fields::header;
 
 use super::{
     address::Address,
     answer::{ContentType, content_type},
-    describe,
 };
-use crate::sse::EventReader;
+use crate::{
+    http_client::{RequestBody, Response},
+    sse::EventReader,
+};
 
 /// The pause before a stream is resumed if the server does not say how long it should be.
 const RETRY_MS: u64 = 1_000;
@@ -51,16 +53,15 @@ pub(super) fn after_nothing(fruitless: u32) -> u32 {
 
 /// Opens a stream, or goes on with one where it ended. Cancel safe.
 pub(super) async fn open(address: &Address, events: &EventReader) -> Resumed {
-    let Some(mut request) = address.builder(Method::GET).await else { return Resumed::NotNow };
-    match events.last_id().map(place).transpose() {
-        Ok(Some(place)) => request = request.header(header::LAST_EVENT_ID, place),
-        Ok(None) => {}
+    let field = match events.last_id().map(place).transpose() {
+        Ok(place) => place.map(|place| (HeaderName::from_static(header::LAST_EVENT_ID), place)),
         Err(_) => return Resumed::Refused { why: "its event ids do not fit into a header".to_owned() },
-    }
-    match request.send().await {
-        Ok(response) => sort(response, address.in_session()),
-        Err(error) => {
-            tracing::debug!(why = describe(&error), "a stream could not be opened");
+    };
+    match address.send(Method::GET, field, RequestBody::none()).await {
+        None => Resumed::NotNow,
+        Some(Ok(response)) => sort(response, address.in_session()),
+        Some(Err(why)) => {
+            tracing::debug!(%why, "a stream could not be opened");
             Resumed::NotNow
         }
     }

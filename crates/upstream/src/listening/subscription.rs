@@ -108,7 +108,7 @@ fn start(
         overtime: None,
     };
     let link = Arc::clone(link);
-    setting.tasks.spawn(async move { Box::pin(link.exchange(request, terms)).await })
+    setting.tasks.spawn(async move { link.exchange(request, terms).await })
 }
 
 /// Only who knows tasks may hear of them.

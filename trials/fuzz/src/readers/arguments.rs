@@ -6,9 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{
-    CallId, Caller, OperationKeys, Proposal, Timestamp, ToolContract, document, expectation::Aims, tool::SemanticRule,
+    CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, ToolContract, document,
+    expectation::Aims,
+    tool::{SemanticRule, SideEffectClass, TransactionSemantics},
 };
-use servanda_gates::{CompiledContract, GateLimits, Mandate, Registered, Resolved, Stopwatch, Trail, admit, pass_all};
+use servanda_gates::{
+    CompiledContract, Contracts, GateLimits, Registered, Stopwatch, Trail, admit, pass_question, resolve,
+};
 
 use super::{NotReady, Reader, server_texts::LIMITS};
 use crate::Grammar;
@@ -41,7 +45,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     let rules: Vec<&str> = RULES.to_vec();
     // Each rule by itself: a call is told of all rules that it breaks, but a later rule may hide a slow one.
     let compiled: CompiledContract = admit(contract(&rules)?, &Registered::new())?;
-    let compiled = Arc::new(compiled);
+    let compiled = Only(Arc::new(compiled));
     Ok(vec![
         Reader::of_text("cel_rules", 3, cel_grammar(), move |text| {
             let mut contract = written.clone();
@@ -51,8 +55,9 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
         Reader::new("cel_values", 5, value_grammar(), move |bytes| {
             let mut trail = Trail::new(&NoTime);
             let limits = GateLimits { arguments_bytes_max: LIMITS.bytes_max, arguments_depth_max: LIMITS.depth_max };
-            let resolved = Resolved::new(proposal(Bytes::copy_from_slice(bytes)), Arc::clone(&compiled));
-            drop(pass_all(resolved, &Mandate::Gateway, limits, &mut trail));
+            let proposal = proposal(Bytes::copy_from_slice(bytes));
+            let resolved = resolve(proposal, &compiled, &mut trail);
+            drop(resolved.and_then(|resolved| pass_question(resolved, limits, &mut trail)));
         }),
     ])
 }
@@ -62,11 +67,12 @@ fn contract(rules: &[&str]) -> Result<ToolContract, NotReady> {
     let mut contract: ToolContract = document::read("book_room.yaml", CONTRACT)?;
     let properties: serde_json::Map<String, Value> = NAMES.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
     let schema = json!({ "type": "object", "properties": properties });
-    contract.affordance.input_schema = schema.as_object().cloned().unwrap_or_default();
+    contract.affordance.input_schema = schema.as_object().cloned().unwrap_or_default().into();
     contract.affordance.examples.clear();
-    for change in contract.effect.iter_mut().flat_map(|effect| &mut effect.manifest) {
-        "room/{text}".clone_into(&mut change.resource);
-    }
+    // A question of the gateway's own passes the gates without a credential, and changes nothing.
+    contract.transactional.side_effect_class = SideEffectClass::ReadOnly;
+    contract.transactional.semantics = TransactionSemantics::ReadOnly;
+    contract.effect = serde_json::from_value(json!({ "class": "R", "mutation_class": "read_only" })).ok();
     contract.rules = rules.iter().enumerate().map(|(number, text)| rule(number, text)).collect();
     Ok(contract)
 }
@@ -88,6 +94,15 @@ fn proposal(arguments: Bytes) -> Proposal {
         caller_wait_ms: None,
         keys: OperationKeys::default(),
         aims: Aims::default(),
+    }
+}
+
+/// The one contract there is.
+struct Only(Arc<CompiledContract>);
+
+impl Contracts for Only {
+    fn contract_of(&self, _proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
+        Ok(Arc::clone(&self.0))
     }
 }
 

@@ -66,6 +66,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
                 task: None,
                 intent: None,
                 question: None,
+                program_class: None,
             };
             let call =
                 Call { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };

@@ -6,6 +6,7 @@ mod growth;
 mod references;
 mod refused;
 mod repetition;
+mod rest;
 mod suite;
 
 use serde_json::{Map, Value};

@@ -26,7 +26,7 @@ fn polled() -> Vec<ToolContract> {
         "state_pointer": "/state", "done_states": ["done"], "failed_states": ["failed"], "result_pointer": "/out"});
     submits.execution.as_mut().unwrap().poll = Some(serde_json::from_value(plan).unwrap());
     let output = json!({"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}});
-    submits.affordance.output_schema = output.as_object().unwrap().clone();
+    submits.affordance.output_schema = output.as_object().unwrap().clone().into();
     vec![submits, draft("up", "echo", false)]
 }
 

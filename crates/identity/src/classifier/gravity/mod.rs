@@ -314,7 +314,7 @@ impl<'a> About<'a> {
         let first = self.verbs.first().map(|verb| verb.infinitive);
         let marked = first.filter(|verb| nouns::has(nouns::MARKS, verb)).or_else(|| {
             let made = self.verb("create add update edit set modify write get new").is_some();
-            self.name.last().filter(|_| made).filter(|word| nouns::has(nouns::MARKS_MADE, word)).map(|_| "mark")
+            self.name.last().filter(|_| made).filter(|word| nouns::has(nouns::MARKS_MADE, word)).map(String::as_str)
         });
         let read = (self.verb("mark").is_some() && self.speaks_of("read unread done seen")).then_some("mark");
         if let Some(verb) = marked.or(read) {

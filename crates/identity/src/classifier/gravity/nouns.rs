@@ -27,7 +27,7 @@ pub(super) const RIGHTS_POLICY: &str = "iam access security permission role user
 pub(super) const GRANTS: &str = "grant revoke authorize authorise permit impersonate ban";
 /// Those who have rights.
 pub(super) const PEOPLE: &str = "user member collaborator guest principal owner maintainer";
-/// Verbs that make somebody one of those who have rights, or end it.
+/// Verbs that add members to a group that has rights, or remove them.
 pub(super) const ADMITS: &str = "create add remove delete activate deactivate suspend unsuspend enable disable block unblock lock unlock \
                                  kick promote demote provision deprovision set register enroll assign manage";
 /// Things that people are put on as work, not as a right.

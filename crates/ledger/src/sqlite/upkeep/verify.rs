@@ -4,10 +4,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row};
 
-use super::super::{effects::stored, migrate, open_read_only};
+use super::super::{dictionary::Lookup, effects::stored, migrate, open_read_only};
 use crate::{
     LedgerError,
-    codec::{EffectRow, StoredEffect, decode_call, effect_columns, key_digest},
+    codec::{EffectRow, StoredCall, StoredEffect, effect_columns, key_digest},
     upkeep::Verified,
 };
 
@@ -26,10 +26,11 @@ pub(crate) fn verify(path: &Path) -> Result<Verified, LedgerError> {
     let effects =
         concat!("select ", effect_columns!(), ", key_digest, tenant, principal, due_ms, expires_ms from effects");
     verified.effects = each(&connection, effects, &mut verified.problems, effect)?;
-    let calls = "select call_id, record from calls";
+    let calls = "select call_id, record, body from calls";
+    let lookup = Lookup::default();
     verified.calls = each(&connection, calls, &mut verified.problems, |row| {
-        let (call_id, record): (String, String) = (row.get(0)?, row.get(1)?);
-        decode_call(&call_id, &record).map(drop)
+        let stored = StoredCall { call_id: row.get(0)?, record: row.get(1)?, body: row.get(2)? };
+        lookup.decode(&connection, &stored).map(drop)
     })?;
     Ok(verified)
 }

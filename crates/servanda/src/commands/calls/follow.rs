@@ -12,7 +12,7 @@ use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, LedgerError, Reader};
 use crate::{
     failure::Failure,
     ledger_place::LedgerPlace,
-    screen::{Screen, one_line},
+    screen::{Screen, fitted, one_line, stdout_width},
 };
 
 /// How often the store is asked.
@@ -95,5 +95,5 @@ fn line(call: &CallSummary, screen: Screen) -> Result<ControlFlow<()>, Failure> 
         let json = serde_json::to_string(call).map_err(|error| Failure::failed(error.to_string()))?;
         return screen.stream(&crate::screen::escaped_json(&json));
     }
-    screen.stream(&one_line(&call.to_string()))
+    screen.stream(&fitted(one_line(&call.to_string()), &one_line(&call.brief()), stdout_width()))
 }

@@ -1,63 +1,115 @@
-//! A list of calls, a line each: no id is ever broken, because it is there to be copied. Where there is no room, the other columns give
-//! way, and their beginnings stay.
+//! A list of calls. Nothing is cut, because ids, callers and tools are there to be copied: what does not fit beside the rest goes to a line
+//! below, indented. A plain success takes one line; what went wrong with a call stands below it where there is no room beside it.
 
-use std::{collections::BTreeSet, io::IsTerminal as _};
+use servanda_contract::{
+    Timestamp,
+    record::{CallSummary, ID_CHARS_MIN},
+};
 
-use servanda_contract::{Timestamp, record::CallSummary};
+use crate::screen::{distinct_chars, one_line};
 
-/// Characters of an id that are always shown.
-const ID_CHARS_MIN: usize = 17;
 /// Blanks between columns.
 const GAP: usize = 2;
+/// Columns that caller and tool have at least, so that short names stand below each other.
+const NAME_CHARS_MIN: usize = 8;
 
-/// The columns, in order.
-const COLUMNS: [&str; 7] = ["CALL", "WHEN", "CALLER", "TOOL", "OUTCOME", "CLASS", "GATE"];
-/// Which columns give way, in order, and how many characters are left of each: as much as tells its values apart, and if that is not
-/// enough, less. An id and a time never do.
-const GIVING_WAY: [(usize, usize); 10] =
-    [(5, 8), (2, 9), (3, 14), (6, 8), (4, 9), (5, 5), (2, 6), (3, 8), (6, 5), (4, 7)];
+/// The columns, in order. The last two are shown where they fit.
+const HEAD: [&str; 7] = ["CALL", "WHEN", "CALLER", "TOOL", "OUTCOME", "TOOK", "WHY"];
+const CALLER: usize = 2;
+const TOOL: usize = 3;
+const TOOK: usize = 5;
+const WHY: usize = 6;
 
 /// A call as it is shown, by column.
 type Row = [String; 7];
 
-/// The columns there are; into a pipe a row is a whole line.
-pub(super) fn width() -> usize {
-    if std::io::stdout().is_terminal() { usize::from(console::Term::stdout().size().1) } else { usize::MAX }
-}
-
 /// The list. The callers are shown if one of them is not the principal of local mode.
-pub(super) fn lines(calls: &[CallSummary], now: Timestamp, width: usize) -> String {
-    let id_chars = id_chars(calls);
+pub(super) fn lines(calls: &[CallSummary], now: Timestamp, room: usize) -> String {
+    let id_chars = distinct_chars(calls.iter().map(|call| call.call_id.as_str()), ID_CHARS_MIN);
     let today = date(now);
-    let head = COLUMNS.map(str::to_owned);
-    let rows: Vec<Row> = std::iter::once(head).chain(calls.iter().map(|call| row(call, id_chars, &today))).collect();
-    let has_callers = calls.iter().any(|call| call.caller().is_some());
-    let mut widths = [0; 7];
-    for (column, width) in widths.iter_mut().enumerate() {
-        *width = rows.iter().filter_map(|row| row.get(column)).map(|text| chars(text)).max().unwrap_or(0);
+    let head = HEAD.map(str::to_owned);
+    let mut rows: Vec<Row> =
+        std::iter::once(head).chain(calls.iter().map(|call| row(call, id_chars, &today))).collect();
+    if calls.iter().all(|call| call.caller().is_none()) {
+        clear(&mut rows, CALLER);
     }
-    if !has_callers && let Some(caller) = widths.get_mut(2) {
-        *caller = 0;
+    if calls.iter().all(|call| call.detail().is_none()) {
+        clear(&mut rows, WHY);
     }
-    shrink(&mut widths, width);
-    let line = |row: &Row| {
-        let columns = row.iter().zip(widths).filter(|(_, width)| *width > 0);
-        let columns = columns.map(|(text, width)| format!("{:width$}", cut(text, width)));
-        columns.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    let mut widths = widths(&rows);
+    // Either what went wrong fits beside every call, or it stands below each.
+    let is_beside = total(&widths) <= room;
+    let details: Vec<String> = if is_beside { Vec::new() } else { clear(&mut rows, WHY) };
+    if !is_beside {
+        widths[WHY] = 0;
+        if total(&widths) > room {
+            clear(&mut rows, TOOK);
+            widths[TOOK] = 0;
+        }
+        narrow(&mut widths, room);
+    }
+    let mut shown: Vec<String> = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let indent = " ".repeat(widths[0] + GAP);
+        shown.extend(flowing(row, &widths, room, &indent));
+        // The head of what stands below is not shown: the words speak for themselves.
+        shown.extend(
+            details.get(number).filter(|detail| number > 0 && !detail.is_empty()).map(|detail| indent + detail),
+        );
+    }
+    shown.join("\n")
 }
 
-/// Takes from the columns what does not fit.
-fn shrink(widths: &mut [usize; 7], width: usize) {
-    let gaps = widths.iter().filter(|width| **width > 0).count().saturating_sub(1) * GAP;
-    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
-    for (column, chars_min) in GIVING_WAY {
+/// Empties a column; returns what was in it.
+fn clear(rows: &mut [Row], column: usize) -> Vec<String> {
+    rows.iter_mut().filter_map(|row| row.get_mut(column)).map(std::mem::take).collect()
+}
+
+fn widths(rows: &[Row]) -> [usize; 7] {
+    std::array::from_fn(|column| {
+        rows.iter().filter_map(|row| row.get(column)).map(|text| chars(text)).max().unwrap_or(0)
+    })
+}
+
+/// The width of a line that has every column.
+fn total(widths: &[usize; 7]) -> usize {
+    let shown = widths.iter().filter(|width| **width > 0);
+    shown.clone().sum::<usize>() + shown.count().saturating_sub(1) * GAP
+}
+
+/// Takes from the columns of names what does not fit. A longer name pushes what follows to the right, or onto the next line.
+fn narrow(widths: &mut [usize; 7], room: usize) {
+    let mut excess = total(widths).saturating_sub(room);
+    for column in [TOOL, CALLER] {
         let Some(width) = widths.get_mut(column) else { continue };
-        let given = excess.min(width.saturating_sub(chars_min));
+        let given = excess.min(width.saturating_sub(NAME_CHARS_MIN));
         *width -= given;
         excess -= given;
     }
+}
+
+/// A row on as many lines as it needs, which is one if its names are not long.
+fn flowing(row: &Row, widths: &[usize; 7], room: usize, indent: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut start) = (String::new(), 0);
+    for (text, width) in row.iter().zip(widths).filter(|(_, width)| **width > 0) {
+        let used = chars(line.trim_end());
+        let blanks = if used == 0 { 0 } else { start.max(used + GAP) - used };
+        if used > chars(indent) && used + blanks + chars(text) > room {
+            // A name before it is long: there may still be room if it stands directly beside that.
+            if used + GAP + chars(text) <= room {
+                line = format!("{}{}{text}", line.trim_end(), " ".repeat(GAP));
+            } else {
+                lines.push(line.trim_end().to_owned());
+                line = format!("{indent}{text}");
+            }
+        } else {
+            line = format!("{}{}{text}", line.trim_end(), " ".repeat(blanks));
+        }
+        start += width + GAP;
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
 }
 
 fn row(call: &CallSummary, id_chars: usize, today: &str) -> Row {
@@ -70,40 +122,20 @@ fn row(call: &CallSummary, id_chars: usize, today: &str) -> Row {
     [
         call.call_id.chars().take(id_chars).collect(),
         when,
-        crate::screen::one_line(&call.caller().unwrap_or_else(|| "local".to_owned())),
-        crate::screen::one_line(&call.tool),
-        call.outcome.to_owned(),
-        // That a completed call is a success, its outcome says.
-        call.class.filter(|class| *class != "SUCCESS").unwrap_or("-").to_owned(),
-        call.gate.map_or_else(|| "-".to_owned(), |gate| gate.to_string()),
+        one_line(&call.caller().unwrap_or_else(|| "local".to_owned())),
+        one_line(&call.tool),
+        call.ended.to_owned(),
+        call.took_ms.filter(|_| call.late_answer_of.is_none()).map_or_else(String::new, |ms| format!("{ms} ms")),
+        call.detail().unwrap_or_default(),
     ]
-}
-
-/// How much of every id has to be shown to tell the calls apart.
-fn id_chars(calls: &[CallSummary]) -> usize {
-    let longest = calls.iter().map(|call| chars(&call.call_id)).max().unwrap_or(0);
-    let distinct = |length: &usize| {
-        let prefixes: BTreeSet<String> =
-            calls.iter().map(|call| call.call_id.chars().take(*length).collect()).collect();
-        prefixes.len() == calls.len()
-    };
-    (ID_CHARS_MIN..longest).find(distinct).unwrap_or(longest)
 }
 
 fn date(at: Timestamp) -> String {
     at.to_string().chars().take(10).collect()
 }
 
-fn cut(text: &str, width: usize) -> String {
-    if chars(text) <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}…")
-}
-
 fn chars(text: &str) -> usize {
-    text.chars().count()
+    console::measure_text_width(text)
 }
 
 #[cfg(test)]
@@ -111,6 +143,8 @@ mod tests {
     use servanda_contract::GateName;
 
     use super::*;
+
+    const NOW_MS: u64 = 1_794_735_332_007;
 
     fn call(id: &str, tool: &str, received_ms: u64) -> CallSummary {
         CallSummary {
@@ -121,33 +155,59 @@ mod tests {
             agent: None,
             credential: None,
             tool: tool.to_owned(),
-            outcome: "input_required",
-            class: Some("OBSERVATION_NORMALIZATION_FAIL"),
-            gate: Some(GateName::Confirmation),
-            took_ms: None,
+            outcome: "completed",
+            ended: "completed",
+            class: Some("SUCCESS"),
+            gate: None,
+            took_ms: Some(12),
+            late_answer_of: None,
         }
     }
 
-    #[test]
-    fn ids_are_whole_enough_and_never_broken() {
-        let now = Timestamp::from_unix_ms(1_794_735_332_007);
+    fn calls() -> [CallSummary; 4] {
         let mut calls = [
-            call("0193a5b2c3d4e5f60718293a4b5c6d7e", "company__get_invoice", 1_794_735_332_000),
-            call("0193a5b2c3d5e5f70718293a4b5c6d7e", "a_tool_with_a_name_that_is_long", 951_782_400_000),
+            call("0193a5b2c3d4e5f60718293a4b5c6d7e", "company__get_invoice", NOW_MS),
+            call("0193a5b2c3d5e5f70718293a4b5c6d7e", "company__a_tool_with_a_name_that_is_long", 951_782_400_000),
+            call("0193a5b2c3d6e5f70718293a4b5c6d7e", "company__pay_invoice", NOW_MS),
+            call("0193a5b2c3d7e5f70718293a4b5c6d7e", "company__pay_invoice", NOW_MS),
         ];
-        for is_local in [true, false] {
-            let shown = lines(&calls, now, 80);
-            assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-            assert_eq!(shown.contains("CALLER"), !is_local, "{shown}");
-            for (line, id, when) in [(1, "call_0193a5b2c3d4", "09:35:32   "), (2, "call_0193a5b2c3d5", "02-29 00:00")] {
-                let line = shown.lines().nth(line).unwrap();
-                assert!(line.starts_with(&format!("{id}  {when}  ")), "{shown}");
+        (calls[2].ended, calls[2].class, calls[2].gate) = ("refused", Some("POLICY_VIOLATION"), Some(GateName::Policy));
+        calls[3].late_answer_of = Some("call_0193a5b2c3d6e5f70718293a4b5c6d7e".to_owned());
+        calls
+    }
+
+    #[test]
+    fn callers_and_tools_are_whole_and_lines_fit() {
+        let now = Timestamp::from_unix_ms(NOW_MS);
+        let mut calls = calls();
+        for caller in ["local", "acme", "a tenant with quite a long name"] {
+            for call in &mut calls[..3] {
+                caller.clone_into(&mut call.tenant);
             }
-            calls[0].tenant = "a tenant with a long name".to_owned();
+            for room in [60, 80, 100, 120, 200] {
+                let shown = lines(&calls, now, room);
+                assert!(shown.lines().all(|line| chars(line) <= room), "{room}:\n{shown}");
+                assert_eq!(shown.contains("CALLER"), caller != "local", "{shown}");
+                for call in &calls {
+                    assert!(shown.contains(&call.tool), "{room}:\n{shown}");
+                    assert!(call.caller().is_none_or(|caller| shown.contains(&caller)), "{room}:\n{shown}");
+                }
+                assert!(shown.contains("POLICY_VIOLATION at policy"), "{room}:\n{shown}");
+                assert!(shown.contains("the late answer of call_0193a5b2c3d6"), "{room}:\n{shown}");
+            }
         }
-        let shown = lines(&calls, now, usize::MAX);
-        assert!(shown.contains("a tenant with a long name/local  company__get_invoice "), "{shown}");
-        assert!(shown.contains("input_required  OBSERVATION_NORMALIZATION_FAIL  confirmation"), "{shown}");
+        for call in &mut calls {
+            "acme".clone_into(&mut call.tenant);
+        }
+        insta::assert_snapshot!("calls_of_80_columns", lines(&calls, now, 80));
+        insta::assert_snapshot!("calls_of_140_columns", lines(&calls, now, 140));
+    }
+
+    #[test]
+    fn ids_are_whole_enough() {
+        let now = Timestamp::from_unix_ms(NOW_MS);
+        let mut calls = calls();
+        assert!(lines(&calls, now, 80).contains("call_0193a5b2c3d4  09:35:32"), "{}", lines(&calls, now, 80));
         calls[1].call_id = "call_0193a5b2c3d4e5f70718293a4b5c6d7e".to_owned();
         assert!(lines(&calls, now, usize::MAX).contains("call_0193a5b2c3d4e5f7  "), "as much as tells them apart");
     }

@@ -75,7 +75,8 @@ fn show(found: &CallList, screen: Screen) -> Result<(), Failure> {
     if found.calls.is_empty() {
         return Ok(());
     }
-    screen.data(list::lines(&found.calls, SystemClock.now(), list::width()))?;
+    let width = crate::screen::stdout_width().unwrap_or(usize::MAX);
+    screen.data(list::lines(&found.calls, SystemClock.now(), width))?;
     screen.hint("servanda explain CALL says why; servanda calls --help lists the filters");
     Ok(())
 }

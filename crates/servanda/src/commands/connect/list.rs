@@ -52,7 +52,8 @@ pub(super) fn run(config: &Path, args: &ConnectArgs, around: &Surroundings, scre
             .hint("`servanda connect CLIENT` shows what it would change and asks; --file PATH is for any other client"),
         Err(failure) => {
             screen.say(format_args!("note: nothing can be connected yet: {failure}"));
-            screen.hint("run `servanda init` first");
+            let hint = failure.hint_text().filter(|hint| !hint.contains("servanda init"));
+            screen.hint(hint.unwrap_or("run `servanda init` first"));
         }
     }
     Ok(())

@@ -13,7 +13,6 @@ use servanda_engine::SystemClock;
 
 pub(super) use self::consent::{Answer, Change, ask};
 use self::plan::{Plan, Request};
-use super::doctor::is_gateway;
 use crate::{
     cli::ConnectArgs,
     clients::{
@@ -25,7 +24,9 @@ use crate::{
     },
     config::Loaded,
     failure::Failure,
+    running_gateway::{self, Answers},
     screen::Screen,
+    version_control,
 };
 
 /// Characters of a name in a client's list. Tools are called by it and their own name together, which is not much.
@@ -42,7 +43,7 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
     let text = file.text.as_deref().unwrap_or_default();
     let notation = client.map_or_else(|| Notation::of(&file.path, text), |client| client.notation);
     let listen = loaded.listen()?;
-    let running = !args.stdio && is_gateway(listen).await;
+    let running = if args.stdio { Answers::NoGateway } else { running_gateway::ask(listen, &loaded.file).await };
     let request = Request {
         client: client.or_else(|| notation.client()),
         notation,
@@ -70,7 +71,7 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
         Answer::Write(diff) => {
             let backup = write(&loaded, connections, &file, &plan, args)?;
             show(&file, &plan, &diff, Done::Wrote { backup: backup.as_deref() }, screen)?;
-            after(client, &plan, args, screen);
+            after(client, &plan, args, &loaded.folder, screen);
             Ok(())
         }
     }
@@ -246,7 +247,7 @@ fn show(file: &ClientFile, plan: &Plan, diff: &str, done: Done<'_>, screen: Scre
     Ok(())
 }
 
-fn after(client: Option<&Client>, plan: &Plan, args: &ConnectArgs, screen: Screen) {
+fn after(client: Option<&Client>, plan: &Plan, args: &ConnectArgs, folder: &Path, screen: Screen) {
     if screen.json {
         return;
     }
@@ -257,6 +258,9 @@ fn after(client: Option<&Client>, plan: &Plan, args: &ConnectArgs, screen: Scree
     };
     if plan.door == Door::Http {
         screen.say("the gateway has to be running when the client looks for it: servanda serve");
+    }
+    if let Some(advice) = version_control::advice(folder) {
+        screen.say(format_args!("note: {advice}"));
     }
     let then = client.map_or("start the client again", |client| client.then);
     screen.hint(format_args!("{then}; `servanda disconnect {undo}` undoes this"));

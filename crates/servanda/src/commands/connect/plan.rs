@@ -13,9 +13,10 @@ use crate::{
         file::ClientFile,
         notation::Notation,
     },
-    config::{Loaded, UpstreamConfig},
+    config::{AuthMode, Loaded, UpstreamConfig},
     failure::Failure,
     import,
+    running_gateway::Answers,
 };
 
 /// What the gateway is called where nobody says otherwise.
@@ -31,7 +32,7 @@ pub(super) struct Request<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) wanted: Option<Door>,
     /// Whether the gateway answers at its address now.
-    pub(super) running: bool,
+    pub(super) running: Answers,
     pub(super) replace: bool,
     pub(super) loaded: &'a Loaded,
 }
@@ -124,11 +125,19 @@ fn door(request: &Request<'_>, there: Option<Door>, notes: &mut Vec<String>) -> 
         (Some(wanted), _) => wanted,
         (None, Some(there)) => there,
         (None, None) if commands_only => Door::Stdio,
-        (None, None) if request.running => {
+        (None, None) if request.running == Answers::Ours => {
             notes.push(format!(
                 "a gateway answers at {listen}, so the client is sent there (--stdio has it start its own)"
             ));
             Door::Http
+        }
+        (None, None) if request.running == Answers::Another => {
+            notes.push(format!(
+                "the gateway at {listen} has another configuration, so the client starts one itself; with another `listen` in \
+                 {config} both can be served",
+                config = request.loaded.file.display()
+            ));
+            Door::Stdio
         }
         (None, None) => {
             notes.push(format!(
@@ -137,6 +146,25 @@ fn door(request: &Request<'_>, there: Option<Door>, notes: &mut Vec<String>) -> 
             Door::Stdio
         }
     };
+    if request.wanted == Some(Door::Http) && request.running == Answers::Another {
+        notes.push(format!(
+            "the gateway that answers at {listen} now has another configuration: end it, or choose another `listen`"
+        ));
+    }
+    if door == Door::Http && request.loaded.config.auth.mode == AuthMode::Required {
+        notes.push(
+            "callers need a credential (`auth.mode: required`): add a header `Authorization: Bearer KEY` to the entry, with a key that \
+             `servanda keys create` made; the client cannot connect without it"
+                .to_owned(),
+        );
+    }
+    if door == Door::Stdio && request.loaded.config.auth.mode == AuthMode::Required {
+        notes.push(
+            "a gateway that the client starts itself asks for no credential: its caller is the local operator, `local/local`; --http has \
+             the client show a key"
+                .to_owned(),
+        );
+    }
     if door == Door::Http && listen.ends_with(":0") {
         return Err(Failure::bad_input(format!(
             "the gateway listens at {listen}, which is another address every time"

@@ -11,7 +11,8 @@ use crate::{
     config::Loaded,
     contract_files::{Folder, Written},
     failure::Failure,
-    screen::Screen,
+    next_step,
+    screen::{Screen, one_line},
 };
 
 pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<(), Failure> {
@@ -30,13 +31,20 @@ pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<
             "contract": contract, "layers": layers,
         }));
     }
-    let head = [
+    let mut head = vec![
         format!("# {}, contract digest {digest}", exposed(&loaded, &written)),
         match &written.place.tool {
             Some(tool) => format!("# `tools.{tool}` in {}", written.place.file.display()),
             None => format!("# all of it is written in {}", written.place.file.display()),
         },
     ];
+    if let Some(composed) = &written.composed {
+        head.extend(composed.entry.why.iter().map(|why| format!("# why: {}", one_line(why))));
+        head.push(match &composed.entry.reviewed {
+            Some(review) => format!("# reviewed by {} on {}", one_line(&review.by), one_line(&review.at)),
+            None => "# not reviewed yet: `servanda review`".to_owned(),
+        });
+    }
     screen.data(head.join("\n"))?;
     let places = |layer: Layer| place(layer, &written, &loaded);
     let origins = written.composed.as_ref().map(|composed| &composed.origins);
@@ -46,6 +54,8 @@ pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<
 /// The contract of a tool, by its exposed name or its contract's.
 pub(crate) fn named(loaded: &Loaded, tool: &str) -> Result<Written, Failure> {
     let Folder { written, unread } = Folder::read(loaded)?;
+    let known: Vec<(String, String)> =
+        written.iter().map(|one| (exposed(loaded, one), one.contract.binding.tool.clone())).collect();
     let is_meant = |one: &Written| one.contract.identity.name == tool || exposed(loaded, one) == tool;
     if let Some(found) = written.into_iter().find(is_meant) {
         return Ok(found);
@@ -58,8 +68,13 @@ pub(crate) fn named(loaded: &Loaded, tool: &str) -> Result<Written, Failure> {
         return Err(Failure::bad_input(format!("{}: {}", one.place.file.display(), one.reason))
             .hint("correct it, then `servanda check`"));
     }
-    Err(Failure::bad_input(format!("there is no contract of a tool `{tool}`"))
-        .hint("`servanda tools` lists every tool by the name that is meant"))
+    Err(unnamed(tool, &known))
+}
+
+/// That no tool has that name, and which has one like it.
+fn unnamed(tool: &str, known: &[(String, String)]) -> Failure {
+    let known = known.iter().map(|(name, own)| (name.as_str(), own.as_str()));
+    Failure::bad_input(format!("there is no contract of a tool `{tool}`")).hint(next_step::nearest(tool, known))
 }
 
 /// The name that agents know the tool by, unless it had another before.

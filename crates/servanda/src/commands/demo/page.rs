@@ -133,7 +133,7 @@ impl Page {
 
     fn line(self, line: &str) -> Result<(), Failure> {
         // In JSON the one document comes at the end.
-        if self.screen.json { Ok(()) } else { self.screen.data(line) }
+        if self.screen.json { Ok(()) } else { self.screen.page(line) }
     }
 
     fn room(self) -> usize {

@@ -91,7 +91,7 @@ pub(super) async fn run(
     if screen.json {
         return screen.json(&report);
     }
-    screen.data(ending(&report))?;
+    screen.page(ending(&report))?;
     if more {
         screen.hint("there are more: run the same command again");
     }

@@ -3,7 +3,7 @@
 
 mod bulk;
 mod look_up;
-mod page;
+pub(super) mod page;
 #[cfg(test)]
 mod tests;
 
@@ -75,7 +75,7 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             if screen.json {
                 screen.json(&Shown { effect, progress, look_up })
             } else {
-                screen.data(page::page(&effect, progress.as_ref(), Some(&look_up)))
+                screen.page(page::page(&effect, progress.as_ref(), Some(&look_up)))
             }
         }
         Wanted::Settle { handle, settle_as, evidence } => {
@@ -84,7 +84,7 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             if screen.json {
                 return screen.json(&settled);
             }
-            screen.data(page::page(&settled, None, None))?;
+            screen.page(page::page(&settled, None, None))?;
             screen.hint(after(&settled));
             Ok(())
         }

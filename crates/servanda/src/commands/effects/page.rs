@@ -5,14 +5,19 @@ use servanda_engine::WorkProgress;
 use servanda_gates::effect::{Awaits, ClientKey, Effect, EffectState, StoredAnswer};
 
 use super::look_up::LookUp;
-use crate::screen::{Mood, lines, one_line, paint, table};
+use crate::screen::{Mood, distinct_chars, lines, one_line, paint, stdout_width, table};
 
 /// Characters of arguments that a page shows.
 const ARGUMENTS_CHARS_MAX: usize = 2_000;
+/// Characters of a handle that a list shows at least.
+const HANDLE_CHARS_MIN: usize = 16;
 
 /// A line each, newest first.
 pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
-    let mut shown = table(&["handle", "state", "class", "tool", "changed"]);
+    let mut shown = table(&["handle", "tool", "state", "class", "changed"]);
+    // On a terminal the beginning is enough: every command takes it.
+    let all = if stdout_width().is_some() { HANDLE_CHARS_MIN } else { usize::MAX };
+    let handle_chars = distinct_chars(effects.iter().map(|effect| effect.id.as_str()), all);
     let today = date(now.unix_ms());
     for effect in effects {
         let when = Timestamp::from_unix_ms(effect.changed_ms).to_string();
@@ -20,7 +25,8 @@ pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
         let day = date(effect.changed_ms);
         let when = if day == today { time } else { format!("{day} {time}") };
         let class = format!("{:?}", effect.class);
-        shown.add_row([effect.id.to_string(), state(effect), class, effect.order.exposed_tool.clone(), when]);
+        let handle = effect.id.as_str().chars().take(handle_chars).collect();
+        shown.add_row([handle, effect.order.exposed_tool.clone(), state(effect), class, when]);
     }
     lines(&shown)
 }
@@ -85,6 +91,11 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Op
         }
     }
     lines.join("\n")
+}
+
+/// What became of an effect, in one line.
+pub(crate) fn standing(effect: &Effect) -> String {
+    format!("{}: {}, since {}", state(effect), meaning(effect), at(effect.changed_ms))
 }
 
 /// The arguments on one line, as far as a page has room.

@@ -2,27 +2,27 @@
 
 mod observed;
 mod policy;
+mod stages;
 
 use std::path::Path;
 
 use servanda_contract::{
     CallRecord, Caller, GateName, Refusal,
-    record::{Decision, LATE_ANSWER_CLIENT, Outcome, QuestionRecord},
-    tool::{EffectClass, QuestionKind},
+    record::{LATE_ANSWER_CLIENT, Outcome, QuestionRecord},
+    tool::QuestionKind,
 };
 use servanda_engine::{NoteKind, probes::Observed};
+use servanda_gates::effect::{Effect, EffectId, EffectState, Effects as _, Target};
 use servanda_ledger::{CallQuery, Reader};
 
-use super::{calls, ended_word};
+use super::{calls, effects::page::standing};
 use crate::{
     cli::ExplainArgs,
     config::Loaded,
     failure::Failure,
+    ledger_place::LedgerPlace,
     screen::{Mood, Screen, paint},
 };
-
-/// Microseconds that are still shown as such.
-const US_SHOWN_MAX: u64 = 10_000;
 
 /// What a record says that was never finished, and what to do about it.
 const UNKNOWN_END: &str = "  why       the gateway ended before it learned how the call ended (or the call is still under way): it may have happened";
@@ -66,18 +66,30 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
     }
     let note = reader.note(NoteKind::Observed, record.call_id.as_str()).await?;
     let observed = note.as_ref().and_then(Observed::read);
+    let effect = effect_since(&place, &record).await;
     if screen.json {
-        return screen.json(&Explained { record: &record, observed });
+        let effect_now = effect.as_ref().map(|effect| effect.state);
+        return screen.json(&Explained { record: &record, effect_now, observed });
     }
-    let page = [render(&record)].into_iter().chain(observed.iter().flat_map(observed::lines));
-    screen.data(page.collect::<Vec<_>>().join("\n"))
+    let since = effect.iter().map(|effect| format!("\n  now       {}", standing(effect)));
+    let page = [render(&record)].into_iter().chain(since).chain(observed.iter().flat_map(observed::lines));
+    screen.page(page.collect::<Vec<_>>().join("\n"))
 }
 
-/// A record, and what was seen around its call.
+/// The effect of a call whose own record does not say how it ended: a late answer, a recovery or a person may have settled it since.
+async fn effect_since(place: &LedgerPlace, record: &CallRecord) -> Option<Effect> {
+    let id = record.effect_id.as_ref().filter(|_| matches!(record.outcome, Outcome::Unknown | Outcome::Dispatching))?;
+    let effects = place.open().await.ok()?;
+    effects.find(Target::Id(EffectId::from(id.clone()))).await.ok()?
+}
+
+/// A record, what became of its effect, and what was seen around its call.
 #[derive(serde::Serialize)]
 struct Explained<'a> {
     #[serde(flatten)]
     record: &'a CallRecord,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect_now: Option<EffectState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<Observed>,
 }
@@ -115,6 +127,9 @@ pub(crate) fn render(record: &CallRecord) -> String {
             contract.digest.short(),
             contract.effect_class
         ));
+        if let Some(class) = record.policy.as_ref().and_then(|policy| policy.program_class) {
+            lines.push(format!("  class     {}, by the program in this call", class.word()));
+        }
         let reached = record.dispatched_at.is_some() && record.outcome != Outcome::NotExecuted;
         let did = if reached { "performed by" } else { "bound to" };
         lines.push(format!("  {did} `{}` as `{}`", contract.upstream, contract.upstream_tool));
@@ -123,7 +138,7 @@ pub(crate) fn render(record: &CallRecord) -> String {
     lines.extend(record.price.iter().map(|price| format!("  costs     at most {price}")));
     lines.extend(record.questions.iter().map(asked));
     lines.push(String::new());
-    lines.extend(GateName::ALL.iter().map(|gate| stage(*gate, record)));
+    lines.extend(GateName::ALL.iter().map(|gate| stages::stage(*gate, record)));
     lines.extend(record.policy.iter().flat_map(policy::lines));
     if record.outcome == Outcome::Dispatching {
         lines.extend(["", UNKNOWN_END, UNKNOWN_NEXT].map(str::to_owned));
@@ -171,7 +186,7 @@ fn conversation(record: &CallRecord) -> Vec<String> {
             lines.push(format!("  recovers  {first}: nobody looked after it any more"));
         }
         (Some(first), Some(LATE_ANSWER_CLIENT)) => {
-            lines.push(format!("  settles   {first}: the upstream answered after its deadline"));
+            lines.push(format!("  settles   {first}: this is its answer, which came after its deadline"));
         }
         (Some(first), _) => lines.push(format!("  continues {first}: the upstream had asked for input there")),
         (None, _) => {}
@@ -225,57 +240,12 @@ fn outcome(record: &CallRecord) -> String {
         Outcome::Dispatching | Outcome::Quarantined | Outcome::Unknown => Mood::Bad,
     };
     let class = record.class.map_or_else(String::new, |class| format!(" · {}", class.name()));
-    let took = record.finished_at.map_or_else(String::new, |at| format!(" · {} ms", at.since_ms(record.received_at)));
-    format!("{}{class}{took}", paint(record.outcome.name(), mood))
-}
-
-fn stage(gate: GateName, record: &CallRecord) -> String {
-    let number = gate.number().map_or_else(|| "  ".to_owned(), |number| format!("{number:>2}"));
-    let name = format!("{:<13}", gate.to_string());
-    // The state is judged twice where something was asked: the last word counts.
-    let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == gate);
-    let Some(verdict) = verdict else {
-        return format!("  {number} {name} {}", no_verdict(gate, record));
+    let took = match (record.finished_at, record.dispatched_at) {
+        (Some(at), Some(sent_at)) if record.is_late_answer() => {
+            format!(" · {} ms after the call was sent", at.since_ms(sent_at))
+        }
+        (Some(at), _) => format!(" · {} ms", at.since_ms(record.received_at)),
+        (None, _) => String::new(),
     };
-    let passed = verdict.decision == Decision::Passed;
-    if verdict.decision == Decision::Skipped {
-        return format!("  {number} {name} {}  the answer was there already", paint("skipped", Mood::Good));
-    }
-    let word = match ended_word(gate) {
-        _ if passed => paint("passed ", Mood::Good),
-        word => paint(&format!("{:<7}", word.to_uppercase()), Mood::Bad),
-    };
-    let reads = record.contract.as_ref().is_some_and(|contract| contract.effect_class == EffectClass::R);
-    if gate == GateName::Fence && passed && reads {
-        return format!("  {number} {name} {word}  not needed: nothing is changed");
-    }
-    format!("  {number} {name} {word}  {} ({})", gate.question(), took(verdict.took_us))
-}
-
-/// What a stage says that gave no verdict. A call that was sent has reached the stages before the sending, whoever passed them, and
-/// has been performed as far as anybody knows.
-fn no_verdict(gate: GateName, record: &CallRecord) -> String {
-    let Some(sent_at) = record.dispatched_at.filter(|_| record.outcome != Outcome::NotExecuted) else {
-        return paint("not reached", Mood::Quiet);
-    };
-    match gate {
-        GateName::Perform => format!("{}  sent at {sent_at}; {}", paint("SENT   ", Mood::Careful), no_end(record)),
-        GateName::Observe => paint("no answer to look at", Mood::Quiet),
-        _ => paint("passed when the call was first made", Mood::Quiet),
-    }
-}
-
-/// What is known about the end of a call that was sent and has no verdict about it.
-const fn no_end(record: &CallRecord) -> &'static str {
-    match record.outcome {
-        Outcome::TaskCreated => "the upstream works on it as a task",
-        Outcome::InputRequired => "the upstream asked for input",
-        Outcome::Dispatching => "no answer is on record yet",
-        _ => "no answer is on record",
-    }
-}
-
-/// Microseconds where they are few, milliseconds where nobody counts the rest.
-fn took(us: u64) -> String {
-    if us > US_SHOWN_MAX { format!("{} ms", us / 1_000) } else { format!("{us} µs") }
+    format!("{}{class}{took}", paint(record.ended(), mood))
 }

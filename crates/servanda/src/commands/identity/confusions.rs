@@ -41,7 +41,7 @@ struct Member {
 pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
     let (descriptors, lock) = (descriptors(catalog), catalog.agreed());
     let groups = confusions(&descriptors);
-    let groups: Vec<Group> = groups.iter().map(|found| group(found, catalog, lock.as_ref())).collect();
+    let groups: Vec<Group> = groups.iter().map(|found| group(found, catalog, lock.as_deref())).collect();
     if screen.json {
         return screen.json(&groups);
     }
@@ -99,22 +99,22 @@ fn page(group: &Group, screen: Screen) -> Result<(), Failure> {
     };
     let severity = paint(&group.severity.to_string(), mood);
     let taken = if group.parameters.is_empty() { "nothing".to_owned() } else { group.parameters.join(", ") };
-    screen.data(format_args!("{severity}: {} that take {taken}", count(group.tools.len(), "tool")))?;
+    screen.page(format_args!("{severity}: {} that take {taken}", count(group.tools.len(), "tool")))?;
     let width = group.tools.iter().map(|member| member.tool.chars().count()).max().unwrap_or_default();
     for member in &group.tools {
-        screen.data(format_args!("  {:<width$}  {}", member.tool, member.words))?;
+        screen.page(format_args!("  {:<width$}  {}", member.tool, member.words))?;
         for objection in &member.objections {
-            screen.data(format_args!("  {:<width$}  {}", "", paint(objection, Mood::Bad)))?;
+            screen.page(format_args!("  {:<width$}  {}", "", paint(objection, Mood::Bad)))?;
         }
     }
     let conduct = group.separated_by.iter().filter(|field| !matches!(field, Field::Name | Field::Server));
     let fields: Vec<&str> = conduct.map(|field| field.name()).collect();
     if !fields.is_empty() {
-        screen.data(format_args!("  told apart by {}", fields.join(", ")))?;
+        screen.page(format_args!("  told apart by {}", fields.join(", ")))?;
     }
     for alike in &group.not_separated {
         let what = paint("nothing that is declared tells these apart:", Mood::Bad);
-        screen.data(format_args!("  {what} {}", alike.join(", ")))?;
+        screen.page(format_args!("  {what} {}", alike.join(", ")))?;
     }
-    screen.data("")
+    screen.page("")
 }

@@ -55,7 +55,7 @@ fn descriptors(catalog: &Catalog) -> Vec<Descriptor> {
             id: name.to_owned(),
             server: contract.binding.upstream.clone(),
             name: contract.binding.tool.clone(),
-            input_schema: contract.affordance.input_schema.clone().into(),
+            input_schema: (*contract.affordance.input_schema).clone().into(),
             conduct: conduct(contract),
         }
     };

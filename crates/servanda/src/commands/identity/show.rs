@@ -5,16 +5,14 @@ use servanda_catalog::Catalog;
 use servanda_contract::tool::{Behaviour, EffectClass};
 use servanda_identity::{
     classifier::Review,
-    layers::{
-        confusions::{Descriptor, Field, confusions},
-        gateway::near_names,
-    },
+    layers::confusions::{Descriptor, Field, confusions},
 };
 
 use super::{descriptors, words};
 use crate::{
     doubts,
     failure::Failure,
+    next_step,
     screen::{Mood, Screen, paint},
 };
 
@@ -77,7 +75,7 @@ pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), F
         programs: (entry.contract.program_arguments())
             .map(|program| Program { argument: program.place, x_effect: program.kind })
             .collect(),
-        review: doubts::review_offline(contract, catalog.agreed().as_ref()),
+        review: doubts::review_offline(contract, catalog.agreed().as_deref()),
         same_arguments: others(catalog, tool),
     };
     if screen.json {
@@ -92,9 +90,7 @@ pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), F
 
 fn unknown(catalog: &Catalog, tool: &str) -> Failure {
     let known = catalog.entries().map(|(name, entry)| (name, entry.contract.contract().binding.tool.as_str()));
-    let near = near_names(tool, known, 1);
-    let near = near.first().map_or_else(String::new, |name| format!("did you mean `{name}`? "));
-    Failure::bad_input(format!("there is no tool `{tool}`")).hint(format!("{near}`servanda tools` lists them"))
+    Failure::bad_input(format!("there is no tool `{tool}`")).hint(next_step::nearest(tool, known))
 }
 
 /// The others of its group, those it is hardest to tell from first.
@@ -127,7 +123,7 @@ fn separation(one: &Descriptor, other: &Descriptor) -> Vec<Field> {
 
 /// Only what somebody objects to, or has answered: that all is well needs no line.
 fn tell_review(review: &Review, screen: Screen) -> Result<(), Failure> {
-    let line = |text: &str| screen.data(format_args!("  {:<10}{text}", "review"));
+    let line = |text: &str| screen.page(format_args!("  {:<10}{text}", "review"));
     match review {
         Review::Flagged { objections } => {
             objections.iter().try_for_each(|objection| line(&paint(&doubts::sentence(objection), Mood::Bad)))
@@ -141,8 +137,8 @@ fn tell_review(review: &Review, screen: Screen) -> Result<(), Failure> {
 }
 
 fn page(shown: &Shown<'_>, screen: Screen) -> Result<(), Failure> {
-    let line = |label: &str, text: &str| screen.data(format_args!("  {label:<10}{text}"));
-    screen.data(paint(shown.tool, Mood::Strong))?;
+    let line = |label: &str, text: &str| screen.page(format_args!("  {label:<10}{text}"));
+    screen.page(paint(shown.tool, Mood::Strong))?;
     match (&shown.words, &shown.identity) {
         (Some(words), Some(identity)) => line("identity", &format!("{words}  {identity}"))?,
         _ => line(
@@ -172,7 +168,7 @@ fn page(shown: &Shown<'_>, screen: Screen) -> Result<(), Failure> {
                         format!("told apart by {}", names.join(", "))
                     }
                 };
-                screen.data(format_args!("    {}  {}  {apart}", other.tool, other.words))?;
+                screen.page(format_args!("    {}  {}  {apart}", other.tool, other.words))?;
             }
             Ok(())
         }

@@ -2,6 +2,7 @@
 //! with what it decided and why: one file a server.
 
 mod consent;
+mod grouped;
 mod report;
 mod storing;
 mod writing;

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::{Decision, Outcome};
+use super::{Decision, Outcome, grouped};
 use crate::{
     clients::{Surroundings, client_of},
     commands::tools,
     config::Loaded,
     failure::Failure,
     screen::{Mood, Screen, count, lines, paint, paint_stderr, table},
+    version_control,
 };
 
 /// What there is to say.
@@ -61,6 +62,10 @@ impl Report<'_> {
         if self.decisions.is_empty() {
             return Ok(());
         }
+        // A program that reads lines, and a person who looks for one tool, have all of it; on a screen it would be too much.
+        if screen.is_read_by_a_person() {
+            return screen.page(grouped::page(self.decisions));
+        }
         let mut shown = table(&["tool", "classed as", "because of"]);
         for decision in self.decisions {
             let class = decision.side_effect_class.unwrap_or("LEFT OUT");
@@ -100,8 +105,8 @@ impl Report<'_> {
         if written > 0 {
             let none = if self.added.is_none() { "no tool waits" } else { "none of the new tools waits" };
             screen.say(format_args!(
-                "{none} for a person's approval; one with transactional.confirmation_required: true is {}, because there is no way to \
-                 approve a call yet",
+                "{none} for a person's approval; one that `servanda review` holds back is {}, because there is no way to approve a call \
+                 yet",
                 tools::ALWAYS_REFUSED
             ));
         }
@@ -118,6 +123,12 @@ impl Report<'_> {
                  to put the gateway in their place, and asks",
                 client.display()
             ));
+        }
+        if let Some(said) = version_control::keep_out(&self.loaded.folder) {
+            screen.say(said);
+        }
+        if written > 0 {
+            screen.hint("`servanda review` walks through the tools, the grave and the doubtful first; `servanda contract show TOOL` shows one");
         }
         if self.outcomes.iter().any(|outcome| outcome.error.is_some()) {
             screen.hint(

@@ -43,7 +43,7 @@ async fn rotate(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     if screen.json {
         return screen.json(&serde_json::json!({ "root_key": id }));
     }
-    screen.data(format_args!("root key {id} makes agent credentials from now on"))?;
+    screen.page(format_args!("root key {id} makes agent credentials from now on"))?;
     screen.say(
         "gateways that run take it within a minute; credentials made before are good until they end, a day at most",
     );
@@ -64,7 +64,7 @@ pub(crate) fn tell_revoked(key: &StoredKey, screen: Screen) -> Result<(), Failur
     if screen.json {
         return screen.json(&page::shown(key, SystemClock.now()));
     }
-    screen.data(format_args!("key:{} of {}/{} is revoked", key.id, key.tenant, key.principal))?;
+    screen.page(format_args!("key:{} of {}/{} is revoked", key.id, key.tenant, key.principal))?;
     screen.say(
         "it lets nobody in from now on, nor does anything that was delegated from it; calls that wait are not sent",
     );
@@ -92,7 +92,11 @@ async fn create(loaded: &Loaded, args: &KeyCreateArgs, screen: Screen) -> Result
         return screen.json(&page::made(&stored, key, now, &remarks));
     }
     screen.say(page::page(&stored, now));
-    screen.say("this is the only time that it is shown; it is kept only as a hash:");
+    if screen.is_read_by_a_person() {
+        screen.say("this is the only time that it is shown; it is kept only as a hash:");
+    } else {
+        screen.say("the key itself went to stdout, this once; it is kept only as a hash");
+    }
     screen.data(key)?;
     for remark in &remarks {
         screen.say(format_args!("note: {remark}"));

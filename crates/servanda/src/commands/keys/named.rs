@@ -6,10 +6,12 @@ use servanda_gates::Notebook;
 use servanda_porter::keys;
 
 use super::trouble;
-use crate::failure::Failure;
+use crate::{failure::Failure, screen::distinct_chars};
 
 /// Characters of an id's beginning that are enough to look for it.
 const PREFIX_CHARS_MIN: usize = 4;
+/// Characters of an id that are shown at least.
+pub(super) const ID_CHARS_MIN: usize = 8;
 
 /// The key of that id, or of that beginning of one.
 pub(crate) async fn by_id(notebook: &dyn Notebook, id: &str, now: Timestamp) -> Result<StoredKey, Failure> {
@@ -43,11 +45,22 @@ pub(crate) async fn by_name(notebook: &dyn Notebook, name: &str, now: Timestamp)
     one(named.into_iter(), &format!("is named `{name}`"))
 }
 
-fn one(mut alike: impl Iterator<Item = StoredKey>, how: &str) -> Result<StoredKey, Failure> {
-    match (alike.next(), alike.next()) {
-        (Some(key), None) => Ok(key),
-        (Some(_), Some(_)) => Err(Failure::bad_input(format!("more than one key {how}"))
-            .hint("give more of the id; `servanda keys list` shows them")),
+/// As much of each id as tells the keys apart.
+fn beginnings(alike: &[StoredKey]) -> String {
+    let chars = distinct_chars(alike.iter().map(|key| key.id.as_str()), ID_CHARS_MIN);
+    let shown = alike.iter().map(|key| format!("`{}`", key.id.get(..chars).unwrap_or(&key.id)));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn one(alike: impl Iterator<Item = StoredKey>, how: &str) -> Result<StoredKey, Failure> {
+    let mut alike: Vec<StoredKey> = alike.collect();
+    match (alike.pop(), alike.is_empty()) {
+        (Some(key), true) => Ok(key),
+        (Some(key), false) => {
+            alike.push(key);
+            Err(Failure::bad_input(format!("more than one key {how}"))
+                .hint(format!("name one by its id: {}; `servanda keys list` shows them", beginnings(&alike))))
+        }
         (None, _) => Err(Failure::bad_input("there is no API key of that id").hint("`servanda keys list` shows them")),
     }
 }

@@ -6,9 +6,10 @@ use serde::Serialize;
 use servanda_authority::{Rights, api_key::StoredKey};
 use servanda_contract::Timestamp;
 
+use super::named::ID_CHARS_MIN;
 use crate::{
     rights_text,
-    screen::{Mood, lines, paint, table},
+    screen::{Mood, distinct_chars, lines, paint, stdout_width, table},
 };
 
 /// A key for programs.
@@ -78,21 +79,27 @@ pub(super) fn page(key: &StoredKey, now: Timestamp) -> String {
 
 /// Keys as a table.
 pub(super) fn list(keys: &[StoredKey], now: Timestamp) -> String {
-    let mut table = table(&["id", "for", "label", "ends with", "may", "until", "standing"]);
+    // On a terminal the beginning of an id is enough: every command takes it, and a key begins with it.
+    let is_short = stdout_width().is_some();
+    let head = ["id", "for", "label", "until", "standing", "may", "ends with"];
+    let mut table = table(head.get(..6).filter(|_| is_short).unwrap_or(&head)).with_prose(5);
+    let least = if is_short { ID_CHARS_MIN } else { usize::MAX };
+    let id_chars = distinct_chars(keys.iter().map(|key| key.id.as_str()), least);
     for key in keys {
         let (word, mood) = standing(key, now);
         let may: Vec<String> =
             rights_text::shown(&key.rights).iter().map(|(name, text)| format!("{name} {text}")).collect();
         let until = key.expires_at.to_string();
-        table.add_row([
-            key.id.clone(),
+        let row = [
+            key.id.chars().take(id_chars).collect(),
             format!("{}/{}", key.tenant, key.principal),
             key.label.clone(),
-            format!("…{}", key.ends_with),
-            may.join("; "),
             until.get(..10).unwrap_or(&until).to_owned(),
             paint(word, mood),
-        ]);
+            may.join("; "),
+            format!("…{}", key.ends_with),
+        ];
+        table.add_row(row.into_iter().take(if is_short { 6 } else { 7 }));
     }
     lines(&table)
 }

@@ -38,7 +38,7 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
                 let bytes = std::fs::metadata(file).map(|copy| copy.len()).ok();
                 return screen.json(&json!({ "file": file, "bytes": bytes }));
             }
-            screen.data(format_args!("{} is a copy of the ledger", file.display()))?;
+            screen.page(format_args!("{} is a copy of the ledger", file.display()))?;
             screen.hint(format_args!("`servanda ledger restore {} --evidence TEXT` puts it back", file.display()));
             Ok(())
         }
@@ -53,9 +53,9 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
                 return screen.json(&json!({ "settled": settled }));
             }
             if settled == 0 {
-                return screen.data("there is no lost time to settle");
+                return screen.page("there is no lost time to settle");
             }
-            screen.data("the lost time is settled: keys that the ledger does not know run again")
+            screen.page("the lost time is settled: keys that the ledger does not know run again")
         }
     }
 }
@@ -85,9 +85,9 @@ fn adopted(accepted: &Restored, screen: Screen) -> Result<(), Failure> {
         return screen.json(&Adopted { adoption, set_aside: accepted.set_aside.as_deref() });
     }
     let Some(adoption) = adoption else {
-        return screen.data("the ledger is the one that is known and lacks nothing that was acknowledged");
+        return screen.page("the ledger is the one that is known and lacks nothing that was acknowledged");
     };
-    screen.data(page::adoption(adoption))?;
+    screen.page(page::adoption(adoption))?;
     screen.hint("`servanda effects --state outcome_unknown` lists the calls that were stopped; when the lost time is looked after, `servanda ledger settle-lost --evidence TEXT` ends it");
     Ok(())
 }
@@ -102,7 +102,7 @@ async fn status(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
             status,
         })?;
     } else {
-        screen.data(page::status(place, &status))?;
+        screen.page(page::status(place, &status))?;
     }
     match refused {
         Some(refused) => Err(servanda_ledger::LedgerError::Refused(Box::new(refused)).into()),
@@ -120,13 +120,13 @@ async fn verify(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
         if screen.json {
             return screen.json(&json!({ "exists": false }));
         }
-        return screen.data("there is no ledger yet");
+        return screen.page("there is no ledger yet");
     }
     let verified = upkeep.verify().await?;
     if screen.json {
         screen.json(&verified)?;
     } else {
-        screen.data(page::verified(&verified, status.log.as_ref()))?;
+        screen.page(page::verified(&verified, status.log.as_ref()))?;
     }
     if verified.problems.is_empty() {
         return Ok(());

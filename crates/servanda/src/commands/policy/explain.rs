@@ -35,7 +35,11 @@ enum Arguments {
 /// What the present policies would say.
 enum Present {
     Explained(Explanation),
-    Foreseen(Outlook),
+    Foreseen {
+        outlook: Outlook,
+        /// Of a call that nothing permits: the permits that were looked at, and which of their conditions is not met.
+        lacking: Option<Explanation>,
+    },
     /// The call never came to policies, or the caller cannot be told to them.
     NotAsked(String),
 }
@@ -56,8 +60,8 @@ pub(super) async fn run(
     if screen.json {
         return screen.json(&as_json(&record, &present));
     }
-    screen.data(page(&authorities, &record, &arguments, &present))?;
-    if matches!(&present, Present::Foreseen(Outlook::Depends { .. })) {
+    screen.page(page(&authorities, &record, &arguments, &present))?;
+    if matches!(&present, Present::Foreseen { outlook: Outlook::Depends { .. }, .. }) {
         screen.hint(format_args!(
             "servanda policy explain {} --arguments FILE decides it again with them",
             record.call_id
@@ -113,7 +117,15 @@ fn present(desk: &Desk<'_>, policies: &Policies, record: &CallRecord, arguments:
         Arguments::Given { canonical: arguments, .. } | Arguments::OfEffect(arguments) => {
             Present::Explained(policies.explain(&Call { principal, tool, arguments, circumstances }))
         }
-        Arguments::Unknown => Present::Foreseen(policies.outlook(principal, tool, circumstances)),
+        Arguments::Unknown => {
+            let outlook = policies.outlook(principal, tool, circumstances);
+            let is_lacking =
+                matches!(&outlook, Outlook::Certain(decision) if !decision.is_allowed() && decision.by().is_empty());
+            let nothing = is_lacking.then(|| canonical(&Bytes::from_static(b"{}"))).flatten();
+            let explained = nothing
+                .map(|arguments| policies.explain(&Call { principal, tool, arguments: &arguments, circumstances }));
+            Present::Foreseen { outlook, lacking: explained.filter(|explanation| !explanation.allowed) }
+        }
     }
 }
 
@@ -128,12 +140,22 @@ fn page(authorities: &Authorities, record: &CallRecord, arguments: &Arguments, p
             lines.push(format!("  {}", source(record, arguments)));
             lines.extend(explanation.to_string().lines().map(|line| format!("  {line}")));
         }
-        Present::Foreseen(Outlook::Certain(decision)) => {
+        Present::Foreseen { outlook: Outlook::Certain(decision), lacking } => {
             let word = if decision.is_allowed() { "allowed" } else { "refused" };
-            lines.push(format!("  {word}, whatever its arguments were"));
+            let contract = record.contract.as_ref().map_or("", |contract| contract.name.as_str());
+            let whatever = if authorities.policies().vocabulary().program_decides_class(contract) {
+                "for a program of this class, whatever else its arguments were"
+            } else {
+                "whatever its arguments were"
+            };
+            lines.push(format!("  {word}, {whatever}"));
             lines.extend(decision.by().iter().map(|by| told(&by.policy, Some((&by.place, by.reason.as_deref())))));
+            let looked_at = lacking
+                .iter()
+                .flat_map(|explanation| explanation.to_string().lines().map(str::to_owned).collect::<Vec<_>>());
+            lines.extend(looked_at.map(|line| format!("  {line}")));
         }
-        Present::Foreseen(Outlook::Depends { on }) => {
+        Present::Foreseen { outlook: Outlook::Depends { on }, .. } => {
             lines.push("  it depends on the call's arguments, which are not on record".to_owned());
             lines.extend(on.iter().map(|id| of_id(authorities, id)));
         }
@@ -199,10 +221,10 @@ fn source(record: &CallRecord, arguments: &Arguments) -> &'static str {
 fn as_json(record: &CallRecord, present: &Present) -> serde_json::Value {
     let now = match present {
         Present::Explained(explanation) => json!({ "decided": explanation }),
-        Present::Foreseen(Outlook::Certain(decision)) => {
+        Present::Foreseen { outlook: Outlook::Certain(decision), .. } => {
             json!({ "whatever_the_arguments": { "allowed": decision.is_allowed(), "by": decision.by() } })
         }
-        Present::Foreseen(Outlook::Depends { on }) => json!({ "depends_on_arguments": { "by": on } }),
+        Present::Foreseen { outlook: Outlook::Depends { on }, .. } => json!({ "depends_on_arguments": { "by": on } }),
         Present::NotAsked(why) => json!({ "not_asked": why }),
     };
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy);

@@ -46,13 +46,13 @@ struct Desk<'a> {
 impl<'a> Desk<'a> {
     fn of(loaded: &'a Loaded) -> Result<Self, Failure> {
         let contracts = contracts::load(loaded)?;
-        let vocabulary = policies::vocabulary(loaded, contracts.iter().map(CompiledContract::contract))?;
+        let vocabulary = policies::vocabulary(loaded, &contracts)?;
         Ok(Self { loaded, contracts, vocabulary })
     }
 
     /// The policies in force, and those in shadow, as a gateway of this configuration has them.
     fn authorities(&self) -> Result<Authorities, Failure> {
-        policies::authorities(self.loaded, self.contracts.iter().map(CompiledContract::contract))
+        policies::authorities(self.loaded, &self.contracts)
     }
 
     /// The policies that the configuration's `files` are, whether or not they decide.

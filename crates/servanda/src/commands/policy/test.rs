@@ -46,7 +46,8 @@ pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen:
 /// A tool that nobody knows is refused, and so are arguments that no call can have; a case that expects a refusal would pass for a
 /// typo: it does not.
 fn outcomes(desk: &Desk<'_>, policies: &Policies, cases: &Cases) -> Vec<CaseOutcome> {
-    let mut outcomes = run_cases(policies, cases);
+    let contract = |tool: &str| desk.contracts.iter().find(|contract| contract.contract().identity.name == tool);
+    let mut outcomes = run_cases(policies, cases, &|tool, arguments| contract(tool)?.program_class(arguments.bytes()));
     for (outcome, case) in outcomes.iter_mut().zip(&cases.cases) {
         outcome.failures.extend(unknown_tool(policies, case));
         outcome.failures.extend(unfit_arguments(desk, case));

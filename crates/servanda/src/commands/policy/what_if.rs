@@ -75,7 +75,7 @@ pub(super) async fn run(
     if screen.json {
         return screen.json(&report);
     }
-    screen.data(page(&report))?;
+    screen.page(page(&report))?;
     if !report.changes.is_empty() {
         screen.hint("servanda policy explain CALL_ID says what decides a call now");
     }

@@ -51,7 +51,7 @@ pub(crate) async fn run(config: &Path, args: &QuarantineArgs, screen: Screen) ->
     if screen.json {
         return screen.json(&page::shown(&history, named.exposed));
     }
-    screen.data(page::page(&history, &named.exposed))?;
+    screen.page(page::page(&history, &named.exposed))?;
     screen.say("a running gateway takes note of it within seconds");
     if holds {
         screen.hint(format_args!("servanda quarantine release {} --reason TEXT", named.exposed));
@@ -87,7 +87,7 @@ async fn list(loaded: &Loaded, all: bool, screen: Screen) -> Result<(), Failure>
     let held = found.iter().find(|history| history.hold().is_some()).map(|history| exposed(history, &catalog));
     if all {
         let pages = found.iter().map(|history| page::page(history, &exposed(history, &catalog)));
-        screen.data(pages.collect::<Vec<_>>().join("\n\n"))?;
+        screen.page(pages.collect::<Vec<_>>().join("\n\n"))?;
     } else {
         let named = found.iter().map(|history| (exposed(history, &catalog), history));
         screen.data(page::list(&named.collect::<Vec<_>>()))?;

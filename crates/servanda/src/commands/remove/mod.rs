@@ -116,8 +116,8 @@ fn report(server: &str, plan: &Plan, mentions: &[String], is_done: bool, screen:
     Ok(())
 }
 
-/// Makes the change. The contracts go first and the configuration last: in between there is a server without tools, which can be served. What
-/// fails is undone.
+/// Makes the change. The contracts go first, then the configuration: in between there is a server without tools, which can be served. What
+/// was agreed to goes last, because a gateway that runs asks for consent where a server that it has lost its pins. What fails is undone.
 fn apply(loaded: &Loaded, plan: &Plan) -> Result<(), Failure> {
     let mut formers = Vec::new();
     let changed = change(loaded, plan, &mut formers);
@@ -146,15 +146,15 @@ fn change(loaded: &Loaded, plan: &Plan, formers: &mut Vec<Former>) -> Result<(),
         std::fs::remove_file(file).map_err(|error| failed(file, &error))?;
         formers.push(former);
     }
-    if let Some(after) = &plan.lock {
-        let file = loaded.lock_file();
-        let former = former(&file, lock::LOCK_BYTES_MAX).map_err(|error| failed(&file, &error))?;
-        lock::write(&file, after)?;
-        formers.push(former);
-    }
-    let former = former(&loaded.file, files::TEXT_BYTES_MAX).map_err(|error| failed(&loaded.file, &error))?;
-    files::write_inside(&loaded.folder, &loaded.file, &plan.config, former.mode)
-        .map_err(|error| failed(&loaded.file, &error))
+    let config = former(&loaded.file, files::TEXT_BYTES_MAX).map_err(|error| failed(&loaded.file, &error))?;
+    files::write_inside(&loaded.folder, &loaded.file, &plan.config, config.mode)
+        .map_err(|error| failed(&loaded.file, &error))?;
+    formers.push(config);
+    let Some(after) = &plan.lock else { return Ok(()) };
+    let file = loaded.lock_file();
+    // A link is not written through; nothing of it would have to be put back.
+    former(&file, lock::LOCK_BYTES_MAX).map_err(|error| failed(&file, &error))?;
+    lock::write(&file, after)
 }
 
 fn former(file: &Path, bytes_max: u64) -> std::io::Result<Former> {

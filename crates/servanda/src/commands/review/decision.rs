@@ -22,6 +22,9 @@ use crate::{
 /// What anybody may read who may read the folder.
 const CONTRACT_MODE: u32 = 0o644;
 
+/// How the reason begins of a class that a person gave.
+const DECIDED: &str = "decided by a person";
+
 /// What a person decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Decision {
@@ -34,8 +37,10 @@ pub(super) enum Decision {
         /// Why, where the tool's definition says otherwise.
         reason: Option<String>,
     },
-    /// Its calls are refused until approvals exist or the contract changes.
+    /// Its calls are refused until approvals exist or the tool is released.
     HoldBack,
+    /// It is not held back any more.
+    Release,
 }
 
 /// Writes a decision down; says what was decided.
@@ -46,19 +51,30 @@ pub(super) fn apply(loaded: &Loaded, written: &Written, decision: &Decision) -> 
     };
     let file = &written.place.file;
     let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| Failure::failed(error.to_string()))?;
+    let held = written.contract.transactional.confirmation_required;
+    let before = composed.entry.class();
+    let decision = match decision {
+        Decision::Class { class, .. } if *class == before => &Decision::Agree,
+        Decision::Release if !held => {
+            return Err(Failure::bad_input(format!("{} is not held back", written.contract.identity.name)));
+        }
+        decision => decision,
+    };
     let changes = changes(&composed.entry, decision);
     let after = contract_text::change(file, &text, tool, &changes)?;
     judge(loaded, file, &after, tool)?;
     let folder = loaded.contracts_folder();
     files::write_inside(&folder, file, &after, CONTRACT_MODE)
         .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", file.display())))?;
-    Ok(said(&written.contract.identity.name, composed.entry.class(), decision))
+    Ok(said(&written.contract.identity.name, before, held, decision))
 }
 
-fn said(name: &str, before: SideEffectClass, decision: &Decision) -> String {
+fn said(name: &str, before: SideEffectClass, held: bool, decision: &Decision) -> String {
+    let still = if held { "; it is still held back, `--release` lets its calls through" } else { "" };
     match decision {
-        Decision::Agree => format!("{name} is {}", before.word()),
-        Decision::Class { class, .. } => format!("{name} is {}, and not {}", class.word(), before.word()),
+        Decision::Agree => format!("{name} is {}{still}", before.word()),
+        Decision::Class { class, .. } => format!("{name} is {}, and not {}{still}", class.word(), before.word()),
+        Decision::Release => format!("{name} is {} and not held back any more", before.word()),
         Decision::HoldBack => format!("{name} is held back: its calls are always refused"),
     }
 }
@@ -76,6 +92,7 @@ fn changes(entry: &ToolEntry, decision: &Decision) -> Vec<(&'static str, Option<
     match decision {
         Decision::Agree => vec![reviewed],
         Decision::HoldBack => vec![section("confirmation_required", json!(true)), reviewed],
+        Decision::Release => vec![section("confirmation_required", json!(false)), reviewed],
         Decision::Class { class, reason } => {
             let mut changes = vec![("class", Some(class.word().into()))];
             if members.get("transactional").is_some_and(|section| section.get("side_effect_class").is_some()) {
@@ -83,15 +100,20 @@ fn changes(entry: &ToolEntry, decision: &Decision) -> Vec<(&'static str, Option<
             }
             let behaviour = entry.behaviour().map(|behaviour| behaving(behaviour, *class, reason.as_deref()));
             changes.extend(behaviour.map(|behaviour| ("behaviour", Some(behaviour))));
-            let proposed = entry.why.as_deref().unwrap_or("no reason was given");
-            changes.push((
-                "why",
-                Some(format!("decided by a person; proposed as {}: {proposed}", entry.class().word()).into()),
-            ));
+            changes.push(("why", Some(why(entry).into())));
             changes.push(reviewed);
             changes
         }
     }
+}
+
+/// Why an entry has the class that a person gave it. What was proposed first is kept, however often a person decides.
+fn why(entry: &ToolEntry) -> String {
+    let before = entry.why.as_deref().unwrap_or("no reason was given");
+    if before.starts_with(DECIDED) {
+        return before.to_owned();
+    }
+    format!("{DECIDED}; proposed as {}: {before}", entry.class().word())
 }
 
 /// A behaviour that goes with a class: only reads are pure.

@@ -48,14 +48,14 @@ pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<()
                 screen.say(said);
                 Ok(())
             }
-            None => walk::walk(&loaded, &[written], screen),
+            None => walk::walk(&loaded, vec![written], screen),
         };
     }
     let all = in_order(&loaded)?;
     let open = |written: &Written| written.composed.as_ref().is_some_and(|composed| composed.entry.reviewed.is_none());
     if !args.all && consent::is_asked(false, screen) {
         let open: Vec<Written> = all.into_iter().filter(open).collect();
-        return walk::walk(&loaded, &open, screen);
+        return walk::walk(&loaded, open, screen);
     }
     let shown: Vec<&Written> = all.iter().filter(|written| args.all || open(written)).collect();
     list(&loaded, &shown, screen)
@@ -68,6 +68,9 @@ fn asked_for(args: &ReviewArgs) -> Result<Option<Decision>, Failure> {
     }
     if args.hold_back {
         return Ok(Some(Decision::HoldBack));
+    }
+    if args.release {
+        return Ok(Some(Decision::Release));
     }
     let Some(word) = &args.class else { return Ok(None) };
     let class = SideEffectClass::ALL.into_iter().find(|class| class.word().eq_ignore_ascii_case(word));
@@ -101,7 +104,7 @@ fn list(loaded: &Loaded, shown: &[&Written], screen: Screen) -> Result<(), Failu
         screen.say("a person has decided about every tool; `servanda review --all` lists the decisions");
         return Ok(());
     }
-    let mut page = table(&["tool", "class", "because of", "decided by"]);
+    let mut page = table(&["tool", "class", "because of", "decided by"]).with_prose(2);
     for one in &listed {
         let because: Vec<&str> = one.why.into_iter().chain(one.doubts.iter().map(String::as_str)).collect();
         let class = paint(one.side_effect_class, tools::mood(one.side_effect_class));

@@ -1,6 +1,9 @@
 //! The walk: one tool after the other on a terminal, one key a decision.
 
-use std::io::{self, Write as _};
+use std::{
+    collections::BTreeSet,
+    io::{self, Write as _},
+};
 
 use servanda_contract::tool::SideEffectClass;
 
@@ -18,7 +21,8 @@ const DESCRIPTION_CHARS_MAX: usize = 300;
 /// Arguments that are named.
 const ARGUMENTS_SHOWN_MAX: usize = 12;
 
-const KEYS: &str = "[a] agree  [1-6] another class  [h] hold back  [s] skip  [?] what the classes mean  [q] quit";
+const KEYS: &str = "[a] agree  [1-6] another class  [h] hold back  [r] release  [s] skip  [b] back\n\
+                    [R] agree to every read that is left without a doubt  [?] classes  [q] quit";
 
 const CLASSES: [(SideEffectClass, &str); 6] = [
     (SideEffectClass::ReadOnly, "changes nothing"),
@@ -33,43 +37,73 @@ const CLASSES: [(SideEffectClass, &str); 6] = [
 enum Key {
     Decide(Decision),
     Skip,
+    Back,
+    /// Agree to every read that is left and has no doubt.
+    AgreeToReads,
     Explain,
     Quit,
     Unknown,
 }
 
 /// Asks about each of these tools.
-pub(super) fn walk(loaded: &Loaded, open: &[Written], screen: Screen) -> Result<(), Failure> {
+pub(super) fn walk(loaded: &Loaded, mut open: Vec<Written>, screen: Screen) -> Result<(), Failure> {
     let total = open.len();
     if total == 0 {
         screen.say("a person has decided about every tool; `servanda review --all` lists the decisions");
         return Ok(());
     }
-    let mut decided = 0;
-    'tools: for (number, written) in open.iter().enumerate() {
-        show(loaded, written, number + 1, total, screen);
-        loop {
-            match key()? {
-                Key::Quit => break 'tools,
-                Key::Skip => continue 'tools,
-                Key::Unknown => screen.say(KEYS),
-                Key::Explain => explain(screen),
-                Key::Decide(decision) => match decide(loaded, written, decision, screen) {
-                    Ok(said) => {
-                        screen.say(format_args!("  {said}"));
-                        decided += 1;
-                        continue 'tools;
-                    }
-                    Err(failure) => screen.failure(&failure),
-                },
+    let mut decided = BTreeSet::new();
+    let mut at = 0;
+    let mut shown = None;
+    while let Some(written) = open.get(at) {
+        if shown != Some(at) {
+            show(loaded, written, at + 1, total, screen);
+            shown = Some(at);
+        }
+        match key()? {
+            Key::Quit => break,
+            Key::Skip => at += 1,
+            Key::Back => at = at.saturating_sub(1),
+            Key::Unknown => screen.say(KEYS),
+            Key::Explain => explain(screen),
+            Key::AgreeToReads => {
+                let reads = (at..total).filter(|at| open.get(*at).is_some_and(is_plain_read));
+                for read in reads.filter(|at| !decided.contains(at)).collect::<Vec<_>>() {
+                    let Some(written) = open.get(read) else { continue };
+                    screen.say(format_args!("  {}", decision::apply(loaded, written, &Decision::Agree)?));
+                    decided.insert(read);
+                }
+                at = (at..total).find(|at| !decided.contains(at)).unwrap_or(total);
             }
+            Key::Decide(decision) => match decide(loaded, written, decision, screen) {
+                Ok(said) => {
+                    screen.say(format_args!("  {said}"));
+                    // Going back shows what stands in the file now.
+                    let now = contract::named(loaded, &written.contract.identity.name)?;
+                    if let Some(written) = open.get_mut(at) {
+                        *written = now;
+                    }
+                    decided.insert(at);
+                    at += 1;
+                    while decided.contains(&at) {
+                        at += 1;
+                    }
+                }
+                Err(failure) => screen.failure(&failure),
+            },
         }
     }
-    screen.say(format_args!("decided about {}; {} left", count(decided, "tool"), total - decided));
-    if decided < total {
+    screen.say(format_args!("decided about {}; {} left", count(decided.len(), "tool"), total - decided.len()));
+    if decided.len() < total {
         screen.hint("`servanda review` goes on where you stopped");
     }
     Ok(())
+}
+
+/// Whether a tool only reads, without a doubt about it.
+fn is_plain_read(written: &Written) -> bool {
+    written.contract.transactional.side_effect_class == SideEffectClass::ReadOnly
+        && written.composed.as_ref().is_some_and(|composed| composed.entry.doubts.is_empty())
 }
 
 /// Writes a decision down; where the definition says otherwise, asks for the reason and tries once more.
@@ -100,6 +134,9 @@ fn show(loaded: &Loaded, written: &Written, number: usize, total: usize, screen:
         paint_stderr(&name, Mood::Strong),
         paint_stderr(class, tools::mood(class))
     ));
+    if contract.transactional.confirmation_required {
+        screen.say("  held back: its calls are always refused");
+    }
     let description = one_line(&contract.affordance.model_description);
     let short: String = description.chars().take(DESCRIPTION_CHARS_MAX).collect();
     let more = if short.len() < description.len() { "…" } else { "" };
@@ -115,7 +152,7 @@ fn show(loaded: &Loaded, written: &Written, number: usize, total: usize, screen:
     ));
     if let Some(composed) = &written.composed {
         if let Some(why) = &composed.entry.why {
-            screen.say(format_args!("  because of {}", one_line(why)));
+            screen.say(format_args!("  because: {}", one_line(why)));
         }
         for doubt in &composed.entry.doubts {
             screen.say(format_args!("  {} {}", paint_stderr("doubt:", Mood::Careful), one_line(doubt)));
@@ -126,7 +163,7 @@ fn show(loaded: &Loaded, written: &Written, number: usize, total: usize, screen:
 
 fn explain(screen: Screen) {
     for (number, (class, meaning)) in CLASSES.iter().enumerate() {
-        screen.say(format_args!("  [{}] {} {meaning}", number + 1, class.word()));
+        screen.say(format_args!("  [{}] {:<18}  {meaning}", number + 1, class.word()));
     }
     screen.say("docs/contracts.md says what each class brings with it");
 }
@@ -135,7 +172,10 @@ fn key() -> Result<Key, Failure> {
     Ok(match console::Term::stderr().read_char()? {
         'a' => Key::Decide(Decision::Agree),
         'h' => Key::Decide(Decision::HoldBack),
+        'r' => Key::Decide(Decision::Release),
+        'R' => Key::AgreeToReads,
         's' => Key::Skip,
+        'b' => Key::Back,
         '?' => Key::Explain,
         'q' | '\u{3}' | '\u{4}' | '\u{1b}' => Key::Quit,
         digit => match digit.to_digit(10).and_then(|digit| CLASSES.get((digit as usize).wrapping_sub(1))) {

@@ -11,6 +11,7 @@ use servanda_ledger::{CallFilter, LOOKED_AT_MAX};
 
 use crate::{
     config::Loaded,
+    contract_files::{Folder, Written},
     contracts,
     failure::Failure,
     screen::{Mood, Screen, lines, paint, table},
@@ -68,19 +69,24 @@ struct Suggestion {
     timeout_class: Option<TimeoutClass>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// What to write there, and where, in words.
+    #[serde(skip)]
+    to_write: Option<String>,
 }
 
 pub(super) async fn run(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     let (seen, stopped) = read(loaded).await?;
     let catalog = crate::remembered::catalog(loaded, contracts::load(loaded)?).await?;
-    let files = contracts::files_by_contract(loaded);
+    let written = Folder::read(loaded).map(|folder| folder.written).unwrap_or_default();
     let latencies: Vec<Latency> = catalog
         .entries()
         .filter_map(|(name, entry)| {
             let contract = entry.contract.contract();
             let mut latency = latency(name, contract, seen.get(&contract.identity.name)?);
             if let Some(suggested) = &mut latency.suggested {
-                suggested.file = files.get(&contract.identity.name).map(|file| file.display().to_string());
+                let place = written.iter().find(|one| one.contract.identity.name == contract.identity.name);
+                suggested.file = place.map(|one| one.place.file.display().to_string());
+                suggested.to_write = place.map(|one| to_write(suggested, one));
             }
             Some(latency)
         })
@@ -130,15 +136,27 @@ fn say(one: &Latency, screen: Screen) {
         Some(p99_ms) => format!("1 of 100 calls takes {p99_ms} ms or longer"),
         None => return,
     };
-    let class = suggested.timeout_class.map(|class| format!(" and `execution.timeout_class: {}`", class.word()));
-    let place = suggested.file.as_ref().map(|file| format!(" in {file}")).unwrap_or_default();
-    screen.say(format_args!(
-        "note: {}: {why}; the limit is {}: write `runtime.timeout_ms: {}`{}{place}",
-        one.tool,
-        super::timeout(one.limit_ms),
-        suggested.timeout_ms,
-        class.unwrap_or_default(),
-    ));
+    let to_write = suggested.to_write.as_deref().unwrap_or("raise it in its contract");
+    screen.say(format_args!("note: {}: {why}; the limit is {}: {to_write}", one.tool, super::timeout(one.limit_ms)));
+}
+
+/// What can be pasted into a contract, and where: below the tool's entry in a file of a server, or as a member of a whole contract.
+fn to_write(suggested: &Suggestion, written: &Written) -> String {
+    let file = written.place.file.display();
+    let limit = ("runtime", format!("timeout_ms: {}", suggested.timeout_ms));
+    let class = suggested.timeout_class.map(|class| ("execution", format!("timeout_class: {}", class.word())));
+    let members = std::iter::once(limit).chain(class);
+    let Some((tool, composed)) = written.place.tool.as_ref().zip(written.composed.as_ref()) else {
+        let set: Vec<String> = members.map(|(section, member)| format!("`{section}.{member}`")).collect();
+        return format!("set {} in {file}", set.join(" and "));
+    };
+    let entry: serde_json::Map<String, serde_json::Value> = composed.entry.clone().into();
+    let pasted = members.map(|(section, member)| match entry.get(section) {
+        // A section that is there may not be written a second time.
+        Some(_) => format!("`{member}` in its `{section}`"),
+        None => format!("`{section}: {{ {member} }}`"),
+    });
+    format!("write {} below `{tool}:` in {file}", pasted.collect::<Vec<_>>().join(" and "))
 }
 
 /// What the newest records say, by contract, and whether there are more.
@@ -197,6 +215,7 @@ fn latency(tool: &str, contract: &ToolContract, seen: &Seen) -> Latency {
                 .filter(|class| class.timeout_ms_max() < timeout_ms)
                 .map(|_| class_of(timeout_ms.saturating_sub(1))),
             file: None,
+            to_write: None,
         }),
     }
 }

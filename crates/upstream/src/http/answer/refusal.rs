@@ -1,7 +1,7 @@
 //! Reads a response that is not a success: what it says of the request, and whether it disowns what was agreed, so that
 //! the next request has to agree anew. Values in, values out.
 
-use reqwest::{StatusCode, header::HeaderMap};
+use hyper::{StatusCode, header::HeaderMap};
 use servanda_mcp::{Era, Id, Message, ProtocolVersion, envelope::code};
 
 use crate::{PerformFailure, failure::is_modern, handshake::supported, link::rejected, redaction::Redaction};
@@ -100,7 +100,7 @@ fn tells_no_session(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::{DATE, RETRY_AFTER};
+    use hyper::header::{DATE, RETRY_AFTER};
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! How a call is to be answered, and what it goes on from, apart from what it proposes.
+//! Who asks for a call and how it is to be answered, apart from what it proposes.
 
 use std::sync::Arc;
 
@@ -15,37 +15,39 @@ use crate::{
     works::Work,
 };
 
-/// The way of one call.
+/// Everything about one call that its stages read and that its arguments do not say.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct CallContext {
     pub(super) guest: Guest,
     pub(super) terms: Terms,
+    /// The raw `task` of a legacy client that wants a task.
     pub(super) task: Option<Box<RawValue>>,
     pub(super) started: Instant,
+    /// What the client answers to an earlier `input_required`.
     pub(super) continuation: Continuation,
-    /// The first call of the conversation.
+    /// The first call of the conversation that this call continues.
     pub(super) continues: Option<CallId>,
-    /// The state it goes on from.
-    pub(super) round: Option<Round>,
-    /// What a state for a modern guest says.
-    pub(super) claim: Option<Claim>,
-    /// Where a modern guest that can be asked something waits.
+    /// What the `requestState` says that the client brought.
+    pub(super) state: Option<BroughtState>,
+    /// What a new `requestState` for this modern client is bound to.
+    pub(super) binding: Option<Claim>,
+    /// Where a modern client that can be asked something waits.
     pub(super) reception: Option<Arc<Reception>>,
-    /// The long work that it is, if it is one.
+    /// The long work that the call is, by its contract.
     pub(super) work: Option<Arc<Work>>,
 }
 
-/// What a state of ours says about the round that it begins.
+/// What a `requestState` of ours says about the call that continues from it.
 #[derive(Debug)]
-pub(super) struct Round {
-    /// The only upstream that it may go on at.
+pub(super) struct BroughtState {
+    /// The only upstream where the call may continue.
     pub(super) upstream: String,
     pub(super) nonce: String,
-    /// The operation it belongs to.
+    /// The operation that the state belongs to.
     pub(super) key: Option<ClientKey>,
 }
 
-impl Way {
+impl CallContext {
     pub(super) fn new(guest: Guest, terms: Terms, task: Option<Box<RawValue>>, started: Instant) -> Self {
         Self {
             guest,
@@ -54,14 +56,14 @@ impl Way {
             started,
             continuation: Continuation::default(),
             continues: None,
-            round: None,
-            claim: None,
+            state: None,
+            binding: None,
             reception: None,
             work: None,
         }
     }
 
-    /// Who hears what is said on the way.
+    /// Where progress, log lines and questions of the server go.
     pub(super) fn hearer(&self, core: &Core) -> Hearer {
         let level = core.sessions.level(&self.guest, self.terms.log_level.as_deref());
         Hearer { sink: self.terms.remarks.clone(), level }

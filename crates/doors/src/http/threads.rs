@@ -1,0 +1,147 @@
+//! Threads that serve connections. Each has a runtime of its own, so that a connection, its requests and what they spawn stay
+//! on one thread, and a request wakes no other.
+//!
+//! Which connections there are and how many there may be is not known here: one door accepts them all and hands each to the
+//! thread that has the fewest. What takes a thread long must be done elsewhere, because its other connections wait meanwhile.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::CancellationToken;
+
+/// Threads that serve connections, or none: then the runtime that accepts connections serves them. The threads end when
+/// the last clone is dropped, and what runs on them is dropped then.
+#[derive(Debug, Clone, Default)]
+pub struct Threads(Option<Arc<Started>>);
+
+#[derive(Debug)]
+struct Started {
+    threads: Vec<Thread>,
+    end: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Thread {
+    runtime: Handle,
+    connections: Arc<AtomicUsize>,
+}
+
+/// A connection's place on a thread, held while it is served there.
+#[derive(Debug)]
+pub(super) struct ThreadPlace {
+    /// Which thread, counted from zero.
+    pub(super) number: usize,
+    pub(super) runtime: Handle,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Threads {
+    /// No threads of their own.
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Starts so many threads.
+    pub fn start(count: usize) -> io::Result<Self> {
+        let mut started = Started { threads: Vec::with_capacity(count), end: CancellationToken::new() };
+        for number in 0..count {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let thread = Thread { runtime: runtime.handle().clone(), connections: Arc::default() };
+            let end = started.end.clone();
+            std::thread::Builder::new().name(format!("door-{number}")).spawn(move || {
+                runtime.block_on(end.cancelled());
+                // Something may be at work that cannot be interrupted; everything that has to end has ended.
+                runtime.shutdown_background();
+            })?;
+            started.threads.push(thread);
+        }
+        Ok(Self((count > 0).then(|| Arc::new(started))))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.as_ref().map_or(0, |started| started.threads.len())
+    }
+
+    /// A place on the thread that serves the fewest connections; none where there are no threads.
+    pub(super) fn take_place(&self) -> Option<ThreadPlace> {
+        let threads = self.0.as_ref()?.threads.iter().enumerate();
+        let (number, thread) = threads.min_by_key(|(_, thread)| thread.connections.load(Ordering::Relaxed))?;
+        thread.connections.fetch_add(1, Ordering::Relaxed);
+        Some(ThreadPlace { number, runtime: thread.runtime.clone(), connections: Arc::clone(&thread.connections) })
+    }
+}
+
+impl PartialEq for Threads {
+    /// Whether both are the same threads.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+}
+
+impl Eq for Threads {}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+impl Drop for ThreadPlace {
+    fn drop(&mut self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[test]
+    fn connections_are_spread_and_their_places_given_back() {
+        let threads = Threads::start(2).unwrap();
+        let mut places: Vec<ThreadPlace> = (0..4).map(|_| threads.take_place().unwrap()).collect();
+        assert_eq!(places.iter().map(|place| place.number).collect::<Vec<_>>(), [0, 1, 0, 1]);
+        places.retain(|place| place.number == 0);
+        assert_eq!(threads.take_place().unwrap().number, 1, "the one that has fewer");
+        assert!(Threads::none().take_place().is_none());
+    }
+
+    #[tokio::test]
+    async fn what_is_spawned_on_a_thread_stays_there_and_ends_with_the_last_clone() {
+        let threads = Threads::start(2).unwrap();
+        let places = [threads.take_place().unwrap(), threads.take_place().unwrap()];
+        let (ended, ends): (Vec<_>, Vec<_>) = places.iter().map(|_| oneshot::channel::<()>()).unzip();
+        for (place, ended) in places.iter().zip(ended) {
+            let name = place
+                .runtime
+                .spawn(async { tokio::spawn(async { thread::current().name().map(str::to_owned) }).await });
+            assert_eq!(name.await.unwrap().unwrap(), Some(format!("door-{}", place.number)));
+            place.runtime.spawn(async move {
+                std::future::pending::<()>().await;
+                drop(ended);
+            });
+        }
+        drop(threads.clone());
+        let alive = places[0].runtime.spawn(async { true });
+        assert!(alive.await.unwrap(), "a clone is left");
+        drop(threads);
+        for end in ends {
+            assert!(end.await.is_err(), "the runtime has ended, and what it ran was dropped");
+        }
+    }
+}

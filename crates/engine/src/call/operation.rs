@@ -1,0 +1,98 @@
+//! Which operation a call is: the key that its effect is found by, and the `requestState` that it continues from.
+
+use servanda_contract::Refusal;
+use servanda_gates::{
+    Permit,
+    effect::{ClientKey, EffectId},
+};
+use servanda_mcp::{RpcError, envelope::code};
+
+use super::{
+    context::{BroughtState, CallContext},
+    exits::Exit,
+    pipeline::CallPipeline,
+};
+use crate::{refusals, standing};
+
+/// The operation that a call is part of.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) key: ClientKey,
+    /// The nonce of the `requestState` that the call continues from.
+    pub(super) continues: Option<String>,
+}
+
+impl CallPipeline<'_> {
+    /// Finds out which operation the call is, and uses up the state that it continues from.
+    pub(super) async fn identify(&mut self, permit: &Permit, context: &mut CallContext) -> Result<Operation, Exit> {
+        let key = self.key(permit, context).await.map_err(Exit::refused)?;
+        let is_keyed = key.can_come_again() && permit.effect_class().mutates();
+        self.unread_key = is_keyed.then(|| permit.effect_key(key.clone()));
+        let continues = self.use_state(permit, &key, context).await.map_err(Exit::State)?;
+        context.binding = context.binding.take().map(|binding| binding.for_operation(&key));
+        Ok(Operation { key, continues })
+    }
+
+    /// The key of the operation. A call that continues from a state belongs to the operation of that state.
+    async fn key(&self, permit: &Permit, context: &CallContext) -> Result<ClientKey, Box<Refusal>> {
+        let own = self.core.keys.of(permit).await;
+        let own = own.map_err(|error| refusals::no_key(permit.call_id().clone(), &error))?;
+        match context.state.as_ref().and_then(|state| state.key.as_ref()) {
+            Some(carried) if own.can_come_again() && own != *carried => {
+                Err(Box::new(refusals::of_another_operation(permit.call_id().clone())))
+            }
+            Some(carried) => Ok(carried.clone()),
+            None => match self.done_late(permit, &own) {
+                Some(done) => Err(Box::new(standing::done_late(permit.call_id().clone(), &done))),
+                None => Ok(own),
+            },
+        }
+    }
+
+    /// The effect of an identical call that was told to be unknown and was done late, if this call could be its repetition: it may change
+    /// something and has no key.
+    fn done_late(&self, permit: &Permit, key: &ClientKey) -> Option<EffectId> {
+        if !permit.effect_class().mutates() || key.can_come_again() {
+            return None;
+        }
+        let (caller, now) = (&permit.proposal().caller, self.core.clock.now());
+        self.core.done_late.find(caller, permit.proposal_digest(), now)
+    }
+
+    /// Uses up the state that a change continues from, because what a state stands for happens once, and returns its nonce. A change
+    /// without a state was asked nothing, so its answers are dropped. A read may continue from its state again. An operation with a
+    /// key needs no note: its effect knows which state it waits for.
+    async fn use_state(
+        &mut self,
+        permit: &Permit,
+        key: &ClientKey,
+        context: &mut CallContext,
+    ) -> Result<Option<String>, RpcError> {
+        if !permit.effect_class().mutates() {
+            return Ok(context.state.as_ref().map(|state| state.nonce.clone()));
+        }
+        let Some(BroughtState { nonce, .. }) = context.state.take() else {
+            context.continuation.input_responses = None;
+            return Ok(None);
+        };
+        if !key.can_come_again() {
+            let deadline = self.deadline(permit);
+            let spent = tokio::time::timeout_at(deadline, self.core.bridge.spend(&nonce, permit.call_id()));
+            spent.await.unwrap_or_else(|_| Err(no_time()))?;
+            self.spent_nonce = Some(nonce.clone());
+        }
+        Ok(Some(nonce))
+    }
+
+    /// Gives back the state that this call used up: nothing was sent on its behalf.
+    pub(super) async fn give_back_state(&mut self) {
+        if let Some(nonce) = self.spent_nonce.take() {
+            self.core.bridge.unspend(&nonce).await;
+        }
+    }
+}
+
+fn no_time() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "that the `requestState` is used could not be put on record in time")
+        .with_hint("nothing was sent; operators: `servanda doctor` looks at the ledger")
+}

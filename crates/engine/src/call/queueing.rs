@@ -1,0 +1,77 @@
+//! Waiting for calls that change the same resource. The store keeps the order between gateways; `turns` keeps it in this process.
+
+use servanda_contract::GateName;
+use servanda_gates::{
+    Permit, Stopwatch as _,
+    effect::{EffectKey, EffectState, Target},
+};
+use tokio::time::Instant;
+
+use super::{
+    context::CallContext,
+    dispatch::{Dispatch, Plan},
+    exits::Exit,
+    operation::Operation,
+    pipeline::CallPipeline,
+};
+use crate::{
+    refusals,
+    turns::{Changes, Crowded, Turn},
+};
+
+impl CallPipeline<'_> {
+    /// Waits until no earlier call changes the same resource, where the contract serialises them. This comes before everything that is
+    /// asked or claimed, because what is asked must still be so when the call is sent. It takes half of the call's time at most, because a
+    /// call that is sent too late ends unknown.
+    pub(super) async fn queue(
+        &mut self,
+        permit: &Permit,
+        operation: &Operation,
+        plan: &Plan,
+        context: &CallContext,
+    ) -> Result<Dispatch, Exit> {
+        if !permit.takes_turns() {
+            return Ok(Dispatch::default());
+        }
+        let started_us = self.stopwatch.elapsed_us();
+        let changes = Changes { key: permit.effect_key(operation.key.clone()), resources: permit.changes() };
+        let effect_key = changes.key.clone();
+        let call_id = permit.call_id();
+        let refusal = match self.core.turns.line_up(changes) {
+            Ok(turn) if turn.has_come() => return Ok(Dispatch { _turn: Some(turn), ..Dispatch::default() }),
+            // A call that only asks for an answer which is there need not wait.
+            Ok(_) if self.is_over(operation, effect_key).await => return Ok(Dispatch::default()),
+            Ok(turn) => match self.wait_for(&turn, plan, context).await {
+                Some(true) => return Ok(Dispatch { _turn: Some(turn), ..Dispatch::default() }),
+                Some(false) => refusals::not_its_turn(call_id.clone()),
+                None => refusals::given_up(call_id.clone()),
+            },
+            Err(Crowded) => refusals::not_its_turn(call_id.clone()),
+        };
+        self.trail.note(GateName::Fence, false, started_us);
+        Err(Exit::not_sent(refusal))
+    }
+
+    /// Whether the turn came in time; none if the caller gave up.
+    async fn wait_for(&self, turn: &Turn, plan: &Plan, context: &CallContext) -> Option<bool> {
+        let now = Instant::now();
+        let half = now + plan.deadline.saturating_duration_since(now) / 2;
+        // Before its turn there is nothing that a caller of long work could ask about, so it is told in time to come again.
+        let until = self.work.as_ref().map_or(half, |work| half.min(work.patient_until));
+        tokio::select! {
+            come = turn.comes(until) => Some(come),
+            () = context.terms.cancel.cancelled() => None,
+        }
+    }
+
+    /// Whether the operation is done, so that the call is only answered.
+    async fn is_over(&self, operation: &Operation, effect_key: EffectKey) -> bool {
+        use EffectState as State;
+        if !operation.key.can_come_again() {
+            return false;
+        }
+        let found = self.core.effects.find(Target::Key(effect_key)).await.ok().flatten();
+        let done = [State::Completed, State::FailedFinal, State::Compensated, State::Expired];
+        found.is_some_and(|effect| done.contains(&effect.state))
+    }
+}

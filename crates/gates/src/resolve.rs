@@ -1,0 +1,49 @@
+//! Pairs a proposal with the contract that will judge it. [`resolve`] is the only way to a [`Resolved`] call.
+
+use std::sync::Arc;
+
+use servanda_contract::{GateName, Proposal, Refusal};
+
+use crate::{CompiledContract, Expected, Trail};
+
+/// Says which contract the tool name of a proposal means, or why none judges it. Implemented where the catalog is known.
+pub trait Contracts {
+    /// The contract that judges the proposal.
+    fn contract_of(&self, proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>>;
+}
+
+/// A proposal and the contract it will be judged by.
+#[derive(Debug)]
+pub struct Resolved {
+    pub(crate) proposal: Proposal,
+    pub(crate) contract: Arc<CompiledContract>,
+    pub(crate) expectations: Vec<Expected>,
+}
+
+/// Finds the contract of a proposal, and notes the verdict.
+pub fn resolve(proposal: Proposal, contracts: &dyn Contracts, trail: &mut Trail<'_>) -> Result<Resolved, Box<Refusal>> {
+    let contract = trail.judge(GateName::Resolve, || contracts.contract_of(&proposal))?;
+    Ok(Resolved::new(proposal, contract))
+}
+
+impl Resolved {
+    pub(crate) fn new(proposal: Proposal, contract: Arc<CompiledContract>) -> Self {
+        Self { proposal, contract, expectations: Vec::new() }
+    }
+
+    /// The same, with what is expected of the tool. All of it has to be met.
+    #[must_use]
+    pub fn expecting(self, expectations: Vec<Expected>) -> Self {
+        Self { expectations, ..self }
+    }
+
+    /// The proposal.
+    pub fn proposal(&self) -> &Proposal {
+        &self.proposal
+    }
+
+    /// The contract it will be judged by.
+    pub fn contract(&self) -> &Arc<CompiledContract> {
+        &self.contract
+    }
+}

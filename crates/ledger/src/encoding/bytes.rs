@@ -1,0 +1,241 @@
+//! The smallest parts of the stored encoding: numbers, texts and fields. What the fields mean is not known here.
+//!
+//! A number is a LEB128 varint in its shortest form. A text says its form: as it is, or as the bytes of its hex digits, because most
+//! identifiers are hex and take half the room so. A field is its tag, its length and its content.
+
+use servanda_contract::{Digest, digest::hex};
+
+/// Hex digits from which packing a text is worth it.
+const PACKED_DIGITS_MIN: usize = 16;
+/// Digits of each group of a UUID.
+const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+
+/// The forms of a text.
+const PLAIN: u64 = 0;
+const HEX: u64 = 1;
+const PREFIXED_HEX: u64 = 2;
+const UUID: u64 = 3;
+
+/// Bytes that are not what they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed(pub(super) &'static str);
+
+/// Appends to bytes.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Takes bytes from the front.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Decoder<'a> {
+    rest: &'a [u8],
+}
+
+impl Encoder {
+    pub(super) fn byte(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
+    pub(super) fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(low_bits(number) | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(low_bits(number));
+    }
+
+    /// The distance of a number from another, in either direction.
+    pub(super) fn distance(&mut self, number: u64, from: u64) {
+        let distance = number.wrapping_sub(from).cast_signed();
+        self.number(((distance << 1) ^ (distance >> 63)).cast_unsigned());
+    }
+
+    pub(super) fn digest(&mut self, digest: &Digest) {
+        self.bytes.extend_from_slice(digest.as_bytes());
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        let (prefix, digits) = text.rsplit_once('_').map_or(("", text), |(prefix, digits)| (prefix, digits));
+        if let Some(packed) = packed(digits) {
+            let form = if digits.len() == text.len() { HEX } else { PREFIXED_HEX };
+            self.form(packed.len(), form);
+            if form == PREFIXED_HEX {
+                self.number(prefix.len() as u64);
+                self.bytes.extend_from_slice(prefix.as_bytes());
+            }
+            self.bytes.extend_from_slice(&packed);
+        } else if let Some(packed) = packed_uuid(text) {
+            self.form(packed.len(), UUID);
+            self.bytes.extend_from_slice(&packed);
+        } else {
+            self.form(text.len(), PLAIN);
+            self.bytes.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    pub(super) fn texts<'a>(&mut self, texts: impl ExactSizeIterator<Item = &'a str>) {
+        self.number(texts.len() as u64);
+        texts.for_each(|text| self.text(text));
+    }
+
+    /// A field: its content is whatever `write` appends.
+    pub(super) fn field(&mut self, tag: u8, write: impl FnOnce(&mut Self)) {
+        self.byte(tag);
+        let start = self.bytes.len();
+        write(self);
+        let mut length = Self::default();
+        length.number((self.bytes.len() - start) as u64);
+        self.bytes.splice(start..start, length.bytes);
+    }
+
+    fn form(&mut self, length: usize, form: u64) {
+        self.number((length as u64) << 2 | form);
+    }
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Everything that is left.
+    pub(super) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
+    }
+
+    /// Nothing may be left.
+    pub(super) fn end(&self) -> Result<(), Malformed> {
+        if self.is_at_end() { Ok(()) } else { Err(Malformed("a field is longer than its content")) }
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
+        let (first, rest) = self.rest.split_first().ok_or(Malformed("it ends too early"))?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64, Malformed> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits != 0 && bits.leading_zeros() < shift {
+                return Err(Malformed("a number is too large"));
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                // One number has one form, so that equal records are equal bytes.
+                let is_shortest = byte != 0 || shift == 0;
+                return is_shortest.then_some(number).ok_or(Malformed("a number is longer than it has to be"));
+            }
+        }
+        Err(Malformed("a number is too long"))
+    }
+
+    /// A number by its distance from another.
+    pub(super) fn distance(&mut self, from: u64) -> Result<u64, Malformed> {
+        let folded = self.number()?;
+        let distance = (folded >> 1) ^ (folded & 1).wrapping_neg();
+        Ok(from.wrapping_add(distance))
+    }
+
+    pub(super) fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
+        T::try_from(self.number()?).map_err(|_| Malformed("a number is too large"))
+    }
+
+    pub(super) fn take(&mut self, length: u64) -> Result<&'a [u8], Malformed> {
+        let length = usize::try_from(length).map_err(|_| Malformed("a length is too large"))?;
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Malformed("it ends too early"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], Malformed> {
+        self.take(BYTES as u64)?.try_into().map_err(|_| Malformed("it ends too early"))
+    }
+
+    pub(super) fn digest(&mut self) -> Result<Digest, Malformed> {
+        self.array::<32>().map(Digest::from)
+    }
+
+    pub(super) fn text(&mut self) -> Result<String, Malformed> {
+        let number = self.number()?;
+        let length = number >> 2;
+        match number & 3 {
+            PLAIN => plain(self.take(length)?).map(str::to_owned),
+            HEX => self.take(length).map(hex),
+            PREFIXED_HEX => {
+                let prefix_length = self.number()?;
+                let prefix = plain(self.take(prefix_length)?)?;
+                Ok(format!("{prefix}_{}", hex(self.take(length)?)))
+            }
+            _ if length == 16 => Ok(hyphenated(&hex(self.take(length)?))),
+            _ => Err(Malformed("a UUID has another length")),
+        }
+    }
+
+    pub(super) fn texts<T: FromIterator<String>>(&mut self) -> Result<T, Malformed> {
+        let count = self.number()?;
+        (0..count).map(|_| self.text()).collect()
+    }
+
+    /// The next field: its tag and its content.
+    pub(super) fn field(&mut self) -> Result<(u8, Self), Malformed> {
+        let tag = self.byte()?;
+        let length = self.number()?;
+        Ok((tag, Self { rest: self.take(length)? }))
+    }
+}
+
+/// FNV-1a over all bytes: it tells every change of one byte, and that something is cut off, and is no help against malice.
+pub(super) fn check_sum(bytes: &[u8]) -> [u8; 4] {
+    let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    bytes.iter().fold(0x811c_9dc5, mix).to_le_bytes()
+}
+
+fn plain(bytes: &[u8]) -> Result<&str, Malformed> {
+    std::str::from_utf8(bytes).map_err(|_| Malformed("a text is not UTF-8"))
+}
+
+fn low_bits(number: u64) -> u8 {
+    number.to_le_bytes().first().map_or(0, |byte| byte & 0x7f)
+}
+
+/// The bytes of enough lower-case hex digits.
+fn packed(digits: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    if digits.len() < PACKED_DIGITS_MIN || !rest.is_empty() {
+        return None;
+    }
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
+
+fn digit(character: u8) -> Option<u8> {
+    match character {
+        b'0'..=b'9' => Some(character - b'0'),
+        b'a'..=b'f' => Some(character - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// The bytes of a UUID as it is usually written.
+fn packed_uuid(text: &str) -> Option<Vec<u8>> {
+    let digits: String = text.chars().filter(|character| *character != '-').collect();
+    packed(&digits).filter(|packed| packed.len() == 16 && hyphenated(&digits) == text)
+}
+
+fn hyphenated(digits: &str) -> String {
+    let mut rest = digits;
+    let mut groups = Vec::new();
+    for length in UUID_GROUPS {
+        let (group, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        groups.push(group);
+        rest = behind;
+    }
+    groups.join("-")
+}

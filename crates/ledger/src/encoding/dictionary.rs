@@ -1,0 +1,122 @@
+//! The dictionary of records: what many records have in common is stored once, and a record refers to it.
+//!
+//! An entry is known by the digest of its content, so that no store has to hand out numbers, several gateways never disagree, and an entry
+//! that a database lost is missed and never mistaken for another. Only what operators and issuers of credentials decide becomes an entry
+//! (contracts, and the policies, scopes and groups of a decision), never a text of a client's choice. An entry is never changed and never
+//! removed, so there is a maximum; beyond it records carry the same content themselves.
+
+use std::collections::{HashMap, HashSet};
+
+use servanda_contract::{Digest, digest::Domain};
+
+/// Entries that a store has at most, by what one process can tell.
+pub(crate) const ENTRIES_MAX: u64 = 50_000;
+/// Bytes of an entry; what is longer stays in its record.
+const ENTRY_BYTES_MAX: usize = 4 << 10;
+
+/// What an entry is known by: 128 bits, because upstreams have a say in some of the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct EntryId(pub(crate) [u8; 16]);
+
+/// The dictionary as a writer has it: which entries it knows to be stored, and which have to be stored with the next batch.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionary {
+    known: HashMap<Box<[u8]>, EntryId>,
+    fresh: Vec<(EntryId, Box<[u8]>)>,
+    room: u64,
+}
+
+/// Entries as a reader has them.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    found: HashMap<EntryId, Vec<u8>>,
+}
+
+impl EntryId {
+    fn of(entry: &[u8]) -> Self {
+        let digest = Digest::of(Domain::DictionaryEntry, &[entry]);
+        Self(digest.as_bytes().first_chunk().copied().unwrap_or_default())
+    }
+}
+
+impl Dictionary {
+    /// Of a store that has so many entries.
+    pub(crate) fn with_stored(count: u64) -> Self {
+        Self { room: ENTRIES_MAX.saturating_sub(count), ..Self::default() }
+    }
+
+    /// The entry of this content; none if the content has to stay in its record.
+    pub(crate) fn refer(&mut self, content: &[u8]) -> Option<EntryId> {
+        if let Some(known) = self.known.get(content) {
+            return Some(*known);
+        }
+        if content.len() > ENTRY_BYTES_MAX || self.room == 0 {
+            return None;
+        }
+        self.room -= 1;
+        let id = EntryId::of(content);
+        self.known.insert(content.into(), id);
+        self.fresh.push((id, content.into()));
+        Some(id)
+    }
+
+    /// What has to be stored before, or together with, the records that were encoded so far.
+    pub(crate) fn fresh(&self) -> &[(EntryId, Box<[u8]>)] {
+        &self.fresh
+    }
+
+    /// What was fresh is stored.
+    pub(crate) fn stored(&mut self) {
+        self.fresh.clear();
+    }
+}
+
+impl Entries {
+    /// Those of some entries that are not here yet.
+    pub(crate) fn missing(&self, wanted: impl IntoIterator<Item = EntryId>) -> Vec<EntryId> {
+        let missing: HashSet<EntryId> = wanted.into_iter().filter(|id| !self.found.contains_key(id)).collect();
+        missing.into_iter().collect()
+    }
+
+    pub(crate) fn add(&mut self, id: EntryId, content: Vec<u8>) {
+        self.found.insert(id, content);
+    }
+
+    pub(super) fn get(&self, id: EntryId) -> Option<&[u8]> {
+        self.found.get(&id).map(Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dictionary, ENTRIES_MAX, ENTRY_BYTES_MAX, Entries, EntryId};
+
+    #[test]
+    fn an_entry_is_stored_once_and_stays_fresh_until_it_is() {
+        let mut dictionary = Dictionary::with_stored(0);
+        let id = dictionary.refer(b"contract").unwrap();
+        assert_eq!(dictionary.refer(b"contract"), Some(id));
+        assert_eq!(dictionary.fresh(), [(id, Box::from(*b"contract"))], "a batch that failed writes it again");
+        dictionary.stored();
+        assert_eq!(dictionary.refer(b"contract"), Some(id));
+        assert!(dictionary.fresh().is_empty());
+        assert_ne!(dictionary.refer(b"another"), Some(id));
+    }
+
+    #[test]
+    fn a_full_dictionary_and_a_long_content_refer_to_nothing() {
+        let mut full = Dictionary::with_stored(ENTRIES_MAX - 1);
+        assert!(full.refer(&vec![0; ENTRY_BYTES_MAX + 1]).is_none());
+        let last = full.refer(b"last").unwrap();
+        assert!(full.refer(b"one more").is_none());
+        assert_eq!(full.refer(b"last"), Some(last), "what is stored is still referred to");
+    }
+
+    #[test]
+    fn only_what_is_not_here_is_missing() {
+        let (one, two) = (EntryId([1; 16]), EntryId([2; 16]));
+        let mut entries = Entries::default();
+        entries.add(one, b"x".to_vec());
+        assert_eq!(entries.missing([one, two, two]), [two]);
+    }
+}

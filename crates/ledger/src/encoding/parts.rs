@@ -1,0 +1,223 @@
+//! The parts of a record that have parts themselves: caller, tool and contract, verdicts, policy.
+
+use servanda_contract::{
+    Caller,
+    caller::Acting,
+    record::{ContractReference, PolicyRecord, Texts, Verdict},
+};
+
+use super::{
+    bytes::{Decoder, Encoder, Malformed},
+    decode::{Unreadable, named},
+    dictionary::Dictionary,
+    numbers::Numbered,
+    tag, write_json, write_text,
+};
+
+/// What an entry of the dictionary is about, its first byte.
+const CONTRACT_ENTRY: u8 = 1;
+const POLICY_ENTRY: u8 = 2;
+/// Bits that a gate has in the byte that it shares with its decision.
+const GATE_BITS: u8 = 5;
+
+/// A caller as far as it was read.
+#[derive(Debug, Default)]
+pub(super) struct PartialCaller {
+    names: Option<(String, String)>,
+    actors: Vec<Acting>,
+    credential: Option<String>,
+    client: Option<String>,
+    session: Option<String>,
+}
+
+/// The tool, and the contract if there was one.
+#[derive(Debug, Default)]
+pub(super) struct PartialTool {
+    pub(super) tool: Option<String>,
+    pub(super) contract: Option<ContractReference>,
+}
+
+pub(super) fn write_caller(caller: &Caller, to: &mut Encoder) {
+    let Caller { tenant, principal, actors, credential, client, session } = caller;
+    to.field(tag::CALLER, |to| {
+        to.text(tenant);
+        to.text(principal);
+    });
+    if !actors.is_empty() {
+        to.field(tag::ACTORS, |to| {
+            for Acting { name, proven } in actors {
+                to.byte(u8::from(*proven));
+                to.text(name);
+            }
+        });
+    }
+    write_text(to, tag::CREDENTIAL, credential.as_deref());
+    write_text(to, tag::CLIENT, client.as_deref());
+    write_text(to, tag::SESSION, session.as_deref());
+}
+
+impl PartialCaller {
+    pub(super) fn take(&mut self, tag: u8, from: &mut Decoder<'_>) -> Result<(), Malformed> {
+        match tag {
+            tag::CALLER => self.names = Some((from.text()?, from.text()?)),
+            tag::ACTORS => {
+                while !from.is_at_end() {
+                    let proven = truth(from)?;
+                    self.actors.push(Acting { name: from.text()?, proven });
+                }
+            }
+            tag::CREDENTIAL => self.credential = Some(from.text()?),
+            tag::CLIENT => self.client = Some(from.text()?),
+            _ => self.session = Some(from.text()?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<Caller, Malformed> {
+        let Self { names, actors, credential, client, session } = self;
+        let (tenant, principal) = names.ok_or(Malformed("it has no caller"))?;
+        Ok(Caller { tenant, principal, actors, credential, client, session })
+    }
+}
+
+/// The tool as called. With a contract it is a name of the catalog and goes to the dictionary; without one it is the client's text.
+pub(super) fn write_tool(
+    tool: &str,
+    contract: Option<&ContractReference>,
+    to: &mut Encoder,
+    dictionary: &mut Dictionary,
+) {
+    let Some(contract) = contract else { return to.field(tag::TOOL, |to| to.text(tool)) };
+    let mut entry = Encoder::default();
+    entry.byte(CONTRACT_ENTRY);
+    entry.text(tool);
+    write_contract(contract, &mut entry);
+    if let Some(id) = dictionary.refer(&entry.bytes) {
+        return to.field(tag::CONTRACT_ENTRY, |to| to.bytes.extend_from_slice(&id.0));
+    }
+    to.field(tag::TOOL, |to| to.text(tool));
+    to.field(tag::CONTRACT, |to| write_contract(contract, to));
+}
+
+fn write_contract(contract: &ContractReference, to: &mut Encoder) {
+    let ContractReference { name, version, digest, upstream, upstream_tool, effect_class } = contract;
+    for text in [name, version, upstream, upstream_tool] {
+        to.text(text);
+    }
+    to.digest(digest);
+    to.byte(effect_class.stored_number());
+}
+
+pub(super) fn read_contract(from: &mut Decoder<'_>) -> Result<ContractReference, Malformed> {
+    let [name, version, upstream, upstream_tool] = [from.text()?, from.text()?, from.text()?, from.text()?];
+    let (digest, effect_class) = (from.digest()?, named(from)?);
+    Ok(ContractReference { name, version, digest, upstream, upstream_tool, effect_class })
+}
+
+pub(super) fn read_tool_entry(from: &mut Decoder<'_>) -> Result<PartialTool, Malformed> {
+    expect_kind(from, CONTRACT_ENTRY)?;
+    let (tool, contract) = (Some(from.text()?), Some(read_contract(from)?));
+    from.end()?;
+    Ok(PartialTool { tool, contract })
+}
+
+impl PartialTool {
+    pub(super) fn finish(self) -> Result<(String, Option<ContractReference>), Malformed> {
+        Ok((self.tool.ok_or(Malformed("it has no tool"))?, self.contract))
+    }
+}
+
+/// Each verdict is the gate and its decision in one byte, and how long it took.
+pub(super) fn write_verdicts(verdicts: &[Verdict], to: &mut Encoder) {
+    if verdicts.is_empty() {
+        return;
+    }
+    to.field(tag::VERDICTS, |to| {
+        for Verdict { gate, decision, took_us } in verdicts {
+            to.byte(gate.stored_number() | decision.stored_number() << GATE_BITS);
+            to.number(*took_us);
+        }
+    });
+}
+
+pub(super) fn read_verdicts(from: &mut Decoder<'_>) -> Result<Vec<Verdict>, Malformed> {
+    let mut verdicts = Vec::new();
+    while !from.is_at_end() {
+        let both = from.byte()?;
+        let unknown = || Malformed("it has a verdict that is not known");
+        verdicts.push(Verdict {
+            gate: Numbered::from_stored(both & ((1 << GATE_BITS) - 1)).ok_or_else(unknown)?,
+            decision: Numbered::from_stored(both >> GATE_BITS).ok_or_else(unknown)?,
+            took_us: from.number()?,
+        });
+    }
+    Ok(verdicts)
+}
+
+/// What operators and issuers decide goes to the dictionary; what the client said of this one call, and what policies in shadow said, is
+/// beside it.
+pub(super) fn write_policy(
+    policy: &PolicyRecord,
+    to: &mut Encoder,
+    dictionary: &mut Dictionary,
+) -> Result<(), serde_json::Error> {
+    let PolicyRecord { by, scopes, groups, task, intent, program_class, shadow } = policy;
+    let mut entry = Encoder::default();
+    entry.byte(POLICY_ENTRY);
+    write_terms([by, scopes], groups.as_ref(), &mut entry);
+    match dictionary.refer(&entry.bytes) {
+        Some(id) => to.field(tag::POLICY_ENTRY, |to| to.bytes.extend_from_slice(&id.0)),
+        None => to.field(tag::POLICY, |to| write_terms([by, scopes], groups.as_ref(), to)),
+    }
+    let has_detail = task.is_some() || intent.is_some() || program_class.is_some() || shadow.is_some();
+    let detail = has_detail.then(|| PolicyRecord {
+        task: task.clone(),
+        intent: intent.clone(),
+        program_class: *program_class,
+        shadow: shadow.clone(),
+        ..PolicyRecord::default()
+    });
+    write_json(to, tag::POLICY_DETAIL, detail.as_ref())
+}
+
+fn write_terms(both: [&Texts; 2], groups: Option<&Texts>, to: &mut Encoder) {
+    for texts in both {
+        to.texts(texts.as_slice().iter().map(String::as_str));
+    }
+    to.byte(u8::from(groups.is_some()));
+    if let Some(groups) = groups {
+        to.texts(groups.as_slice().iter().map(String::as_str));
+    }
+}
+
+pub(super) fn read_policy(from: &mut Decoder<'_>) -> Result<PolicyRecord, Malformed> {
+    let (by, scopes) = (from.texts()?, from.texts()?);
+    let groups = if truth(from)? { Some(from.texts()?) } else { None };
+    Ok(PolicyRecord { by, scopes, groups, ..PolicyRecord::default() })
+}
+
+pub(super) fn read_policy_entry(from: &mut Decoder<'_>) -> Result<PolicyRecord, Malformed> {
+    expect_kind(from, POLICY_ENTRY)?;
+    let policy = read_policy(from)?;
+    from.end()?;
+    Ok(policy)
+}
+
+/// Both halves of what a record says about policies.
+pub(super) fn with_detail(terms: Option<PolicyRecord>, detail: PolicyRecord) -> Result<PolicyRecord, Unreadable> {
+    let PolicyRecord { by, scopes, groups, .. } =
+        terms.ok_or(Malformed("it has no policies for what it says of them"))?;
+    Ok(PolicyRecord { by, scopes, groups, ..detail })
+}
+
+fn truth(from: &mut Decoder<'_>) -> Result<bool, Malformed> {
+    match from.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed("it has a truth that is neither")),
+    }
+}
+
+fn expect_kind(from: &mut Decoder<'_>, kind: u8) -> Result<(), Malformed> {
+    if from.byte()? == kind { Ok(()) } else { Err(Malformed("it refers to another kind of entry")) }
+}

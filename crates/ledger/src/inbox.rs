@@ -1,0 +1,259 @@
+//! How jobs gather to a batch, for every store alike.
+//!
+//! An awaited job is one whose caller waits until it is durable. It is written at once, together with every other job in the queue; while
+//! one commit is syncing, the next batch gathers by itself. The other jobs, records of reads, gather for [`GATHER_MS_MAX`] first, so that
+//! reads do not pay for syncs and wake-ups that they do not need: the writer sleeps until its timer ends, and these jobs do not wake it. A
+//! killed process therefore loses at most the records of reads of the last [`GATHER_MS_MAX`] and those of the commit that was under way.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, mpsc},
+    time::{Instant, timeout_at},
+};
+
+use crate::queue::Job;
+
+/// Jobs of one transaction.
+pub(crate) const BATCH_MAX: usize = 512;
+/// Bytes of one transaction after which it takes no more jobs.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+/// How long jobs gather before they are written, if none of them is awaited.
+pub(crate) const GATHER_MS_MAX: u64 = 10;
+
+/// What the queue tells the writer beside its jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// A batch should not gather any longer.
+    hurry: Notify,
+    close: Notify,
+    closed: AtomicBool,
+}
+
+/// The writer's end of the queue.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    jobs: mpsc::Receiver<Job>,
+    signals: Arc<Signals>,
+    /// [`GATHER_MS_MAX`], but in tests.
+    gather_max: Duration,
+}
+
+/// Jobs that are written together.
+#[derive(Debug, Default)]
+struct Gathered {
+    jobs: Vec<Job>,
+    bytes: usize,
+    is_awaited: bool,
+}
+
+impl Signals {
+    pub(crate) fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+
+    /// Nothing more is taken; what was handed in is still written.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.close.notify_one();
+        self.hurry.notify_one();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+impl Inbox {
+    pub(crate) fn new(jobs: mpsc::Receiver<Job>, signals: Arc<Signals>) -> Self {
+        Self { jobs, signals, gather_max: Duration::from_millis(GATHER_MS_MAX) }
+    }
+
+    /// The next batch; none if the queue is closed and everything was handed out.
+    pub(crate) async fn gather(&mut self) -> Option<Vec<Job>> {
+        let mut batch = Gathered::default();
+        batch.push(self.first().await?);
+        let until = Instant::now() + self.gather_max;
+        loop {
+            let mut hurry = pin!(self.signals.hurry.notified());
+            // An earlier signal is used up here: the job that it was about is among those that are taken next.
+            let was_told = hurry.as_mut().enable();
+            batch.take(&mut self.jobs);
+            if batch.is_due() || self.signals.is_closed() {
+                break;
+            }
+            if !was_told && timeout_at(until, hurry).await.is_err() {
+                batch.take(&mut self.jobs);
+                break;
+            }
+        }
+        Some(batch.jobs)
+    }
+
+    async fn first(&mut self) -> Option<Job> {
+        tokio::select! {
+            biased;
+            () = self.signals.close.notified() => self.jobs.close(),
+            job = self.jobs.recv() => return job,
+        }
+        self.jobs.recv().await
+    }
+}
+
+impl Gathered {
+    fn push(&mut self, job: Job) {
+        self.is_awaited |= job.is_awaited();
+        self.bytes = self.bytes.saturating_add(job.bytes());
+        self.jobs.push(job);
+    }
+
+    /// Takes what there is, up to a full batch.
+    fn take(&mut self, jobs: &mut mpsc::Receiver<Job>) {
+        while !self.is_full()
+            && let Ok(next) = jobs.try_recv()
+        {
+            self.push(next);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.jobs.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES_MAX
+    }
+
+    /// Whether it is written without waiting for more.
+    fn is_due(&self) -> bool {
+        self.is_awaited || self.is_full()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::{Pin, pin},
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::{Context, Poll, Wake, Waker},
+        time::Duration,
+    };
+
+    use servanda_contract::record::Outcome;
+
+    use super::{BATCH_MAX, Inbox};
+    use crate::{
+        queue::{Job, Queue, Recorded, Write},
+        tests::samples::record,
+    };
+
+    /// Longer than any test: what ends a batch is never the timer.
+    const LONG: Duration = Duration::from_hours(1);
+
+    /// Counts how often a sleeping writer is woken.
+    #[derive(Debug, Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Woken {
+        fn count(&self) -> usize {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn queue(gather_max: Duration) -> (Queue, Inbox) {
+        let (queue, inbox) = Queue::new();
+        (queue, Inbox { gather_max, ..inbox })
+    }
+
+    fn write(number: usize) -> Write {
+        Write::Call(Recorded::new(record(&format!("call_{number}"), Outcome::Completed, 1), None))
+    }
+
+    async fn read(queue: &Queue, number: usize) {
+        queue.put(write(number), false).await.unwrap();
+    }
+
+    /// Lets a writer go on for as long as it has something to do: the jobs of its batch, if it has one.
+    fn poll(gathering: Pin<&mut impl Future<Output = Option<Vec<Job>>>>, woken: &Arc<Woken>) -> Poll<usize> {
+        let waker = Waker::from(Arc::clone(woken));
+        gathering.poll(&mut Context::from_waker(&waker)).map(|batch| batch.unwrap().len())
+    }
+
+    #[tokio::test]
+    async fn records_that_are_not_awaited_do_not_wake_a_writer_that_gathers() {
+        let (queue, mut inbox) = queue(LONG);
+        let woken = Arc::new(Woken::default());
+        let mut gathering = pin!(inbox.gather());
+        assert_eq!(poll(gathering.as_mut(), &woken), Poll::Pending);
+        read(&queue, 0).await;
+        assert_eq!(woken.count(), 1, "a writer with nothing to do is woken");
+        assert_eq!(poll(gathering.as_mut(), &woken), Poll::Pending, "it gathers");
+        for number in 1..100 {
+            read(&queue, number).await;
+        }
+        assert_eq!(woken.count(), 1, "and is woken by none of them");
+        let mut awaited = pin!(queue.put(write(100), true));
+        assert!(awaited.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(woken.count(), 2, "an awaited job wakes it");
+        assert_eq!(poll(gathering.as_mut(), &woken), Poll::Ready(101), "and takes the others along");
+    }
+
+    #[tokio::test]
+    async fn a_full_batch_is_written_before_its_time() {
+        let (queue, mut inbox) = queue(LONG);
+        let woken = Arc::new(Woken::default());
+        read(&queue, 0).await;
+        {
+            let mut gathering = pin!(inbox.gather());
+            assert_eq!(poll(gathering.as_mut(), &woken), Poll::Pending);
+            for number in 0..BATCH_MAX {
+                read(&queue, number).await;
+            }
+            assert_eq!(woken.count(), 1);
+            assert_eq!(poll(gathering.as_mut(), &woken), Poll::Ready(BATCH_MAX));
+        }
+        let mut rest = pin!(inbox.gather());
+        assert_eq!(poll(rest.as_mut(), &woken), Poll::Pending, "the signal of the full batch is used up");
+    }
+
+    #[tokio::test]
+    async fn the_timer_ends_a_batch_that_is_not_awaited() {
+        let (queue, mut inbox) = queue(Duration::from_millis(1));
+        for number in 0..3 {
+            read(&queue, number).await;
+        }
+        assert_eq!(inbox.gather().await.map(|batch| batch.len()), Some(3));
+    }
+
+    #[tokio::test]
+    async fn an_awaited_job_waits_for_no_timer_and_neither_does_closing() {
+        let (queue, mut inbox) = queue(LONG);
+        let batches = tokio::spawn(async move {
+            let mut batches = Vec::new();
+            while let Some(batch) = inbox.gather().await {
+                batches.push(batch.len());
+            }
+            batches
+        });
+        for number in 0..3 {
+            // The writer of this test drops its jobs, which is an answer too.
+            queue.put(write(number), true).await.unwrap_err();
+        }
+        read(&queue, 3).await;
+        queue.close();
+        assert!(queue.put(write(4), false).await.is_err(), "nothing more is taken");
+        assert_eq!(batches.await.unwrap(), [1, 1, 1, 1], "what was handed in is written");
+    }
+}

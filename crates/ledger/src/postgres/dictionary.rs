@@ -1,0 +1,64 @@
+//! The dictionary of records in the shared database: entries are committed before the records that refer to them, and read with the
+//! records. A writer forgets what it knew with its connection, because the database behind the next one may have lost it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use servanda_contract::CallRecord;
+use tokio_postgres::{Client, Row};
+
+use crate::{
+    LedgerError,
+    codec::{StoredCall, unsigned},
+    encoding::dictionary::{Dictionary, Entries, EntryId},
+};
+
+/// The dictionary of a database, for a writer.
+pub(super) async fn of_server(client: &Client) -> Result<Dictionary, LedgerError> {
+    let count = client.query_one("select count(*) from dictionary", &[]).await?;
+    Ok(Dictionary::with_stored(unsigned(count.try_get(0)?)))
+}
+
+/// Commits what is new. That is rare: once for every contract and every choice of policies.
+pub(super) async fn put(client: &Client, dictionary: &mut Dictionary) -> Result<(), LedgerError> {
+    if dictionary.fresh().is_empty() {
+        return Ok(());
+    }
+    // In one order, so that no two writers wait for each other.
+    let mut fresh: Vec<(&[u8], &[u8])> =
+        dictionary.fresh().iter().map(|(id, content)| (&id.0[..], &content[..])).collect();
+    fresh.sort_unstable();
+    let (ids, contents): (Vec<&[u8]>, Vec<&[u8]>) = fresh.into_iter().unzip();
+    client.execute(include_str!("../../sql/postgres/put_entries.sql"), &[&ids, &contents]).await?;
+    dictionary.stored();
+    Ok(())
+}
+
+/// The entries that were needed so far. There are few, and they never change.
+#[derive(Debug, Default)]
+pub(super) struct Lookup {
+    entries: Mutex<Entries>,
+}
+
+impl Lookup {
+    /// Decodes calls by their columns (id, record, body), reading the entries that they refer to.
+    pub(super) async fn decode(&self, client: &Client, rows: &[Row]) -> Result<Vec<CallRecord>, LedgerError> {
+        let stored =
+            |row: &Row| Ok(StoredCall { call_id: row.try_get(0)?, record: row.try_get(1)?, body: row.try_get(2)? });
+        let calls = rows.iter().map(stored).collect::<Result<Vec<_>, LedgerError>>()?;
+        let missing = self.entries().missing(calls.iter().flat_map(StoredCall::entries));
+        if !missing.is_empty() {
+            let ids: Vec<&[u8]> = missing.iter().map(|id| &id.0[..]).collect();
+            let found = client.query(include_str!("../../sql/postgres/find_entries.sql"), &[&ids]).await?;
+            for row in &found {
+                let id: &[u8] = row.try_get(0)?;
+                self.entries().add(EntryId(id.try_into().unwrap_or_default()), row.try_get(1)?);
+            }
+        }
+        let entries = self.entries();
+        calls.iter().map(|call| call.decode(&entries)).collect()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,47 @@
+//! The dictionary of records in the file: entries are written with the records that refer to them, and read with the records.
+
+use std::cell::RefCell;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use servanda_contract::CallRecord;
+
+use crate::{
+    LedgerError,
+    codec::{StoredCall, unsigned},
+    encoding::dictionary::{Dictionary, Entries},
+};
+
+/// The dictionary of a file, for its writer.
+pub(super) fn of_file(connection: &Connection) -> Result<Dictionary, LedgerError> {
+    let count = connection.query_row("select count(*) from dictionary", [], |row| row.get(0))?;
+    Ok(Dictionary::with_stored(unsigned(count)))
+}
+
+/// Writes what is new, inside the writer's transaction.
+pub(super) fn put(transaction: &Connection, dictionary: &Dictionary) -> Result<(), LedgerError> {
+    for (id, content) in dictionary.fresh() {
+        let sql = "insert into dictionary (entry_id, content) values (?1, ?2) on conflict (entry_id) do nothing";
+        transaction.prepare_cached(sql)?.execute(params![id.0, &content[..]])?;
+    }
+    Ok(())
+}
+
+/// The entries that were needed so far. There are few, and they never change.
+#[derive(Debug, Default)]
+pub(super) struct Lookup {
+    entries: RefCell<Entries>,
+}
+
+impl Lookup {
+    /// Decodes a record, reading the entries that it refers to.
+    pub(super) fn decode(&self, connection: &Connection, stored: &StoredCall) -> Result<CallRecord, LedgerError> {
+        let mut entries = self.entries.borrow_mut();
+        for id in entries.missing(stored.entries()) {
+            let mut statement = connection.prepare_cached("select content from dictionary where entry_id = ?1")?;
+            if let Some(content) = statement.query_row(params![id.0], |row| row.get(0)).optional()? {
+                entries.add(id, content);
+            }
+        }
+        stored.decode(&entries)
+    }
+}

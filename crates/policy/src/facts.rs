@@ -1,0 +1,204 @@
+//! What policies are told of one tool: the facts of its contract, and the types of its arguments. What Cedar has to be given is made of
+//! them when it is needed, because a gateway has thousands of tools and Cedar's form of each has many times the size of the facts.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::{Arc, OnceLock},
+};
+
+use cedar_policy::{Entity, EntityUid, ExpressionConstructionError, RestrictedExpression};
+use serde_json::Value;
+use servanda_contract::{
+    ToolContract,
+    schema::CompiledSchema,
+    shared::Shared,
+    tool::{DataClassification, EgressPolicy, Security, SideEffectClass, Transactional},
+};
+
+use crate::{
+    names::{CALL, Names, uid},
+    types::{Attribute, arguments_of},
+    unseen::Unseen,
+};
+
+/// The facts of one tool, the same in calls of every class.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub name: String,
+    pub upstream: Arc<str>,
+    version: Arc<str>,
+    owner: Arc<str>,
+    mutates: bool,
+    security: Shared<Security>,
+    transactional: Shared<Transactional>,
+    /// Mutability, action and output domain.
+    behaviour: Option<[&'static str; 3]>,
+    tenants: Arc<BTreeSet<String>>,
+    names: Arc<Names>,
+    input: Arc<CompiledSchema>,
+    parameters: OnceLock<Parameters>,
+}
+
+/// What policies can see of a tool's arguments.
+#[derive(Debug)]
+pub(crate) struct Parameters {
+    pub arguments: BTreeMap<String, Attribute>,
+    /// What of its arguments policies cannot see.
+    pub unseen: Vec<Unseen>,
+    /// It takes arguments that its contract does not declare.
+    pub open: bool,
+}
+
+/// Texts and sets that the tools of one vocabulary have in common, kept once.
+#[derive(Debug, Default)]
+pub(crate) struct Common {
+    texts: HashMap<String, Arc<str>>,
+    tenants: HashMap<String, Arc<BTreeSet<String>>>,
+}
+
+impl Common {
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Arc::clone(known);
+        }
+        let known: Arc<str> = text.into();
+        self.texts.insert(text.to_owned(), Arc::clone(&known));
+        known
+    }
+
+    /// The tenants of an upstream, which are the same for each of its tools.
+    fn tenants(&mut self, upstream: &str, tenants: &BTreeSet<String>) -> Arc<BTreeSet<String>> {
+        match self.tenants.get(upstream) {
+            Some(known) if **known == *tenants => Arc::clone(known),
+            _ => {
+                let known = Arc::new(tenants.clone());
+                self.tenants.insert(upstream.to_owned(), Arc::clone(&known));
+                known
+            }
+        }
+    }
+}
+
+impl Facts {
+    pub(crate) fn of(
+        contract: &ToolContract,
+        tenants: &BTreeSet<String>,
+        input: Arc<CompiledSchema>,
+        names: Arc<Names>,
+        common: &mut Common,
+    ) -> Self {
+        let behaviour = contract.behaviour.as_ref();
+        let upstream = &contract.binding.upstream;
+        Self {
+            name: contract.identity.name.clone(),
+            upstream: common.text(upstream),
+            version: common.text(&contract.identity.version),
+            owner: common.text(&contract.identity.owner),
+            mutates: contract.effect_class().mutates(),
+            security: contract.security.clone(),
+            transactional: contract.transactional.clone(),
+            behaviour: behaviour.map(|it| [it.mutability.word(), it.action.word(), it.output_domain.word()]),
+            tenants: common.tenants(upstream, tenants),
+            names,
+            input,
+            parameters: OnceLock::new(),
+        }
+    }
+
+    /// What policies can see of the arguments.
+    pub(crate) fn parameters(&self) -> &Parameters {
+        self.parameters.get_or_init(|| {
+            let schema = Value::Object(self.input.effective_members().into_owned());
+            let (arguments, unseen) = arguments_of(&schema);
+            Parameters { arguments, unseen, open: CompiledSchema::schema_may_have(&schema, "") }
+        })
+    }
+
+    pub(crate) fn resource(&self) -> EntityUid {
+        uid(&self.names.tool, &self.name)
+    }
+
+    pub(crate) fn action(&self) -> EntityUid {
+        self.names.tool_action(&self.name)
+    }
+
+    /// The tool in a call of that class, and its action. What a call adds is the principal.
+    pub(crate) fn entities(&self, class: SideEffectClass) -> Result<[Entity; 2], String> {
+        let upstream = uid(&self.names.upstream, &self.upstream);
+        let attributes = self.attributes(class).map_err(|error| error.to_string())?;
+        let tool = Entity::new(self.resource(), attributes, HashSet::from([upstream]));
+        let tool = tool.map_err(|error| error.to_string())?;
+        let action = Entity::new_no_attrs(self.action(), HashSet::from([uid(&self.names.action, CALL)]));
+        Ok([tool, action])
+    }
+
+    fn attributes(
+        &self,
+        class: SideEffectClass,
+    ) -> Result<HashMap<String, RestrictedExpression>, ExpressionConstructionError> {
+        let (security, transactional) = (&self.security, &self.transactional);
+        let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
+        let mut attributes = vec![
+            ("name", text(&self.name)),
+            ("version", text(&self.version)),
+            ("upstream", text(&self.upstream)),
+            ("owner", text(&self.owner)),
+            ("side_effect_class", text(class.word())),
+            ("risk", RestrictedExpression::new_long(risk(class))),
+            ("mutates", RestrictedExpression::new_bool(self.mutates)),
+            ("confirmation_required", RestrictedExpression::new_bool(transactional.confirmation_required)),
+            ("tenant_scoped", RestrictedExpression::new_bool(security.tenant_scoped)),
+            ("required_scopes", texts(&security.required_scopes)),
+            ("egress", text(egress(security.egress_policy))),
+        ];
+        let (classification, sensitivity) = sensitivity(security.data_classification);
+        attributes.push(("data_classification", text(classification)));
+        attributes.push(("sensitivity", RestrictedExpression::new_long(sensitivity)));
+        if !self.tenants.is_empty() {
+            attributes.push(("tenants", texts(&*self.tenants)));
+        }
+        if let Some([mutability, action, output_domain]) = self.behaviour {
+            let behaviour = RestrictedExpression::new_record([
+                ("mutability".to_owned(), text(mutability)),
+                ("action".to_owned(), text(action)),
+                ("output_domain".to_owned(), text(output_domain)),
+            ])?;
+            attributes.push(("behaviour", behaviour));
+        }
+        Ok(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+}
+
+pub(crate) fn texts<'a>(texts: impl IntoIterator<Item = &'a String>) -> RestrictedExpression {
+    RestrictedExpression::new_set(texts.into_iter().map(|text| RestrictedExpression::new_string(text.clone())))
+}
+
+const fn risk(class: SideEffectClass) -> i64 {
+    match class {
+        SideEffectClass::ReadOnly => 0,
+        SideEffectClass::EphemeralWrite => 1,
+        SideEffectClass::LowRiskInternal => 2,
+        SideEffectClass::MediumRiskWrite => 3,
+        SideEffectClass::HighRiskExternal => 4,
+        SideEffectClass::CriticalMutation => 5,
+    }
+}
+
+pub(crate) const fn sensitivity(classification: DataClassification) -> (&'static str, i64) {
+    match classification {
+        DataClassification::Public => ("public", 0),
+        DataClassification::Internal => ("internal", 1),
+        DataClassification::Confidential => ("confidential", 2),
+        DataClassification::Regulated => ("regulated", 3),
+        DataClassification::Secret => ("secret", 4),
+    }
+}
+
+pub(crate) const fn egress(policy: EgressPolicy) -> &'static str {
+    match policy {
+        EgressPolicy::None => "none",
+        EgressPolicy::AllowlistedDomains => "allowlisted_domains",
+        EgressPolicy::PrivateNetworkOnly => "private_network_only",
+        EgressPolicy::UnrestrictedWithApproval => "unrestricted_with_approval",
+    }
+}

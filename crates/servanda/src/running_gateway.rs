@@ -1,0 +1,55 @@
+//! Whether a gateway listens at an address, and whether it is the one of a configuration. A gateway says by a digest of its file's path
+//! which one it has, so that `connect` does not send a client to another project's gateway. Deliberately no proof: it is for people
+//! who run several on one machine, and anybody can repeat the digest.
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use servanda_contract::{Digest, digest::Domain};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+/// How long it has to answer, and how long its answer may be.
+const ANSWER_MS_MAX: u64 = 2_000;
+const ANSWER_BYTES_MAX: u64 = 4_096;
+
+/// Who answers at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// Nothing, or something that is no gateway.
+    NoGateway,
+    /// The gateway of this configuration, or one that does not say of which it is.
+    Ours,
+    /// The gateway of another configuration.
+    Another,
+}
+
+/// What a gateway with this configuration file says that it has.
+pub(crate) fn configuration(file: &Path) -> String {
+    let full = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    Digest::of(Domain::Configuration, &[full.as_os_str().as_encoded_bytes()]).short()
+}
+
+/// Asks whatever listens there.
+pub(crate) async fn ask(address: SocketAddr, file: &Path) -> Answers {
+    let asked = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), answer(address)).await;
+    let Some(answer) = asked.ok().flatten() else { return Answers::NoGateway };
+    // Gateways of earlier versions say `ok` or `{"status":"alive"}`. One that has lost its store is a gateway too.
+    let was_ours = answer.ends_with(r#"{"status":"alive"}"#) || answer.ends_with("ok");
+    let is_gateway = answer.contains(r#""checks":{"process":"#) || (answer.starts_with("HTTP/1.1 200") && was_ours);
+    match (is_gateway, answer.split_once(r#""configuration":""#)) {
+        (false, _) => Answers::NoGateway,
+        (true, Some((_, said))) if !said.starts_with(&configuration(file)) => Answers::Another,
+        (true, _) => Answers::Ours,
+    }
+}
+
+async fn answer(address: SocketAddr) -> Option<String> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
+    Some(String::from_utf8_lossy(&answer).into_owned())
+}

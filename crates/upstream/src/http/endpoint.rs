@@ -1,0 +1,93 @@
+//! Where an HTTP server is, with everything of a request to it that never changes, made ready once.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use hyper::{
+    Method,
+    header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT},
+};
+use url::Url;
+
+use crate::{
+    Limits,
+    http_client::{ClientLimits, HttpClient, HttpError, Origin, RequestBody, Response, Target, basic_authorization},
+};
+
+/// Idle connections are given up before Node.js servers close them (after 5 s): a request that meets the closing could not
+/// be told from one that was executed.
+const POOL_IDLE_MS_MAX: u64 = 4_000;
+
+/// How long a server may take to end a stream of events on which the answer has come. Most end it at once, but not in the same packet.
+const UNENDED_MS_MAX: u64 = 200;
+
+/// Where the server is, and the pool of connections to it. Shared by all sessions with it.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    client: HttpClient,
+    url: Arc<Url>,
+    target: Target,
+    /// What every request carries.
+    headers: Arc<HeaderMap>,
+}
+
+impl Endpoint {
+    /// Checks the configuration. No connection is made.
+    pub(crate) fn new(url: &str, headers: &BTreeMap<String, String>, limits: &Limits) -> Result<Self, String> {
+        let url = Url::parse(url).map_err(|error| format!("its URL is not valid: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("its URL has the scheme `{}`; `http` and `https` are known", url.scheme()));
+        }
+        let (origin, target) = (Origin::of(&url)?, Target::of(&url)?);
+        let mut map = HeaderMap::with_capacity(headers.len() + 3);
+        map.insert(HOST, origin.host_header().clone());
+        map.insert(USER_AGENT, HeaderValue::from_static(concat!("servanda/", env!("CARGO_PKG_VERSION"))));
+        if let Some(user) = basic_authorization(&url) {
+            map.insert(AUTHORIZATION, user);
+        }
+        for (name, value) in headers {
+            let header = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
+            let (key, mut value) = header.ok_or_else(|| format!("its header `{name}` is not valid"))?;
+            value.set_sensitive(true);
+            map.insert(key, value);
+        }
+        let limits = ClientLimits {
+            connect_ms_max: limits.connect_ms_max,
+            idle_ms_max: POOL_IDLE_MS_MAX,
+            unended_ms_max: UNENDED_MS_MAX,
+            idle_connections: limits.in_flight_max,
+        };
+        let client =
+            HttpClient::new(origin, limits).map_err(|error| format!("the HTTP client could not be made: {error}"))?;
+        Ok(Self { client, url: Arc::new(url), target, headers: Arc::new(map) })
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// What every request carries, to add to.
+    pub(super) fn headers(&self) -> HeaderMap {
+        HeaderMap::clone(&self.headers)
+    }
+
+    /// Sends a request with these headers and waits for the head of its answer. Not cancel safe.
+    pub(super) fn send(
+        &self,
+        verb: Method,
+        headers: HeaderMap,
+        body: RequestBody,
+    ) -> impl Future<Output = Result<Response, HttpError>> {
+        self.client.send(verb, &self.target, headers, body)
+    }
+
+    /// The same to another address of the same origin.
+    pub(super) fn send_to(
+        &self,
+        target: &Target,
+        verb: Method,
+        headers: HeaderMap,
+        body: RequestBody,
+    ) -> impl Future<Output = Result<Response, HttpError>> {
+        self.client.send(verb, target, headers, body)
+    }
+}

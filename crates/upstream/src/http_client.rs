@@ -1,0 +1,162 @@
+//! An HTTP client for one origin. It owns the connections to that origin and nothing of what the requests mean: no redirects,
+//! no proxy, no cookies, and nothing is sent twice.
+//!
+//! An HTTP/1.1 connection has no task of its own: the task that makes a request also drives the connection, so a request is one
+//! write and a read or two on one thread. HTTP/2 is used where TLS agreed on it, and only such a connection runs in a task.
+
+mod attention;
+mod body;
+mod dial;
+mod error;
+mod inline;
+mod origin;
+mod pool;
+mod response;
+mod tls;
+mod transport;
+
+use std::sync::Arc;
+
+use hyper::{
+    Method, Request,
+    client::conn::TrySendError,
+    header::{HOST, HeaderMap},
+};
+
+pub(crate) use self::{
+    body::RequestBody,
+    error::HttpError,
+    origin::{Origin, Target, basic_authorization},
+    response::Response,
+};
+use self::{
+    inline::InlineConnection,
+    pool::{Carrier, Pool, Shared},
+    tls::Tls,
+};
+
+/// What bounds the connections.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientLimits {
+    /// How long a connection may take to be made, TLS included.
+    pub(crate) connect_ms_max: u64,
+    /// How long a connection is kept unused.
+    pub(crate) idle_ms_max: u64,
+    /// How long a connection is kept whose last answer was read but not ended by the server.
+    pub(crate) unended_ms_max: u64,
+    /// How many connections are kept unused.
+    pub(crate) idle_connections: usize,
+}
+
+/// A client for one origin. Clones share the connections.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpClient(Arc<Inner>);
+
+/// A request that was not answered: why, and the request itself where not a byte of it left.
+type NotAnswered = (HttpError, Option<Box<Request<RequestBody>>>);
+
+#[derive(Debug)]
+struct Inner {
+    origin: Origin,
+    tls: Option<Tls>,
+    limits: ClientLimits,
+    pool: Arc<Pool>,
+}
+
+impl HttpClient {
+    /// Connects to nothing yet. Fails where TLS is needed and the system has no certificates to verify a server with.
+    pub(crate) fn new(origin: Origin, limits: ClientLimits) -> Result<Self, HttpError> {
+        let tls = if origin.is_tls() { Some(Tls::new(origin.host())?) } else { None };
+        let pool = Arc::new(Pool::new(limits));
+        Ok(Self(Arc::new(Inner { origin, tls, limits, pool })))
+    }
+
+    /// Sends a request and waits for the head of its answer. Not cancel safe: dropped, it may have been sent; its connection is
+    /// closed then.
+    ///
+    /// A kept connection that turns out to be closed is replaced only if the request comes back from it whole: then not a byte
+    /// of it left, and its body was not taken.
+    // Not `async fn`, here and below: what is passed on is kept once, not once at each level.
+    pub(crate) fn send(
+        &self,
+        method: Method,
+        target: &Target,
+        headers: HeaderMap,
+        body: RequestBody,
+    ) -> impl Future<Output = Result<Response, HttpError>> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.headers_mut() = headers;
+        let kept = self.0.pool.take();
+        async move {
+            let request = match kept {
+                None => request,
+                Some(kept) => match self.send_on(kept, request, target).await {
+                    Ok(response) => return Ok(response),
+                    Err((error, None)) => return Err(error),
+                    Err((_, Some(whole))) => *whole,
+                },
+            };
+            // Boxed, because it is rare and every request would be larger by it.
+            Box::pin(self.send_anew(request, target)).await
+        }
+    }
+
+    async fn send_anew(&self, request: Request<RequestBody>, target: &Target) -> Result<Response, HttpError> {
+        let dialed = dial::dial(&self.0.origin, self.0.tls.as_ref(), self.0.limits.connect_ms_max).await?;
+        if let Carrier::Shared(sender) = &dialed {
+            self.0.pool.share(sender);
+        }
+        self.send_on(dialed, request, target).await.map_err(|(error, _)| error)
+    }
+
+    async fn send_on(
+        &self,
+        carrier: Carrier,
+        request: Request<RequestBody>,
+        target: &Target,
+    ) -> Result<Response, NotAnswered> {
+        match carrier {
+            Carrier::Inline(connection) => self.send_inline(connection, request, target).await,
+            Carrier::Shared(sender) => Box::pin(send_shared(sender, request, target)).await,
+        }
+    }
+
+    fn send_inline(
+        &self,
+        mut connection: Box<InlineConnection>,
+        mut request: Request<RequestBody>,
+        target: &Target,
+    ) -> impl Future<Output = Result<Response, NotAnswered>> {
+        *request.uri_mut() = target.path.clone();
+        if !request.headers().contains_key(HOST) {
+            request.headers_mut().insert(HOST, self.0.origin.host_header().clone());
+        }
+        let sent = connection.begin(request);
+        async move {
+            match connection.finish(sent).await {
+                Ok(answered) => Ok(Response::inline(answered, connection, &self.0.pool)),
+                Err(refused) => Err(not_answered(refused)),
+            }
+        }
+    }
+}
+
+async fn send_shared(
+    mut sender: Shared,
+    mut request: Request<RequestBody>,
+    target: &Target,
+) -> Result<Response, NotAnswered> {
+    *request.uri_mut() = target.absolute.clone();
+    // HTTP/2 says it in the URI.
+    request.headers_mut().remove(HOST);
+    sender.try_send_request(request).await.map(Response::shared).map_err(not_answered)
+}
+
+fn not_answered(mut refused: TrySendError<Request<RequestBody>>) -> NotAnswered {
+    let whole = refused.take_message().filter(|request| request.body().is_whole()).map(Box::new);
+    (HttpError::Lost(refused.into_error()), whole)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! One HTTP/1.1 connection, driven by the task that uses it. It has no task of its own, so nothing wakes another thread.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use hyper::{
+    Request,
+    body::{Body as _, Frame, Incoming},
+    client::conn::{TrySendError, http1},
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    runtime::{self, Handle},
+    task::unconstrained,
+};
+
+use super::{attention::Attention, body::RequestBody, transport::Transport};
+
+/// How many parts of a body are passed over to save a connection whose answer is not read to its end.
+const PASSED_OVER_MAX: usize = 4;
+
+/// The head of an answer; or why there is none, with the request where it was not begun to be written.
+pub(super) type Answered = Result<hyper::Response<Incoming>, TrySendError<Request<RequestBody>>>;
+
+/// A connection for one request at a time.
+#[derive(Debug)]
+pub(super) struct InlineConnection {
+    sender: http1::SendRequest<RequestBody>,
+    /// None when it has ended.
+    connection: Option<http1::Connection<TokioIo<Transport>, RequestBody>>,
+    attention: Arc<Attention>,
+    /// The waker of that attention.
+    waker: Waker,
+    /// The runtime whose driver tells of its readiness: used on another one, every read would wake that runtime's thread first.
+    runtime: Option<runtime::Id>,
+}
+
+impl InlineConnection {
+    pub(super) fn new(
+        sender: http1::SendRequest<RequestBody>,
+        connection: http1::Connection<TokioIo<Transport>, RequestBody>,
+    ) -> Self {
+        let attention = Arc::<Attention>::default();
+        let waker = Waker::from(Arc::clone(&attention));
+        Self { sender, connection: Some(connection), attention, waker, runtime: current_runtime() }
+    }
+
+    /// Whether a request can be sent: the last answer was read to its end, and the server has not closed the connection as far
+    /// as is known here.
+    pub(super) fn is_ready(&mut self) -> bool {
+        let Self { connection, attention, waker, .. } = self;
+        look(|_| {
+            attention.look(|| drive(connection, waker));
+        });
+        self.connection.is_some() && self.sender.is_ready()
+    }
+
+    /// Whether the runtime of the current task is the one that the connection was made on.
+    pub(super) fn is_at_home(&self, current: Option<runtime::Id>) -> bool {
+        self.runtime == current
+    }
+
+    /// Whether it is known to have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    /// The connection goes into the pool: what happens on it wakes no task.
+    pub(super) fn rest(&self) {
+        self.attention.rest();
+    }
+
+    /// Takes a request. Nothing is written before [`InlineConnection::finish`].
+    pub(super) fn begin(&mut self, request: Request<RequestBody>) -> impl Future<Output = Answered> + use<> {
+        self.sender.try_send_request(request)
+    }
+
+    /// Sends what was begun and waits for the head of its answer. Not cancel safe: the connection is of no use then.
+    pub(super) async fn finish(&mut self, begun: impl Future<Output = Answered>) -> Answered {
+        let Self { connection, attention, waker, .. } = self;
+        // Only driving the connection brings the answer on, and both happen here, so its own waker is not needed.
+        // Unconstrained, because a task out of budget counts on that waker.
+        let mut answer = pin!(unconstrained(begun));
+        poll_fn(|context| {
+            attention.pay(context, || {
+                drive(connection, waker);
+                answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            })
+        })
+        .await
+    }
+
+    /// Passes over what has arrived of a body that is not read on. Returns whether that was all of it.
+    pub(super) fn pass_over(&mut self, body: &mut Incoming) -> bool {
+        let mut ended = false;
+        look(|context| {
+            for _ in 0..PASSED_OVER_MAX {
+                match self.poll_frame(body, context) {
+                    Poll::Ready(Some(Ok(_))) => {}
+                    Poll::Ready(None) => return ended = true,
+                    Poll::Ready(Some(Err(_))) | Poll::Pending => return,
+                }
+            }
+        });
+        ended
+    }
+
+    /// The next part of an answer's body; none at its end.
+    pub(super) fn poll_frame(
+        &mut self,
+        body: &mut Incoming,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<bytes::Bytes>>>> {
+        let Self { connection, attention, waker, .. } = self;
+        attention.pay(context, || {
+            let unwoken = &mut Context::from_waker(Waker::noop());
+            if let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(unwoken) {
+                return Poll::Ready(frame);
+            }
+            drive(connection, waker);
+            Pin::new(&mut *body).poll_frame(unwoken)
+        })
+    }
+}
+
+/// The runtime of the current task.
+pub(super) fn current_runtime() -> Option<runtime::Id> {
+    Handle::try_current().ok().map(|runtime| runtime.id())
+}
+
+/// Lets the connection read and write what it can. One that has ended is dropped, which tells the request it was at.
+fn drive(connection: &mut Option<http1::Connection<TokioIo<Transport>, RequestBody>>, waker: &Waker) {
+    let Some(driven) = connection else { return };
+    if let Poll::Ready(ended) = Pin::new(driven).poll(&mut Context::from_waker(waker)) {
+        if let Err(error) = ended {
+            tracing::debug!(%error, "an HTTP connection ended");
+        }
+        *connection = None;
+    }
+}
+
+/// Does something that is polled, once, without being woken for it and whatever the task's budget is.
+pub(super) fn look(mut once: impl FnMut(&mut Context<'_>)) {
+    let looking = pin!(unconstrained(poll_fn(|context| {
+        once(context);
+        Poll::Ready(())
+    })));
+    let _ = looking.poll(&mut Context::from_waker(Waker::noop()));
+}
