@@ -14,14 +14,15 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     client,
     fault::Fault,
-    greeting::{self, Greeting},
-    in_flight::{Entry, InFlight},
+    greeting::{self, Greeting, ServerIdentity},
+    in_flight::Entry,
+    limits::DeskLimits,
     listen::{self, Wanted},
-    options::ServerIdentity,
     page::{self, Frame},
-    params::{self, Meta, Params},
+    params::{self, Params, require_short},
     places::{NoPlace, Place, Places},
-    running::{Asker, Departure, Errand, Held, Running},
+    request::{Peer, Request},
+    running::{Asker, Errand, Held, Running},
     session::{Session, TooManyWatches},
     terms::Arrangement,
 };
@@ -35,46 +36,6 @@ pub(crate) struct Desk<G> {
     requests: Arc<Places>,
     /// The runtime of several threads that the door was made on, if it was.
     shared: Option<Handle>,
-}
-
-/// How much a desk takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DeskLimits {
-    pub(crate) page_size: usize,
-    pub(crate) requests_in_flight_max: usize,
-    /// Resources, or tasks, one subscription may name.
-    pub(crate) watches_max: usize,
-    pub(crate) capabilities_bytes_max: usize,
-    /// One of what is named there.
-    pub(crate) uri_bytes_max: usize,
-}
-
-/// A request of a known era, its members still raw.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) id: &'a Id,
-    pub(crate) method: Cow<'a, str>,
-    pub(crate) params: Params<'a>,
-    pub(crate) meta: Meta<'a>,
-    pub(crate) era: Era,
-    /// The bytes all of it was read from, which arguments share.
-    // INVARIANT: `params` borrows from here.
-    pub(crate) source: &'a Bytes,
-    /// The transport's own trace context, for a request without one.
-    pub(crate) trace_parent: Option<&'a str>,
-    /// The transport's own word about which operation it is.
-    pub(crate) idempotency_key: Option<String>,
-}
-
-/// Whose request it is.
-#[derive(Debug)]
-pub(crate) struct Peer {
-    pub(crate) guest: Guest,
-    /// Of a legacy client that has shaken hands.
-    pub(crate) session: Option<Arc<Session>>,
-    /// Where ids can be cancelled: not on modern HTTP, where every request stands alone.
-    pub(crate) in_flight: Option<Arc<InFlight>>,
-    pub(crate) departure: Departure,
 }
 
 /// How a request is answered.
@@ -302,14 +263,6 @@ impl<G: Gateway> Desk<G> {
     }
 }
 
-impl Peer {
-    /// The session, and who asks there: with the credential of this request, which need not be that of the session.
-    fn into_session(self) -> Result<(Arc<Session>, Guest), Fault> {
-        let no_session = || Fault::invalid_request(StatusCode::BAD_REQUEST, "there is no session");
-        Ok((self.session.ok_or_else(no_session)?, self.guest))
-    }
-}
-
 impl Soon {
     fn new(permit: Place, work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
         Self { work: Box::pin(work), changes_session: false, permit }
@@ -378,14 +331,6 @@ fn require_named(subject: Subject, params: &Params<'_>) -> Result<(), Fault> {
 fn uri(request: &Request<'_>) -> Result<String, Fault> {
     let uri = request.params.uri.and_then(params::text).map(Cow::into_owned);
     uri.ok_or_else(|| Fault::invalid_params("`uri` must be a string"))
-}
-
-/// Refuses what would be kept and is longer than anything one could want to hear of.
-pub(crate) fn require_short(text: &str, member: &str, bytes_max: usize) -> Result<(), Fault> {
-    if text.len() <= bytes_max {
-        return Ok(());
-    }
-    Err(Fault::invalid_params(format!("`{member}` has more than {bytes_max} bytes")))
 }
 
 fn enter(peer: &Peer, id: &Id, cancel: &CancellationToken) -> Result<Option<Entry>, Fault> {

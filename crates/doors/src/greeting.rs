@@ -3,7 +3,7 @@
 
 use servanda_mcp::{ProtocolVersion, envelope::to_json, fields::meta};
 
-use crate::{fault::supported_versions, options::ServerIdentity};
+use crate::fault::supported_versions;
 
 /// What every revision is told: all of it is always there, whatever the servers behind the gateway can do.
 const CAPABILITIES: &str = r#""tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}"#;
@@ -18,6 +18,17 @@ const EXTENSIONS: &str = r#","extensions":{"io.modelcontextprotocol/tasks":{}}"#
 pub(crate) const CACHING: &str = r#""ttlMs":5000,"cacheScope":"private""#;
 /// The same as a number.
 pub(crate) const LIST_TTL_MS: u64 = 5000;
+
+/// What the server says of itself. Clients show it; nobody should trust it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// The name of the software.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What a model should know before it uses the tools.
+    pub instructions: Option<String>,
+}
 
 /// The rendered parts.
 #[derive(Debug)]

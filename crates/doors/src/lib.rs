@@ -12,20 +12,23 @@ mod era;
 mod fault;
 mod greeting;
 mod in_flight;
+mod limits;
 mod listen;
-mod options;
+mod notifications;
 mod page;
 mod params;
 mod places;
 mod questions;
 mod remarks;
+mod request;
 mod running;
 mod session;
 mod splice;
 mod terms;
-mod tidings;
 
 pub mod http;
 pub mod stdio;
 
-pub use options::{HttpOptions, SESSION_IDLE_MS_MAX, ServerIdentity, Serving, StdioOptions};
+pub use greeting::ServerIdentity;
+pub use http::{HttpOptions, SESSION_IDLE_MS_MAX, Serving};
+pub use stdio::StdioOptions;

@@ -15,11 +15,11 @@ use servanda_mcp::{
 };
 
 use crate::{
-    dispatch::{DeskLimits, require_short},
     fault::Fault,
-    params::Params,
+    limits::DeskLimits,
+    notifications::{self, Tidings},
+    params::{Params, require_short},
     splice,
-    tidings::{self, Tidings},
 };
 
 /// What a client wants to hear of.
@@ -137,7 +137,7 @@ impl Subscription {
         if let Tidings::One(News::Task { owner, task_id, params }) = tidings
             && self.caller.may_see_what_is_of(owner)
             && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
-            && tidings::is_modern_task(params)
+            && notifications::is_modern_task(params)
         {
             messages.push(self.notification(method::TASKS_NOTIFICATION, Some(params)));
         }

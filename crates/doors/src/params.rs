@@ -328,6 +328,14 @@ fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue, name: &str) -> Result<T, Fa
     serde_json::from_str(raw.get()).map_err(|error| Fault::invalid_params(format!("`{name}`: {error}")))
 }
 
+/// Refuses what would be kept and is longer than anything one could want to hear of.
+pub(crate) fn require_short(text: &str, member: &str, bytes_max: usize) -> Result<(), Fault> {
+    if text.len() <= bytes_max {
+        return Ok(());
+    }
+    Err(Fault::invalid_params(format!("`{member}` has more than {bytes_max} bytes")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,21 +22,10 @@ use crate::{
     in_flight::Entry,
     places::Place,
     remarks::Relay,
+    request::Departure,
     session::{self, Session},
     splice::{self, ResultType, Ttl},
 };
-
-/// Remarks a slow reader may be behind with; more are lost, as they may be.
-pub(crate) const REMARKS_MAX: usize = 64;
-
-/// What a client means by going away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Departure {
-    /// That it does not want the answer any more.
-    Cancels,
-    /// Nothing: it may come back for it.
-    MeansNothing,
-}
 
 /// What is to be done.
 #[derive(Debug)]

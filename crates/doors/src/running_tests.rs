@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::{
-    options::ServerIdentity,
+    greeting::ServerIdentity,
     remarks::{Audience, Log},
     session::SessionLimits,
 };

@@ -12,9 +12,9 @@ use servanda_mcp::{LogLevel, ProtocolVersion, fields::method};
 
 use crate::{
     in_flight::InFlight,
+    notifications::{self, Tidings},
     questions::Questions,
     splice,
-    tidings::{self, Tidings},
 };
 
 /// Tasks a session is told about; the oldest is forgotten for the next, and can still be asked for.
@@ -148,7 +148,7 @@ impl Session {
         if let Tidings::One(News::Task { owner, task_id, params }) = tidings
             && self.guest.caller.may_see_what_is_of(owner)
             && wishes.tasks.iter().any(|known| **known == **task_id)
-            && !tidings::is_modern_task(params)
+            && !notifications::is_modern_task(params)
         {
             messages.push(splice::notification(method::TASKS_STATUS, Some(params)));
         }

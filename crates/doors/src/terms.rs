@@ -9,13 +9,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    dispatch::Request,
     fault::Fault,
     params,
     remarks::{Audience, Log, Relay},
-    running::REMARKS_MAX,
+    request::Request,
     session::Session,
 };
+
+/// Remarks that a slow reader may be behind with; further ones are lost, which the protocol allows.
+const REMARKS_MAX: usize = 64;
 
 /// Both ends of a request's remarks.
 #[derive(Debug)]

@@ -21,10 +21,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    answer_body::AnswerBody,
-    written::{BusyBody, Progress},
-};
+use super::progress::Progress;
 
 /// The waiting connections of one peer may hold one in so many of the places.
 const WAITING_SHARE: usize = 2;
@@ -199,11 +196,6 @@ impl Connection {
 }
 
 impl Busy {
-    /// The body, which keeps the request under way until it is written.
-    pub(super) fn until_written(self, body: AnswerBody) -> BusyBody {
-        BusyBody::new(body, self)
-    }
-
     /// The request no longer keeps the connection's place.
     pub(super) fn give_place_up(&self) {
         *self.connection.waiting_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
@@ -239,7 +231,10 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    use super::{AnswerBody, Connections, NEW_FOR};
+    use super::{
+        super::{answer_body::AnswerBody, written::BusyBody},
+        Connections, NEW_FOR,
+    };
 
     const STALL_MAX: Duration = Duration::from_secs(30);
 
@@ -272,7 +267,7 @@ mod tests {
         let seats: Vec<_> = (0..10).map(|_| connections.enter(peer(1))).collect();
         let busy: Vec<_> = seats.iter().map(|seat| seat.connection.ask()).collect();
         assert!(!connections.make_room());
-        let written = busy.into_iter().next().unwrap().until_written(AnswerBody::empty());
+        let written = BusyBody::new(AnswerBody::empty(), busy.into_iter().next().unwrap());
         assert!(!connections.make_room() || seats.iter().skip(1).any(|seat| seat.connection.ended.is_cancelled()));
         drop(written);
         assert!(connections.make_room());
@@ -284,7 +279,7 @@ mod tests {
         let seat = connections.enter(peer(1));
         let working = seat.connection.ask();
         assert!(!connections.make_room(), "a request that is worked on does not stall");
-        let answered = working.until_written(AnswerBody::empty());
+        let answered = BusyBody::new(AnswerBody::empty(), working);
         assert!(connections.make_room(), "its client takes no answer");
         drop(answered);
         let connections = Connections::new(100, STALL_MAX);

@@ -6,7 +6,6 @@
 mod admit;
 mod answer_body;
 mod base64;
-mod batch;
 mod body;
 mod budget;
 mod connections;
@@ -14,20 +13,22 @@ mod deliver;
 mod doorkeeper;
 mod headers;
 mod health;
-mod herald;
 mod moments;
 mod note;
 mod oauth;
+mod options;
 mod param_headers;
 mod post;
+mod progress;
 mod queue;
 mod reception;
-mod reel;
+mod replay_buffer;
 mod serve;
+mod session_events;
 mod sessions;
 mod stream;
+mod stream_reauth;
 mod threads;
-mod vigil;
 mod written;
 mod wrong_credentials;
 
@@ -43,7 +44,8 @@ use servanda_mcp::{Era, Id, fields};
 
 pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
 pub use self::health::{Ailment, AlwaysWell, Health, UpstreamsReport};
-pub use self::serve::{DRAIN_MS_MAX, serve_with};
+pub use self::options::{DRAIN_MS_MAX, HttpOptions, SESSION_IDLE_MS_MAX, Serving};
+pub use self::serve::serve_with;
 pub use self::threads::Threads;
 use self::{
     admit::Admission,
@@ -55,12 +57,7 @@ use self::{
     sessions::{Lease, Sessions},
     wrong_credentials::WrongCredentials,
 };
-use crate::{
-    dispatch::{Desk, DeskLimits},
-    fault::Fault,
-    options::HttpOptions,
-    places::Places,
-};
+use crate::{dispatch::Desk, fault::Fault, limits::DeskLimits, places::Places};
 
 /// The door's state.
 struct HttpDoor<G> {

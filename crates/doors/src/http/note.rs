@@ -1,16 +1,28 @@
 //! What is written down of a legacy session, so that it outlives the process: who it is and what it asked for. Not what it
 //! has under way.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use servanda_contract::{Acting, Caller};
+use servanda_contract::{Acting, Caller, Timestamp, time::Clock};
+use servanda_engine::{Note, NoteKind, Notebook};
 use servanda_mcp::{ClientCapabilities, LogLevel, ProtocolVersion};
 
+use super::sessions::HttpSession;
 use crate::session::Session;
+
+/// Where sessions are written down.
+#[derive(Debug, Clone)]
+pub(super) struct Notes {
+    notebook: Arc<dyn Notebook>,
+    clock: Arc<dyn Clock>,
+    keep_ms: u64,
+}
 
 /// A session as it is written down.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SessionNote {
+struct SessionNote {
     tenant: String,
     principal: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -32,8 +44,49 @@ pub(super) struct Remembered {
     pub(super) watched: Vec<String>,
 }
 
+impl Notes {
+    /// A session that is not used is kept for `keep_ms`.
+    pub(super) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>, keep_ms: u64) -> Self {
+        Self { notebook, clock, keep_ms }
+    }
+
+    /// Writes a session down, unless it has ended. A session that cannot be written down still works until the restart.
+    pub(super) async fn write(&self, session: &HttpSession) {
+        let _turn = session.noting.lock().await;
+        if session.ended.is_cancelled() {
+            return;
+        }
+        let Ok(value) = write(&session.session) else { return };
+        let expires_at = Timestamp::from_unix_ms(self.clock.now().unix_ms().saturating_add(self.keep_ms));
+        let key = session.id.clone();
+        let note = Note { kind: NoteKind::Session, key, value, expires_at: Some(expires_at) };
+        if let Err(error) = self.notebook.write(note).await {
+            tracing::warn!(%error, "a session is not written down and will not survive a restart");
+        }
+    }
+
+    /// Erases a session that has ended.
+    pub(super) async fn erase(&self, session: &HttpSession) {
+        let _turn = session.noting.lock().await;
+        if let Err(error) = self.notebook.erase(NoteKind::Session, &session.id).await {
+            tracing::warn!(%error, "a session that ended is still written down");
+        }
+    }
+
+    /// What is written down of a session, if anything is.
+    pub(super) async fn read(&self, id: &str) -> Option<String> {
+        match self.notebook.read(NoteKind::Session, id, self.clock.now()).await {
+            Ok(note) => note.map(|note| note.value),
+            Err(error) => {
+                tracing::warn!(%error, "it cannot be seen whether a session is written down");
+                None
+            }
+        }
+    }
+}
+
 /// A session's note.
-pub(super) fn write(session: &Session) -> Result<String, serde_json::Error> {
+fn write(session: &Session) -> Result<String, serde_json::Error> {
     let Caller { tenant, principal, actors, client, .. } = session.guest.caller.clone();
     serde_json::to_string(&SessionNote {
         tenant,
@@ -68,8 +121,6 @@ pub(super) fn read(id: &str, text: &str) -> Option<Remembered> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use servanda_engine::Guest;
 
     use super::*;

@@ -1,5 +1,7 @@
 //! A POST: one message in, its answer out.
 
+mod batch;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +17,7 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, Response, Visit, batch,
+    HttpDoor, Response, Visit,
     body::{self, ReadBody},
     deliver, empty, headers, json, leased_session, refuse,
     sessions::HttpSession,
@@ -23,11 +25,11 @@ use super::{
 };
 use crate::{
     client,
-    dispatch::{Peer, Reply, Request, Soon, Welcome},
+    dispatch::{Reply, Soon, Welcome},
     era,
     fault::Fault,
     params::{self, CallMessage, Meta, Params},
-    running::Departure,
+    request::{Departure, Peer, Request},
     splice,
 };
 
@@ -231,11 +233,7 @@ async fn begin<G: Gateway>(
 }
 
 /// Waits for an answer of a session; what it changed is written down before the client hears of it.
-pub(super) async fn wait_for<G: Gateway>(
-    door: &HttpDoor<G>,
-    session: &HttpSession,
-    soon: Soon,
-) -> Result<String, Fault> {
+async fn wait_for<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, soon: Soon) -> Result<String, Fault> {
     let result = soon.work.await?;
     if soon.changes_session {
         door.reception.note(session).await;
@@ -261,7 +259,7 @@ async fn hear<G: Gateway>(
 }
 
 /// Takes note of what a session says. What nobody here understands is no reason to say anything back.
-pub(super) fn note<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, method: &str, params: &Params<'_>) {
+fn note<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, method: &str, params: &Params<'_>) {
     match method {
         method::CANCELLED => {
             if let Some(id) = params.request_id.and_then(|raw| serde_json::from_str::<Id>(raw.get()).ok()) {

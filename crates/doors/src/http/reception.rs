@@ -1,18 +1,18 @@
-//! Where legacy sessions begin, are found again after a restart, and end; and what is written down of them meanwhile.
+//! Where legacy sessions begin, are found again after a restart, and end. How they are written down meanwhile is [`note`]'s business.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 use servanda_authority::Authenticated;
-use servanda_contract::{Caller, Timestamp, time::Clock};
-use servanda_engine::{Gateway, Guest, Note, NoteKind, Notebook};
+use servanda_contract::{Caller, time::Clock};
+use servanda_engine::{Gateway, Guest};
 use servanda_mcp::Era;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use super::{
-    herald::Herald,
-    note,
+    note::{self, Notes},
+    session_events::Herald,
     sessions::{Found, HttpSession, Lease, NOTE_EVERY_MS, NotAdded, Sessions},
 };
 use crate::{dispatch::Welcome, fault::Fault, session::Session};
@@ -27,19 +27,11 @@ pub(super) struct Reception<G> {
     _close_on_drop: DropGuard,
 }
 
-/// Where sessions are written down.
-#[derive(Debug, Clone)]
-pub(super) struct Notes {
-    notebook: Arc<dyn Notebook>,
-    clock: Arc<dyn Clock>,
-    keep_ms: u64,
-}
-
 impl<G: Gateway> Reception<G> {
     pub(super) fn new(gateway: Arc<G>, sessions: Sessions, clock: Arc<dyn Clock>) -> Self {
         // Longer than a session may be idle, because a session in use is not written down at every use.
         let keep_ms = sessions.limits().idle_ms_max.saturating_add(NOTE_EVERY_MS);
-        let notes = Notes { notebook: gateway.notebook(), clock, keep_ms };
+        let notes = Notes::new(gateway.notebook(), clock, keep_ms);
         let closed = CancellationToken::new();
         let guard = closed.clone().drop_guard();
         Self { gateway, sessions: Arc::new(sessions), notes, closed, _close_on_drop: guard }
@@ -127,41 +119,6 @@ impl<G: Gateway> Reception<G> {
             closed: self.closed.clone(),
         };
         tokio::spawn(herald.run());
-    }
-}
-
-impl Notes {
-    /// Writes a session down, unless it has ended. A session that cannot be written down still works until the restart.
-    pub(super) async fn write(&self, session: &HttpSession) {
-        let _turn = session.noting.lock().await;
-        if session.ended.is_cancelled() {
-            return;
-        }
-        let Ok(value) = note::write(&session.session) else { return };
-        let expires_at = Timestamp::from_unix_ms(self.clock.now().unix_ms().saturating_add(self.keep_ms));
-        let key = session.id.clone();
-        let note = Note { kind: NoteKind::Session, key, value, expires_at: Some(expires_at) };
-        if let Err(error) = self.notebook.write(note).await {
-            tracing::warn!(%error, "a session is not written down and will not survive a restart");
-        }
-    }
-
-    /// Erases a session that has ended.
-    pub(super) async fn erase(&self, session: &HttpSession) {
-        let _turn = session.noting.lock().await;
-        if let Err(error) = self.notebook.erase(NoteKind::Session, &session.id).await {
-            tracing::warn!(%error, "a session that ended is still written down");
-        }
-    }
-
-    async fn read(&self, id: &str) -> Option<String> {
-        match self.notebook.read(NoteKind::Session, id, self.clock.now()).await {
-            Ok(note) => note.map(|note| note.value),
-            Err(error) => {
-                tracing::warn!(%error, "it cannot be seen whether a session is written down");
-                None
-            }
-        }
     }
 }
 

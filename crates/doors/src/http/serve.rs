@@ -21,12 +21,14 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Arrival, Response, Router, Standing, Threads,
+    Arrival, Response, Router, Standing,
     connections::{Connections, Seat},
     health,
     moments::Moments,
+    options::Serving,
+    threads::Threads,
+    written::BusyBody,
 };
-use crate::options::Serving;
 
 /// How long a connection whose place is needed may take to write its last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -38,8 +40,6 @@ const FIRST_REQUEST_MAX: Duration = Duration::from_millis(100);
 /// How often it is looked whether a connection has come to wait while a new one has no place.
 const ROOM_LOOK: Duration = Duration::from_millis(250);
 
-/// How long requests may take to finish, by default.
-pub const DRAIN_MS_MAX: u64 = 10_000;
 /// How long answers that were given up may take to be written.
 const GIVE_UP_MS_MAX: u64 = 1000;
 /// How long to wait when the system has no connection to give, as when there are too many open files.
@@ -301,7 +301,7 @@ impl<G: Gateway> Host<G> {
                 if standing == Standing::NotLetIn {
                     busy.give_place_up();
                 }
-                Ok::<_, Infallible>(answer.map(|body| busy.until_written(body)))
+                Ok::<_, Infallible>(answer.map(|body| BusyBody::new(body, busy)))
             }
         });
         let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(connection), service));

@@ -25,13 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     budget::Budget,
-    reel::{Reel, ReelLimits},
+    options::HttpOptions,
+    replay_buffer::{Reel, ReelLimits},
 };
 use crate::{
-    dispatch::Peer,
-    options::HttpOptions,
     places,
-    running::Departure,
+    request::{Departure, Peer},
     session::{Session, SessionLimits},
 };
 

@@ -19,17 +19,18 @@ use tokio::{
 
 use super::{
     AnswerBody, Draining, HttpDoor, Response, Visit, headers, leased_session, method_not_allowed,
-    reel::{Connected, NotKept, Purpose},
+    replay_buffer::{Connected, NotKept, Purpose},
     sessions::Lease,
-    vigil::Vigil,
+    stream_reauth::Vigil,
 };
 use crate::{
     fault::Fault,
     greeting::Greeting,
     listen::{Subscription, Wanted},
+    notifications,
     places::{NoPlace, Place},
     running::{Event, Running},
-    splice, tidings,
+    splice,
 };
 
 /// A source of frames. What is silent for longer than a keep-alive gets a comment in between.
@@ -68,7 +69,7 @@ struct SubscriptionFrames {
     _place: Place,
 }
 
-/// Frames for somebody who may be sent away meanwhile.
+/// Frames of a stream whose credential is checked again and again.
 struct Watched<F> {
     frames: F,
     vigil: Vigil,
@@ -217,7 +218,7 @@ impl Frames for SubscriptionFrames {
                 return None;
             }
             tokio::select! {
-                tidings = tidings::next(&mut self.news) => {
+                tidings = notifications::next(&mut self.news) => {
                     self.waiting.extend(self.subscription.announcements(&tidings));
                 }
                 () = self.draining.closing.cancelled() => {

@@ -4,15 +4,14 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
-    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::{answer_body::AnswerBody, connections::Busy};
+use super::{answer_body::AnswerBody, connections::Busy, progress::Progress};
 
 /// How much is given out at once. A client that takes this much in the time of a stall does not stall.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
@@ -26,13 +25,6 @@ pub(super) struct BusyBody {
     busy: Busy,
 }
 
-/// How far the answer to one request is.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    /// Since when a piece could be given out and was not asked for; none while there is no piece.
-    due_since: Mutex<Option<Instant>>,
-}
-
 /// Takes note that there is a piece, and wakes who asks for it.
 struct Alarm {
     progress: Arc<Progress>,
@@ -43,21 +35,6 @@ impl BusyBody {
     pub(super) fn new(body: AnswerBody, busy: Busy) -> Self {
         busy.progress().set_due(true);
         Self { body, rest: Bytes::new(), busy }
-    }
-}
-
-impl Progress {
-    /// Whether the next piece was ready for that long and the connection did not ask for it.
-    pub(super) fn is_stalled(&self, stall_max: Duration) -> bool {
-        self.due().is_some_and(|since| since.elapsed() >= stall_max)
-    }
-
-    fn set_due(&self, due: bool) {
-        *self.due_since.lock().unwrap_or_else(PoisonError::into_inner) = due.then(Instant::now);
-    }
-
-    fn due(&self) -> Option<Instant> {
-        *self.due_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -20,22 +20,23 @@ use super::{
     errands::{self, Done, Granted, Place},
     lines::{Line, Lines},
     noise,
+    options::StdioOptions,
     outlet::{Outlet, Unheard},
 };
 use crate::{
     client,
-    dispatch::{Desk, DeskLimits, Peer, Reply, Request, Welcome, duplicate_id},
+    dispatch::{Desk, Reply, Welcome, duplicate_id},
     era,
     fault::Fault,
     in_flight::InFlight,
+    limits::DeskLimits,
     listen::Subscription,
-    options::StdioOptions,
+    notifications::{self, Tidings},
     params::{CallMessage, Meta, Params},
     remarks::Relay,
-    running::Departure,
+    request::{Departure, Peer, Request},
     session::{Session, SessionLimits},
     splice,
-    tidings::{self, Tidings},
 };
 
 /// The state of a connection.
@@ -117,7 +118,7 @@ impl<G: Gateway> Conversation<G> {
             let heard = tokio::select! {
                 () = shutdown.cancelled() => break Ok(()),
                 () = self.output.closed() => break Ok(()),
-                tidings = tidings::next(&mut self.news) => self.announce(&tidings).await,
+                tidings = notifications::next(&mut self.news) => self.announce(&tidings).await,
                 Some(remark) = self.handshake.next_remark() => self.pass_on(remark).await,
                 Some(done) = self.errands.join_next() => self.finish(done.unwrap_or(Done::Nothing)).await,
                 line = lines.next() => match line {

@@ -7,6 +7,7 @@ mod conversation;
 mod errands;
 mod lines;
 mod noise;
+mod options;
 mod outlet;
 
 use std::{io, sync::Arc, time::Duration};
@@ -19,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::conversation::Conversation;
-use crate::options::StdioOptions;
+pub use self::options::StdioOptions;
 
 /// Messages a slow reader may be behind with before the door stops reading from it.
 const OUTPUT_QUEUE_MAX: usize = 256;

@@ -1,5 +1,5 @@
-//! Tells one legacy session what happens outside its requests: news, what servers say of their own accord, questions that
-//! belong to no request. Also looks after what has become old, and takes leave when the session ends.
+//! The task of one legacy session: tells its client what happens outside its requests (news, what servers say of their own accord,
+//! questions that belong to no request), ends what has become old, and leaves the gateway when the session ends.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,11 +12,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    reception::Notes,
-    reel::Asked,
+    note::Notes,
+    replay_buffer::Asked,
     sessions::{HttpSession, Sessions},
 };
-use crate::{remarks::Relay, tidings};
+use crate::{notifications, remarks::Relay};
 
 /// How seldom, and how often, a session is looked after.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
@@ -24,7 +24,7 @@ const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::f
 /// How long to wait before a resource that cannot be watched yet is asked for again: at first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
-/// The herald of one session.
+/// The task of one session.
 #[derive(Debug)]
 pub(super) struct Herald<G> {
     pub(super) gateway: Arc<G>,
@@ -58,7 +58,7 @@ impl<G: Gateway> Herald<G> {
                 }
                 () = self.closed.cancelled() => break,
                 () = &mut resuming, if !resumed => resumed = true,
-                tidings = tidings::next(&mut self.news) => {
+                tidings = notifications::next(&mut self.news) => {
                     let Some(tidings) = tidings.told_to(&self.session.session.guest.caller) else { continue };
                     if tidings.changed_lists().contains(&method::RESOURCES_LIST_CHANGED) {
                         changed.notify_one();

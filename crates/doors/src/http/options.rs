@@ -1,22 +1,23 @@
-//! What a door is told when it opens: who it says it is, what time it is, and every limit it holds.
+//! What the HTTP door is told when it opens: who it says it is, what time it is, who is let in, and every limit it holds. What any
+//! of it means is known where it is used.
 
 use std::sync::Arc;
 
 use servanda_contract::time::Clock;
 use servanda_engine::SystemClock;
 
-use crate::http::{AlwaysWell, Doorkeeper, Health, LocalDoorkeeper, Threads};
-
-/// What the server says of itself. Clients show it; nobody should trust it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerIdentity {
-    /// The name of the software.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// What a model should know before it uses the tools.
-    pub instructions: Option<String>,
-}
+use super::{
+    doorkeeper::{Doorkeeper, LocalDoorkeeper},
+    health::{AlwaysWell, Health},
+    threads::Threads,
+};
+use crate::{
+    greeting::ServerIdentity,
+    limits::{
+        BATCH_MESSAGES_MAX, CALLS_IN_FLIGHT_MAX, CAPABILITIES_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_SIZE, QUESTIONS_MAX,
+        URI_BYTES_MAX, WATCHES_MAX,
+    },
+};
 
 /// How the HTTP door behaves.
 #[derive(Debug, Clone)]
@@ -110,43 +111,10 @@ pub struct Serving {
     pub threads: Threads,
 }
 
-/// How the stdio door behaves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StdioOptions {
-    /// Who the door says it is.
-    pub server: ServerIdentity,
-    /// Tools on one page of `tools/list`.
-    pub page_size: usize,
-    /// The longest message.
-    pub line_bytes_max: usize,
-    /// Requests running at once.
-    pub calls_in_flight_max: usize,
-    /// `subscriptions/listen` requests open at once.
-    pub subscriptions_max: usize,
-    /// Questions a legacy client may have to answer at once; further ones are declined.
-    pub questions_max: usize,
-    /// Resources a legacy client may watch, and one modern subscription may name.
-    pub watches_max: usize,
-    /// What a client says it can do, in JSON.
-    pub capabilities_bytes_max: usize,
-    /// One URI, or one task id, that the client names to hear of it.
-    pub uri_bytes_max: usize,
-    /// Messages in one batch, which only revision 2025-03-26 has.
-    pub batch_messages_max: usize,
-    /// How long calls may still run after the input has ended or shutdown was asked for.
-    pub drain_ms_max: u64,
-}
-
 /// How long an unused session is kept if the configuration does not say.
 pub const SESSION_IDLE_MS_MAX: u64 = 30 * 60 * 1000;
-const PAGE_SIZE: usize = 200;
-const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-const CALLS_IN_FLIGHT_MAX: usize = 1024;
-const QUESTIONS_MAX: usize = 16;
-const WATCHES_MAX: usize = 64;
-const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
-const URI_BYTES_MAX: usize = 8 * 1024;
-const BATCH_MESSAGES_MAX: usize = 32;
+/// How long requests may take to finish, by default.
+pub const DRAIN_MS_MAX: u64 = 10_000;
 
 impl HttpOptions {
     /// The defaults, for a server of that identity.
@@ -196,27 +164,8 @@ impl Default for Serving {
             first_head_read_ms_max: 10_000,
             head_read_ms_max: 30_000,
             stall_ms_max: 30_000,
-            drain_ms_max: crate::http::DRAIN_MS_MAX,
+            drain_ms_max: DRAIN_MS_MAX,
             threads: Threads::none(),
-        }
-    }
-}
-
-impl StdioOptions {
-    /// The defaults, for a server of that identity.
-    pub fn new(server: ServerIdentity) -> Self {
-        Self {
-            server,
-            page_size: PAGE_SIZE,
-            line_bytes_max: MESSAGE_BYTES_MAX,
-            calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
-            subscriptions_max: 64,
-            questions_max: QUESTIONS_MAX,
-            watches_max: WATCHES_MAX,
-            capabilities_bytes_max: CAPABILITIES_BYTES_MAX,
-            uri_bytes_max: URI_BYTES_MAX,
-            batch_messages_max: BATCH_MESSAGES_MAX,
-            drain_ms_max: 10_000,
         }
     }
 }

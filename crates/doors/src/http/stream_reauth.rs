@@ -1,5 +1,5 @@
-//! Looks from time to time whether whoever only listens may still do so: a stream outlives the request that opened it, and with it
-//! the moment at which its credential was checked.
+//! Checks the credential of a stream's client again from time to time, because a stream outlives the request that opened it and
+//! on which the credential was checked. A stream whose credential cannot be checked is closed.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::{Doorkeeper, HttpDoor};
 
-/// Over one listener.
+/// The checks of one stream.
 pub(super) struct Vigil {
     doorkeeper: Arc<dyn Doorkeeper>,
     authority: Arc<Authenticated>,
@@ -28,14 +28,14 @@ impl Vigil {
         Self { doorkeeper, authority, rounds, due: false, over: false }
     }
 
-    /// Waits until it is time to look. Cancel safe.
+    /// Waits until the next check is due. Cancel safe.
     pub(super) async fn falls_due(&mut self) {
         self.rounds.tick().await;
         self.due = true;
     }
 
-    /// Whether the listener may stay: looks, if it is time. Nothing goes out meanwhile, so that a stream on which much is said is
-    /// looked at as often as any; who looks for too long has not seen that it is well. Cancel safe: what was not finished is still due.
+    /// Whether the stream may stay open: checks, if a check is due. No frame goes out meanwhile, so that a busy stream is checked as
+    /// often as a quiet one. A check that takes too long counts as failed. Cancel safe: a check that did not finish is still due.
     pub(super) async fn lets_stay(&mut self) -> bool {
         if self.due && !self.over {
             let asked = tokio::time::timeout(self.rounds.period(), self.doorkeeper.may_stay(&self.authority));

@@ -13,15 +13,10 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, Response, Visit, deliver::AnswerStream, empty, json, leased_session, post, sessions::Lease, stream,
+    super::{HttpDoor, Response, Visit, deliver::AnswerStream, empty, json, leased_session, sessions::Lease, stream},
+    note, wait_for,
 };
-use crate::{
-    dispatch::{Reply, Request},
-    fault::Fault,
-    params::Params,
-    running::Running,
-    splice,
-};
+use crate::{dispatch::Reply, fault::Fault, params::Params, request::Request, running::Running, splice};
 
 /// What came of a batch's messages.
 struct Gathered {
@@ -77,7 +72,7 @@ impl Gathered {
             }
             Ok(Message::Notification { method, params }) => {
                 if let Ok(params) = Params::parse(params) {
-                    post::note(door, lease.session(), &method, &params);
+                    note(door, lease.session(), &method, &params);
                 }
             }
             Ok(Message::Response { id, result }) => {
@@ -113,7 +108,7 @@ impl Gathered {
             Request { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
         match door.desk.answer(&request, lease.session().peer(&self.authority))? {
             Reply::Result(result) => Ok(Some(result)),
-            Reply::Soon(soon) => post::wait_for(door, lease.session(), soon).await.map(Some),
+            Reply::Soon(soon) => wait_for(door, lease.session(), soon).await.map(Some),
             Reply::Running(running) => {
                 self.running.push(running);
                 Ok(None)

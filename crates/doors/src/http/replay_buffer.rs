@@ -1,9 +1,9 @@
 //! The streams of one legacy session: which there are, what went out on each, and what can still be replayed.
 //!
-//! Every event has an id that names this reel, its stream and its position there. What went out is kept for a while, within
+//! Every event has an id that names this buffer, its stream and its position there. What went out is kept for a while, within
 //! limits of number and size, so that a client whose connection broke can ask for what came after the last event it saw.
 //! A stream outlives its connections: it ends with the answer it is for, or when nobody has asked for it for too long.
-//! Time is a value here; who ticks is the herald's business.
+//! Time is a value here; the session's task (`session_events`) ticks.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -398,5 +398,5 @@ impl Stream {
 }
 
 #[cfg(test)]
-#[path = "reel_tests.rs"]
+#[path = "replay_buffer_tests.rs"]
 mod tests;
