@@ -12,16 +12,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Answer, CallErrand, Counterpart, Delivery, Errand, PerformFailure, Question,
-    connect::outcome,
-    connection::Connection,
-    conversation::{Audience, Caller},
+    connection::{
+        Connection,
+        link::{Link, Wire},
+        pool::{Lease, Pool, Purpose},
+    },
     eras::{Client, Place},
-    link::{Ended, Link, Outgoing, Terms, WhenCancelled, Wire},
-    message::{RequestBody, meta_of},
-    overtime::Overtime,
-    patience::Patience,
-    pool::{Lease, Pool, Purpose},
-    setting::Setting,
+    request::{
+        Ended, Outgoing, Terms, WhenCancelled,
+        audience::{Audience, Caller},
+        message::{RequestBody, meta_of},
+        overtime::Overtime,
+        patience::Patience,
+    },
+    shared::Setting,
 };
 
 /// How many connections a request may try. A request that may change something is taken by one of them at most.
@@ -209,12 +213,12 @@ impl Connections {
                 not_taken = Some(ended);
                 continue;
             }
-            let outcome = outcome(ended);
+            let outcome = ended.outcome();
             sent |= outcome.as_ref().err().is_none_or(PerformFailure::sent);
             let outcome = outcome.map(|result| Answer { result, era });
             return Called { sent, outcome, edition: Some(link.edition) };
         }
-        let failure = not_taken.and_then(|ended| outcome(ended).err());
+        let failure = not_taken.and_then(|ended| ended.outcome().err());
         let outcome = Err(failure.unwrap_or_else(|| PerformFailure::unavailable("no connection took the request")));
         Called { sent, outcome, edition: None }
     }

@@ -7,6 +7,7 @@
 mod attention;
 mod body;
 mod dial;
+mod endpoint;
 mod error;
 mod inline;
 mod origin;
@@ -25,6 +26,7 @@ use hyper::{
 
 pub(crate) use self::{
     body::RequestBody,
+    endpoint::Endpoint,
     error::HttpError,
     origin::{Origin, Target, basic_authorization},
     response::Response,

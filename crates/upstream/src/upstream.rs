@@ -17,17 +17,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     Announcement, Answer, Bystander, CallErrand, Counterpart, CredentialSource, Delivery, LateSink, Offer,
     PerformFailure, Performed, Question, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
-    connection::Connection,
+    connection::{
+        Connection, OwnWatch,
+        link::Link,
+        listening,
+        pool::{Pool, Purpose},
+    },
     dispatch::{Called, Connections, Draft},
     eras::Eras,
-    link::{Link, Terms},
-    listening, message,
-    overtime::Overtime,
-    own_watch::OwnWatch,
-    pool::{Pool, Purpose},
-    setting::Setting,
+    request::{Terms, message, overtime::Overtime},
+    shared::{Setting, watches::Subject},
     tool_list::Gathering,
-    watches::Subject,
 };
 
 /// One configured MCP server. Clones share the connections; when the last clone is gone, the server is ended.

@@ -7,16 +7,18 @@ use servanda_mcp::{ClientCapabilities, Era, ProtocolVersion, fields::method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::link::{Link, Wire};
 use crate::{
     Counterpart, NotPresented, PerformFailure, Transport,
-    eras::Handshake,
-    handshake::{self, Peer, Verdict},
-    http::{Endpoint, EventWire, HttpWire},
-    link::{Ended, Link, Outgoing, Terms, Wire},
-    message,
-    process::Program,
-    setting::Setting,
-    stdio::StdioWire,
+    eras::{
+        Handshake,
+        handshake::{self, Peer, Verdict},
+    },
+    http::{EventWire, HttpWire},
+    http_client::Endpoint,
+    request::{Outgoing, Terms, message},
+    shared::Setting,
+    stdio::{StdioWire, process::Program},
 };
 
 /// How long a child that has just shown the first sign of life after the probe's time may still take to answer it, at most.
@@ -200,7 +202,7 @@ async fn initialize(
     let id = setting.next_id();
     let request = Outgoing::new(id, method::INITIALIZE, None, message::initialize(id, capabilities));
     let failed = |why: String| Failed::WhileInitializing { why, handshake: Handshake::Failed };
-    let result = match outcome(wire.exchange(request, Terms::until(deadline)).await) {
+    let result = match wire.exchange(request, Terms::until(deadline)).await.outcome() {
         Ok(result) => result,
         Err(PerformFailure::Unavailable { why }) => {
             return Err(Failed::WhileInitializing { why, handshake: Handshake::NotBegun });
@@ -249,7 +251,7 @@ async fn probe(setting: &Setting, wire: &Wire, approach: Approach, deadline: Ins
             asking.await
         }
     };
-    let answer = outcome(ended);
+    let answer = ended.outcome();
     if let Err(PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. }) = answer {
         return Err(why);
     }
@@ -276,15 +278,6 @@ async fn enough(setting: &Setting, wire: &Wire, deadline: Instant) {
             tokio::time::sleep(Duration::from_millis(moment_ms)).await;
         };
         let _ = tokio::time::timeout_at(extended, first_words).await;
-    }
-}
-
-/// The end of a request for which no other connection is tried.
-pub(crate) fn outcome(ended: Ended) -> Result<bytes::Bytes, PerformFailure> {
-    match ended {
-        Ended::Answered(result) => Ok(result),
-        Ended::Failed(failure) | Ended::Disowned(failure) | Ended::NotLetIn { failure, .. } => Err(failure),
-        Ended::NeverLeft { why } => Err(PerformFailure::Unavailable { why }),
     }
 }
 

@@ -12,13 +12,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Counterpart, Limits, NotPresented,
+use super::{
+    backoff::pause_ms,
     connect::{Destination, NotConnected, connect},
-    eras::Handshake,
-    link::{Gone, Link},
+    link::Link,
     listening,
-    setting::Setting,
+};
+use crate::{
+    Counterpart, NotPresented,
+    conversation::departure::Gone,
+    eras::Handshake,
+    shared::Setting,
     stdio::{CLOSED_INPUT, CLOSED_OUTPUT},
 };
 
@@ -111,17 +115,6 @@ pub(crate) struct Lifecycle {
     pub(crate) stage: watch::Sender<Stage>,
     pub(crate) demand: Arc<Notify>,
     pub(crate) stop: CancellationToken,
-}
-
-/// How long to pause before the next attempt: not at all after the first setback, then doubling up to the maximum.
-pub(crate) fn pause_ms(failures: u32, limits: &Limits) -> u64 {
-    match failures {
-        0 | 1 => 0,
-        failures => {
-            let doublings = (failures - 2).min(63);
-            limits.restart_backoff_ms.saturating_mul(1 << doublings).min(limits.restart_backoff_ms_max)
-        }
-    }
 }
 
 /// What a caller does. It came when `attempts_failed_before` attempts had failed, and waits for at most one more.
@@ -365,14 +358,6 @@ fn milliseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_double_up_to_the_maximum() {
-        let limits = Limits::default();
-        let pauses: Vec<u64> = (0..12).map(|failures| pause_ms(failures, &limits)).collect();
-        assert_eq!(pauses, [0, 0, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
-        assert_eq!(pause_ms(u32::MAX, &limits), 30_000);
-    }
 
     #[test]
     fn a_caller_waits_for_one_attempt_within_its_deadline() {

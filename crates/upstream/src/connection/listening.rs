@@ -14,15 +14,18 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::subscription::{Opening, Subscription};
+use super::{
+    backoff::pause_ms,
+    link::{Link, Wire},
+};
 use crate::{
     PerformFailure,
-    connect::outcome,
-    handshake::Announces,
-    lifecycle::pause_ms,
-    link::{Link, Outgoing, Terms, Wire},
-    message::RequestBody,
-    setting::Setting,
-    watches::{Granted, Verdict, Wanted},
+    eras::handshake::Announces,
+    request::{Outgoing, Terms, message::RequestBody},
+    shared::{
+        Setting,
+        watches::{Granted, Verdict, Wanted},
+    },
 };
 
 /// A subscription that held this long did not break at once.
@@ -69,7 +72,7 @@ pub(crate) async fn subscribe(
     let mut body = RequestBody::new(id, method, uri.len());
     body.add("uri", json!(uri).to_string().as_bytes());
     let request = Outgoing::new(id, method, Some(link.peer.version), body.finish(None));
-    outcome(link.exchange(request, terms).await).map(|_| ())
+    link.exchange(request, terms).await.outcome().map(|_| ())
 }
 
 /// Spawns work that ends with the connection.

@@ -1,5 +1,13 @@
-//! One connection and its life, as those see it who need it: made when first needed, made again when lost, ended when
-//! dropped.
+//! One connection and its life, as its users see it: made when first needed, made again when lost, ended when dropped. How it is made
+//! and kept is in the modules below; what carries its bytes is in `stdio` and `http`.
+
+mod backoff;
+mod connect;
+mod lifecycle;
+pub(crate) mod link;
+pub(crate) mod listening;
+mod own_watch;
+pub(crate) mod pool;
 
 use std::sync::Arc;
 
@@ -9,12 +17,12 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
-    Counterpart, PerformFailure, UpstreamStatus,
+pub use self::{lifecycle::UpstreamStatus, own_watch::OwnWatch};
+use self::{
     lifecycle::{Lifecycle, Phase, Stage, Step, next_step},
     link::Link,
-    setting::Setting,
 };
+use crate::{Counterpart, PerformFailure, shared::Setting};
 
 /// A connection's handle.
 #[derive(Debug)]

@@ -7,14 +7,14 @@ use servanda_mcp::fields::method;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::{backoff::pause_ms, link::Link, listening, pool::Lease};
 use crate::{
     Counterpart, PerformFailure,
-    conversation::{Audience, Caller},
-    lifecycle::pause_ms,
-    link::{Link, Terms},
-    listening,
-    pool::Lease,
-    setting::Setting,
+    request::{
+        Terms,
+        audience::{Audience, Caller},
+    },
+    shared::Setting,
 };
 
 /// How often in a row a server may fail to be reached or to take the wish again.

@@ -22,7 +22,8 @@ use servanda_mcp::Era;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Behalf, Counterpart, PerformFailure, connection::Connection, link::Link, setting::Setting, shares};
+use super::{Connection, link::Link};
+use crate::{Behalf, Counterpart, PerformFailure, shared::Setting, shares};
 
 /// The connections.
 pub(crate) struct Pool {

@@ -9,17 +9,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::{sync::mpsc, time::Instant};
 
-use crate::{
-    Counterpart, PerformFailure,
-    conversation::Conversations,
+use super::{
+    Conversations,
+    departure::Departure,
     in_flight::InFlight,
     inbound::{Inbound, Oddities},
-    link::{Departure, Ended, Outgoing, Terms, WhenCancelled},
-    message,
-    parcel::Parcel,
+    outbox::Mouth,
     pending::{Closed, PendingRequests},
-    questions::Mouth,
-    setting::Setting,
+};
+use crate::{
+    Counterpart, PerformFailure,
+    request::{Ended, Outgoing, Terms, WhenCancelled, message, parcel::Parcel},
+    shared::Setting,
 };
 
 /// The caller's side of such a connection.

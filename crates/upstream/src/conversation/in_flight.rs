@@ -8,7 +8,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{Behalf, PerformFailure, conversation::Audience, link::Terms, shares};
+use crate::{
+    Behalf, PerformFailure,
+    request::{Terms, audience::Audience},
+    shares,
+};
 
 /// The places of one connection.
 #[derive(Debug)]

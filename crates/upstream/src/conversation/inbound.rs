@@ -12,15 +12,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use servanda_mcp::{EnvelopeError, Id, Message};
 
-use crate::{
-    PerformFailure,
-    conversation::Conversations,
-    link::rejected,
+use super::{
+    Conversations,
     oversized::answered_id,
     pending::{PendingRequests, Told},
-    setting::Setting,
-    signs::Signs,
+    server_error::rejected,
+    startup_signals::Signs,
 };
+use crate::{PerformFailure, shared::Setting};
 
 /// Takes in what a server writes.
 #[derive(Debug)]

@@ -4,6 +4,19 @@
 //! Over HTTP a request has a stream of its own. Everywhere else a server does not say which request it means, so only where
 //! there is one candidate is it taken for that one's. Every request that somebody made is a candidate, whether or not they
 //! listen, and stays one after they gave it up until the server answers it: a server may go on with what was cancelled.
+//!
+//! The modules below are what connections have in common, whatever carries them.
+
+pub(crate) mod departure;
+pub(crate) mod duplex;
+pub(crate) mod in_flight;
+pub(crate) mod inbound;
+pub(crate) mod outbox;
+mod oversized;
+pub(crate) mod pending;
+mod questions;
+pub(crate) mod server_error;
+pub(crate) mod startup_signals;
 
 use std::{
     collections::HashMap,
@@ -22,51 +35,23 @@ use servanda_mcp::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::{
+    outbox::Mouth,
+    questions::{Asked, Questions},
+};
 use crate::{
-    Bystander, Counterpart, Remark, announcement,
-    link::Terms,
-    parcel::Parcel,
-    patience::Patience,
-    questions::{Asked, Mouth, Questions},
-    setting::Setting,
+    Bystander, Counterpart, Remark,
+    request::{
+        Terms,
+        audience::{Audience, Heard},
+        parcel::Parcel,
+        patience::Patience,
+    },
+    shared::{Setting, announcement},
 };
 
 /// How many requests that were given up are remembered on one connection.
 const GIVEN_UP_MAX: usize = 1_024;
-
-/// Who hears what is said about a request.
-#[derive(Debug, Clone)]
-pub(crate) enum Audience {
-    /// Nobody: the gateway made it on its own account, and nothing of a client's is in it.
-    Nobody,
-    /// Nobody, although a client's request it is: what is said may be about it.
-    Deaf {
-        /// Whether a modern server was asked for its log.
-        wants_log: bool,
-    },
-    /// Whoever made it.
-    Caller(Caller),
-    /// The subscription that the request is.
-    Listener(mpsc::Sender<Heard>),
-}
-
-/// A caller who hears what is said about its request.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    pub(crate) sink: Arc<dyn Bystander>,
-    pub(crate) wants_progress: bool,
-    /// Whether a modern server was asked for its log.
-    pub(crate) wants_log: bool,
-}
-
-/// What a subscription hears about itself.
-#[derive(Debug)]
-pub(crate) enum Heard {
-    /// What the server granted: the raw `notifications`.
-    Acknowledged(Box<RawValue>),
-    /// The server ended it.
-    Ended,
-}
 
 /// The requests under way on one connection.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! The requests that wait for an answer on one connection. An answer finds its request by id, once; what comes for nobody is
-//! not kept. Locked only for a lookup; how many there may be is limited by [`crate::in_flight`], and there are two subscriptions at most.
+//! not kept. Locked only for a lookup; how many there may be is limited by [`super::in_flight`], and there are two subscriptions at most.
 
 use std::{
     collections::HashMap,

@@ -14,13 +14,11 @@ use servanda_mcp::{
     Id, RpcError,
     envelope::{code, failure, response},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Ask, Bystander, Remark, Reply, link::Departure, message::on_one_line, parcel::Parcel, patience::Standstill,
-    setting::Setting,
-};
+use super::outbox::Mouth;
+use crate::{Ask, Bystander, Remark, Reply, request::patience::Standstill, shared::Setting};
 
 /// How many questions may be open on one connection.
 const QUESTIONS_OPEN_MAX: usize = 64;
@@ -32,13 +30,6 @@ pub(crate) struct Questions {
     mouth: Mouth,
     /// By the server's ids, each with what ends it.
     open: Mutex<HashMap<Id, CancellationToken>>,
-}
-
-/// How a server is spoken to without being asked anything. It does not keep the connection alive.
-#[derive(Debug, Clone)]
-pub(crate) struct Mouth {
-    pub(crate) outbox: mpsc::WeakSender<Parcel>,
-    pub(crate) departure: Departure,
 }
 
 /// A question, on its way to a client.
@@ -132,40 +123,4 @@ impl Questions {
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Mouth {
-    /// Answers at once; what does not fit is dropped, because a server that does not read cannot be told anything.
-    pub(crate) fn respond(&self, id: &Id, result: &str) {
-        self.say_if_room(response(id, result));
-    }
-
-    /// Declines at once.
-    pub(crate) fn refuse(&self, id: &Id, code: i64, why: &str) {
-        self.say_if_room(failure(Some(id), &RpcError::new(code, why)));
-    }
-
-    /// Says something if there is room for it now.
-    pub(crate) fn say_if_room(&self, body: Vec<u8>) {
-        if let Some(outbox) = self.outbox.upgrade() {
-            let _ = outbox.try_send(line(body));
-        }
-    }
-
-    /// Says something as soon as there is room, unless the connection goes first.
-    async fn say(&self, body: Vec<u8>) {
-        let Some(outbox) = self.outbox.upgrade() else { return };
-        tokio::select! {
-            biased;
-            _ = self.departure.told() => {}
-            sent = outbox.send(line(body)) => drop(sent),
-        }
-    }
-}
-
-/// A message as a line; to HTTP the line end is mere space.
-fn line(body: Vec<u8>) -> Parcel {
-    let mut body = on_one_line(body);
-    body.push(b'\n');
-    Parcel::new(body)
 }

@@ -1,4 +1,4 @@
-//! What a fresh child shows of itself: that it lives at all, and that it is modern although it said so too late.
+//! What a child process shows of itself after its start: that it lives at all, and that it is modern although it said so too late.
 //!
 //! A server that has written nothing yet is starting, and silence is no verdict then.
 
@@ -9,7 +9,7 @@ use std::sync::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::handshake::{Peer, Verdict, stdio_verdict};
+use crate::eras::handshake::{Peer, Verdict, stdio_verdict};
 
 /// The signs of one child.
 #[derive(Debug, Default)]

@@ -3,22 +3,22 @@
 //!
 //! Where no source is configured there is none of this, and nothing is asked.
 
+pub(crate) mod injection;
+pub(crate) mod redaction;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, PoisonError, RwLock},
-    time::Duration,
 };
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use servanda_authority::Secret;
-use tokio::time::Instant;
 
+pub use self::injection::is_argument_pointer;
+use self::redaction::{Kept, Redaction};
 use crate::{
-    Behalf, Counterpart, CredentialSource, Errand, ListedTool, NotPresented, PerformFailure, Presented, Rejection,
-    Remedy, injection,
-    link::{Outgoing, Terms},
-    redaction::Kept,
-    setting::Setting,
+    CredentialSource, Errand, ListedTool, NotPresented, PerformFailure, Presented, Rejection, Remedy,
+    request::{Outgoing, Terms},
 };
 
 /// How many tools are remembered that take something of ours.
@@ -62,7 +62,7 @@ impl Credentials {
     }
 
     /// What is shown, known to the redaction. Cancel safe.
-    pub(crate) async fn present(&self, setting: &Setting, errand: &Errand) -> Result<Held, NotPresented> {
+    pub(crate) async fn present(&self, redaction: &Arc<Redaction>, errand: &Errand) -> Result<Held, NotPresented> {
         let all = async {
             let mut presented = Presented::default();
             for source in &self.sources {
@@ -72,11 +72,11 @@ impl Credentials {
         };
         let late = || NotPresented::unavailable("what it is shown could not be had in time");
         let presented = tokio::time::timeout_at(errand.deadline, all).await.map_err(|_| late())??;
-        let kept = if let Some(kept) = setting.redaction.known_already(&presented) {
+        let kept = if let Some(kept) = redaction.known_already(&presented) {
             kept
         } else {
             // Boxed, because it is rare and every request would be larger by it.
-            let learning = Box::pin(setting.redaction.learn_beside(&presented));
+            let learning = Box::pin(redaction.learn_beside(&presented));
             tokio::time::timeout_at(errand.deadline, learning).await.map_err(|_| late())??
         };
         Ok(Held { presented, _kept: kept })
@@ -131,33 +131,6 @@ impl Credentials {
             })?;
         }
         Ok([part(0..range.start), &arguments, part(range.end..request.body.len())].concat())
-    }
-}
-
-impl Setting {
-    /// What is shown with a request that is made for the sake of a connection; nothing where nothing is.
-    pub(crate) async fn shown(&self, whose: Option<&Counterpart>) -> Result<Option<Held>, NotPresented> {
-        let Some(credentials) = &self.credentials else { return Ok(None) };
-        let deadline = Instant::now() + Duration::from_millis(self.spec.limits.connect_ms_max);
-        credentials.present(self, &self.errand(whose, deadline)).await.map(Some)
-    }
-
-    /// The same as header fields.
-    pub(crate) async fn shown_headers(&self, whose: Option<&Counterpart>) -> Result<HeaderMap, NotPresented> {
-        let held = self.shown(whose).await?;
-        held.map_or_else(|| Ok(HeaderMap::new()), |held| header_map(&held.presented.headers))
-    }
-
-    /// An errand for the sake of a connection.
-    pub(crate) fn errand(&self, whose: Option<&Counterpart>, deadline: Instant) -> Errand {
-        let behalf = whose.and_then(|whose| whose.on_behalf_of.as_ref());
-        Errand {
-            upstream: self.spec.id.clone(),
-            on_behalf_of: behalf.map(Behalf::caller),
-            authority: behalf.and_then(Behalf::authority),
-            call: None,
-            deadline,
-        }
     }
 }
 

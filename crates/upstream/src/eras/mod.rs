@@ -5,6 +5,9 @@
 //! servers of both list only modern versions. So the legacy handshake is tried when a legacy client needs it, and what comes
 //! of it is known until the shared connection is made again.
 
+pub(crate) mod handshake;
+pub(crate) mod notes;
+
 use std::sync::{Mutex, PoisonError};
 
 use servanda_mcp::Era;

@@ -11,13 +11,12 @@ use servanda_mcp::{
     fields::{header, method},
 };
 
-use super::Endpoint;
+use super::header_value::header_value;
 use crate::{
     Counterpart,
-    header_value::header_value,
-    http_client::{HttpError, RequestBody, Response},
-    link::Outgoing,
-    setting::Setting,
+    http_client::{Endpoint, HttpError, RequestBody, Response},
+    request::Outgoing,
+    shared::Setting,
 };
 
 /// The names of the protocol's own headers, ready to be used.

@@ -4,25 +4,27 @@
 mod refusal;
 
 use bytes::Bytes;
-use hyper::{
-    StatusCode,
-    header::{CONTENT_TYPE, WWW_AUTHENTICATE},
-};
+use hyper::{StatusCode, header::WWW_AUTHENTICATE};
 use servanda_mcp::{Era, Id, Message};
 
 use self::refusal::{Agreement, disowns, refused, retry_after_ms};
 use super::{
     address::Address,
+    content_type::{ContentType, content_type},
     resume::{self, Resumed},
+    sse::EventReader,
 };
 use crate::{
     PerformFailure, Rejection,
-    conversation::Conversations,
+    conversation::{
+        Conversations,
+        departure::{Departure, Gone},
+        server_error::rejected,
+    },
     frame::grow,
     http_client::{HttpError, Response},
-    link::{Departure, Ended, Gone, rejected},
-    setting::Setting,
-    sse::EventReader,
+    request::Ended,
+    shared::Setting,
 };
 
 /// How much of a challenge is kept.
@@ -241,25 +243,6 @@ impl Reading<'_> {
 
     fn lost(&self, error: &HttpError) -> PerformFailure {
         PerformFailure::Died { why: self.setting.redaction.quote(&error.to_string()) }
-    }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ContentType {
-    Json,
-    EventStream,
-    Other,
-}
-
-pub(super) fn content_type(response: &Response) -> ContentType {
-    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = value.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        ContentType::Json
-    } else if essence.eq_ignore_ascii_case("text/event-stream") {
-        ContentType::EventStream
-    } else {
-        ContentType::Other
     }
 }
 

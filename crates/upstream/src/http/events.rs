@@ -16,20 +16,21 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::{
-    Endpoint,
-    answer::{ContentType, content_type},
+    content_type::{ContentType, content_type},
+    sse::EventReader,
 };
 use crate::{
     Counterpart,
-    conversation::Conversations,
-    duplex::Duplex,
-    http_client::{RequestBody, Response, Target},
-    inbound::Inbound,
-    link::{Departure, Ended, Gone, Outgoing, Terms},
-    parcel::Parcel,
-    pending::PendingRequests,
-    setting::Setting,
-    sse::EventReader,
+    conversation::{
+        Conversations,
+        departure::{Departure, Gone},
+        duplex::Duplex,
+        inbound::Inbound,
+        pending::PendingRequests,
+    },
+    http_client::{Endpoint, RequestBody, Response, Target},
+    request::{Ended, Outgoing, Terms, parcel::Parcel},
+    shared::Setting,
 };
 
 /// The name of the event that says where messages are posted to.

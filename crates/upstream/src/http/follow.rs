@@ -5,8 +5,9 @@ use servanda_mcp::Message;
 use super::{
     HttpWire,
     resume::{self, Resumed},
+    sse::EventReader,
 };
-use crate::{http_client::Response, link::Gone, sse::EventReader};
+use crate::{conversation::departure::Gone, http_client::Response};
 
 impl HttpWire {
     /// Follows the stream until there is none any more, over interruptions. Where one may have cost something, `missed` is

@@ -5,11 +5,13 @@
 
 mod address;
 mod answer;
-mod asides;
-mod endpoint;
+mod content_type;
 mod events;
 mod follow;
+mod header_value;
+mod one_way;
 mod resume;
+mod sse;
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,18 +21,19 @@ use servanda_mcp::{Era, ProtocolVersion, fields::method};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::events::EventWire;
 use self::{address::Address, answer::Reading};
-pub(crate) use self::{endpoint::Endpoint, events::EventWire};
 use crate::{
     Counterpart, PerformFailure,
-    conversation::Conversations,
-    http_client::{HttpError, RequestBody, Response},
-    in_flight::InFlight,
-    link::{Departure, Ended, Gone, Outgoing, Terms, WhenCancelled},
-    message,
-    parcel::Parcel,
-    questions::Mouth,
-    setting::Setting,
+    conversation::{
+        Conversations,
+        departure::{Departure, Gone},
+        in_flight::InFlight,
+        outbox::Mouth,
+    },
+    http_client::{Endpoint, HttpError, RequestBody, Response},
+    request::{Ended, Outgoing, Terms, WhenCancelled, message, parcel::Parcel},
+    shared::Setting,
 };
 
 /// How long the end of a session may take.
@@ -54,7 +57,7 @@ impl HttpWire {
     pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, endpoint: Endpoint) -> Self {
         let address = Arc::new(Address::new(setting, counterpart.clone(), endpoint));
         let departure = Departure::default();
-        let outbox = asides::speak(setting, &address, &departure);
+        let outbox = one_way::speak(setting, &address, &departure);
         let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
         let shared = counterpart.as_ref().is_none_or(Counterpart::is_anybodys);
         let in_flight = InFlight::new(setting.spec.limits.in_flight_max, shared);

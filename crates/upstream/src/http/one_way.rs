@@ -1,5 +1,5 @@
-//! Says what nobody waits for: cancellations, answers to the server's questions, a client's notifications. Each is a POST of
-//! its own; a few go at a time, the others wait in line.
+//! Messages that have no answer: cancellations, answers to the server's questions, a client's notifications. Each is a POST of its
+//! own; a few go at a time, the others wait in line.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,14 +7,14 @@ use hyper::Method;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::address::Address;
-use crate::{http_client::RequestBody, link::Departure, parcel::Parcel, setting::Setting};
+use crate::{conversation::departure::Departure, http_client::RequestBody, request::parcel::Parcel, shared::Setting};
 
 /// How many may be under way, and how many may wait.
 const ASIDES_MAX: usize = 16;
 /// How long one may take.
 const ASIDE_MS_MAX: u64 = 30_000;
 
-/// Starts the speaking. It ends when the connection goes or when nobody holds the sender any more.
+/// Starts the task that sends them. It ends when the connection goes or when the last sender is dropped.
 pub(super) fn speak(setting: &Arc<Setting>, address: &Arc<Address>, departure: &Departure) -> mpsc::Sender<Parcel> {
     let (outbox, parcels) = mpsc::channel(ASIDES_MAX);
     let speaking = say_all(parcels, Arc::clone(setting), Arc::clone(address), departure.clone());

@@ -11,12 +11,10 @@ use servanda_mcp::fields::header;
 
 use super::{
     address::Address,
-    answer::{ContentType, content_type},
-};
-use crate::{
-    http_client::{RequestBody, Response},
+    content_type::{ContentType, content_type},
     sse::EventReader,
 };
+use crate::http_client::{RequestBody, Response};
 
 /// The pause before a stream is resumed if the server does not say how long it should be.
 const RETRY_MS: u64 = 1_000;

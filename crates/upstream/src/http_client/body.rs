@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::parcel::Parcel;
+use crate::request::parcel::Parcel;
 
 /// Nothing, or one parcel.
 #[derive(Debug, Default)]

@@ -8,10 +8,8 @@ use hyper::{
 };
 use url::Url;
 
-use crate::{
-    Limits,
-    http_client::{ClientLimits, HttpClient, HttpError, Origin, RequestBody, Response, Target, basic_authorization},
-};
+use super::{ClientLimits, HttpClient, HttpError, Origin, RequestBody, Response, Target, basic_authorization};
+use crate::Limits;
 
 /// Idle connections are given up before Node.js servers close them (after 5 s): a request that meets the closing could not
 /// be told from one that was executed.
@@ -61,17 +59,17 @@ impl Endpoint {
         Ok(Self { client, url: Arc::new(url), target, headers: Arc::new(map) })
     }
 
-    pub(super) fn url(&self) -> &Url {
+    pub(crate) fn url(&self) -> &Url {
         &self.url
     }
 
     /// What every request carries, to add to.
-    pub(super) fn headers(&self) -> HeaderMap {
+    pub(crate) fn headers(&self) -> HeaderMap {
         HeaderMap::clone(&self.headers)
     }
 
     /// Sends a request with these headers and waits for the head of its answer. Not cancel safe.
-    pub(super) fn send(
+    pub(crate) fn send(
         &self,
         verb: Method,
         headers: HeaderMap,
@@ -81,7 +79,7 @@ impl Endpoint {
     }
 
     /// The same to another address of the same origin.
-    pub(super) fn send_to(
+    pub(crate) fn send_to(
         &self,
         target: &Target,
         verb: Method,

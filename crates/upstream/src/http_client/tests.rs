@@ -21,7 +21,7 @@ use tokio::{
 use url::Url;
 
 use super::*;
-use crate::parcel::Parcel;
+use crate::request::parcel::Parcel;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 

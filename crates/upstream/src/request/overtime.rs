@@ -11,7 +11,8 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{Limits, PerformFailure, patience::Patience};
+use super::patience::Patience;
+use crate::{Limits, PerformFailure};
 
 /// The time after one call's deadline.
 #[derive(Debug)]

@@ -1,20 +1,33 @@
-//! What all connections of one upstream share.
+//! What all connections of one upstream share: its configuration, what it is shown, its tasks, its eras, and, in the modules below,
+//! what is heard and watched over all of them.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+pub(crate) mod announcement;
+mod attached;
+mod complaints;
+pub(crate) mod end_pace;
+pub(crate) mod watches;
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::Bytes;
+use hyper::header::HeaderMap;
 use servanda_gates::Notebook;
 use servanda_mcp::shape;
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::task::TaskTracker;
 
+use self::{announcement::News, attached::Attached, complaints::Complaints, end_pace::EndPace, watches::Watches};
 use crate::{
-    Announcement, CredentialSource, Transport, UpstreamSpec, announcement::News, attached::Attached,
-    complaints::Complaints, credentials::Credentials, end_pace::EndPace, era_notes::EraNotes, eras::KnownEras,
-    http::Endpoint, redaction::Redaction, watches::Watches,
+    Announcement, Behalf, Counterpart, CredentialSource, Errand, NotPresented, Transport, UpstreamSpec,
+    credentials::{Credentials, Held, header_map, redaction::Redaction},
+    eras::{KnownEras, notes::EraNotes},
+    http_client::Endpoint,
 };
 
 /// What all connections of one upstream share.
@@ -124,5 +137,30 @@ impl Setting {
 
     pub(crate) fn announce(&self, announcement: Announcement) {
         self.news.announce(announcement);
+    }
+
+    /// What is shown with a request that is made for the sake of a connection; nothing where nothing is.
+    pub(crate) async fn shown(&self, whose: Option<&Counterpart>) -> Result<Option<Held>, NotPresented> {
+        let Some(credentials) = &self.credentials else { return Ok(None) };
+        let deadline = Instant::now() + Duration::from_millis(self.spec.limits.connect_ms_max);
+        credentials.present(&self.redaction, &self.errand(whose, deadline)).await.map(Some)
+    }
+
+    /// The same as header fields.
+    pub(crate) async fn shown_headers(&self, whose: Option<&Counterpart>) -> Result<HeaderMap, NotPresented> {
+        let held = self.shown(whose).await?;
+        held.map_or_else(|| Ok(HeaderMap::new()), |held| header_map(&held.presented.headers))
+    }
+
+    /// An errand for the sake of a connection.
+    pub(crate) fn errand(&self, whose: Option<&Counterpart>, deadline: Instant) -> Errand {
+        let behalf = whose.and_then(|whose| whose.on_behalf_of.as_ref());
+        Errand {
+            upstream: self.spec.id.clone(),
+            on_behalf_of: behalf.map(Behalf::caller),
+            authority: behalf.and_then(Behalf::authority),
+            call: None,
+            deadline,
+        }
     }
 }

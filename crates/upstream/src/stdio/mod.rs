@@ -1,6 +1,10 @@
 //! A connection over a child's standard streams, and the tasks around the child: one reads, one writes, one drains its
 //! standard error, and one sees to its end.
 
+mod executable;
+mod last_words;
+pub(crate) mod process;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -13,20 +17,24 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::{
+    last_words::{LINE_BYTES_MAX, LastWords},
+    process::{Process, Program},
+};
 use crate::{
     Counterpart,
-    conversation::Conversations,
+    conversation::{
+        Conversations,
+        departure::{Departure, Gone},
+        duplex::Duplex,
+        inbound::Inbound,
+        pending::PendingRequests,
+        startup_signals::Signs,
+    },
     credentials::Held,
-    duplex::Duplex,
     frame::{Line, LineReader},
-    inbound::Inbound,
-    last_words::{LINE_BYTES_MAX, LastWords},
-    link::{Departure, Ended, Gone, Outgoing, Terms},
-    parcel::Parcel,
-    pending::PendingRequests,
-    process::{Process, Program},
-    setting::Setting,
-    signs::Signs,
+    request::{Ended, Outgoing, Terms, parcel::Parcel},
+    shared::Setting,
 };
 
 /// How long the last output of an ended child is waited for. Longer only if somebody else holds its pipes.

@@ -16,7 +16,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use servanda_authority::Secret;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use crate::{end_pace::EndPace, executable, supervisor};
+use super::executable;
+use crate::{shared::end_pace::EndPace, supervisor};
 
 /// What every child may know of our environment. Everything else has to be named in the configuration.
 const BASELINE: [&str; 11] =

@@ -3,7 +3,7 @@
 use servanda_mcp::Era;
 
 use super::*;
-use crate::{UpstreamStatus, era_notes::EraNotes};
+use crate::{UpstreamStatus, eras::notes::EraNotes};
 
 fn era_of(upstream: &Upstream) -> Era {
     match upstream.status() {

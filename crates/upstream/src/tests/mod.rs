@@ -34,7 +34,7 @@ use crate::{
     UpstreamSpec,
     dispatch::Called,
     failure::UpstreamError,
-    process::{Pipes, Process, Program},
+    stdio::process::{Pipes, Process, Program},
 };
 
 /// Long enough for a loaded machine; nothing is expected to take it.

@@ -7,14 +7,16 @@ use servanda_mcp::{ClientCapabilities, capabilities::TASKS_EXTENSION, fields::me
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::super::link::Link;
 use crate::{
     PerformFailure,
-    conversation::{Audience, Heard},
-    link::{Ended, Link, Outgoing, Terms, WhenCancelled},
-    message,
-    patience::Patience,
-    setting::Setting,
-    watches::Granted,
+    request::{
+        Ended, Outgoing, Terms, WhenCancelled,
+        audience::{Audience, Heard},
+        message,
+        patience::Patience,
+    },
+    shared::{Setting, watches::Granted},
 };
 
 /// How much a subscription may hear about itself before it listens.

@@ -4,7 +4,10 @@
 use hyper::{StatusCode, header::HeaderMap};
 use servanda_mcp::{Era, Id, Message, ProtocolVersion, envelope::code};
 
-use crate::{PerformFailure, failure::is_modern, handshake::supported, link::rejected, redaction::Redaction};
+use crate::{
+    PerformFailure, conversation::server_error::rejected, credentials::redaction::Redaction,
+    eras::handshake::supported, failure::is_modern,
+};
 
 /// The code of servers that have none for what happened.
 const SERVER_ERROR: i64 = -32000;

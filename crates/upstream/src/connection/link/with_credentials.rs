@@ -1,19 +1,20 @@
-//! Makes a request to a server that is shown something: asks what, puts it in, sends it; and where the server does not let
-//! that in, asks what else there is and makes the request again. Nothing else is ever repeated here.
+//! Makes a request with credentials: asks the sources for them, puts them in and sends it. If the server does not accept them, asks the
+//! sources what else there is and makes the request again. Nothing is repeated here for any other reason.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Wire;
 use crate::{
     NotPresented, PerformFailure, REJECTIONS_MAX, Rejection, Remedy,
     credentials::{Credentials, Held, header_map, in_time},
-    link::{Ended, Outgoing, Terms, Wire},
+    request::{Ended, Outgoing, Terms},
 };
 
 impl Wire {
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) async fn exchange_showing(
+    pub(super) async fn exchange_showing(
         &self,
         credentials: &Credentials,
         request: Outgoing<'_>,
@@ -25,7 +26,7 @@ impl Wire {
         let errand = request.errand.clone().unwrap_or_else(|| setting.errand(conversations.counterpart(), deadline));
         let mut rejected_before = 0;
         loop {
-            let held = match in_time(&terms, credentials.present(setting, &errand)).await {
+            let held = match in_time(&terms, credentials.present(&setting.redaction, &errand)).await {
                 Ok(Ok(held)) => held,
                 Ok(Err(why)) => return Ended::Failed(PerformFailure::NotPresented(why)),
                 Err(failure) => return Ended::Failed(failure),

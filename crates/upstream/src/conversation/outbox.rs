@@ -1,0 +1,54 @@
+//! How a server is told something that is not a request: answers to its own requests, cancellations, a client's notifications. Each is
+//! a line of its own. Who writes the lines out is the transport's business.
+
+use servanda_mcp::{
+    Id, RpcError,
+    envelope::{failure, response},
+};
+use tokio::sync::mpsc;
+
+use super::departure::Departure;
+use crate::request::{message::on_one_line, parcel::Parcel};
+
+/// How a server is spoken to without being asked anything. It does not keep the connection alive.
+#[derive(Debug, Clone)]
+pub(crate) struct Mouth {
+    pub(crate) outbox: mpsc::WeakSender<Parcel>,
+    pub(crate) departure: Departure,
+}
+
+impl Mouth {
+    /// Answers at once; what does not fit is dropped, because a server that does not read cannot be told anything.
+    pub(crate) fn respond(&self, id: &Id, result: &str) {
+        self.say_if_room(response(id, result));
+    }
+
+    /// Declines at once.
+    pub(crate) fn refuse(&self, id: &Id, code: i64, why: &str) {
+        self.say_if_room(failure(Some(id), &RpcError::new(code, why)));
+    }
+
+    /// Says something if there is room for it now.
+    pub(crate) fn say_if_room(&self, body: Vec<u8>) {
+        if let Some(outbox) = self.outbox.upgrade() {
+            let _ = outbox.try_send(line(body));
+        }
+    }
+
+    /// Says something as soon as there is room, unless the connection goes first.
+    pub(crate) async fn say(&self, body: Vec<u8>) {
+        let Some(outbox) = self.outbox.upgrade() else { return };
+        tokio::select! {
+            biased;
+            _ = self.departure.told() => {}
+            sent = outbox.send(line(body)) => drop(sent),
+        }
+    }
+}
+
+/// A message as a line; to HTTP the line end is mere space.
+fn line(body: Vec<u8>) -> Parcel {
+    let mut body = on_one_line(body);
+    body.push(b'\n');
+    Parcel::new(body)
+}

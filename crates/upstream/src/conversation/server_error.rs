@@ -1,0 +1,23 @@
+//! A server's JSON-RPC error as a failure of ours: without secrets, bounded, and without data that two readers could read differently.
+
+use servanda_mcp::{Era, RpcError, shape};
+
+use crate::{PerformFailure, credentials::redaction::Redaction};
+
+/// How much of a server's error message is kept.
+const MESSAGE_CHARS_MAX: usize = 4096;
+
+/// A server's error as a failure of ours.
+pub(crate) fn rejected(error: RpcError, era: Era, redaction: &Redaction) -> PerformFailure {
+    let message: String = redaction.remove(&error.message).chars().take(MESSAGE_CHARS_MAX).collect();
+    // Data that two readers could read differently is dropped; the code and the message say enough.
+    let data = error.data.filter(|data| match shape::inspect(data.get().as_bytes()) {
+        Ok(()) => true,
+        Err(fault) => {
+            tracing::warn!(code = error.code, %fault, "the data of an upstream's error is dropped");
+            false
+        }
+    });
+    let data = data.map(|data| redaction.remove_in_json(data));
+    PerformFailure::Rejected { code: error.code, message, data, era }
+}

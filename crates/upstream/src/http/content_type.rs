@@ -1,0 +1,26 @@
+//! Which of the two forms of an answer a response has.
+
+use hyper::header::CONTENT_TYPE;
+
+use crate::http_client::Response;
+
+/// The form of a response's body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ContentType {
+    Json,
+    EventStream,
+    Other,
+}
+
+/// What the response says its body is.
+pub(super) fn content_type(response: &Response) -> ContentType {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        ContentType::Json
+    } else if essence.eq_ignore_ascii_case("text/event-stream") {
+        ContentType::EventStream
+    } else {
+        ContentType::Other
+    }
+}
