@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde::Serialize;
 use servanda_mcp::{
     EnvelopeError, Era, Id, ProtocolVersion, RpcError,
-    envelope::{code, to_json},
+    envelope::{self, code},
 };
 
 /// How long to wait before a call refused for want of room is tried again.
@@ -143,12 +143,7 @@ impl Fault {
 
     /// The error as a message. Without an id where the request's could not be read: MCP's schema has no null id.
     pub(crate) fn message(&self, id: Option<&Id>) -> Vec<u8> {
-        let error = to_json(&self.error);
-        match id {
-            Some(id) => format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, to_json(id)),
-            None => format!(r#"{{"jsonrpc":"2.0","error":{error}}}"#),
-        }
-        .into_bytes()
+        envelope::failure(id, &self.error)
     }
 }
 

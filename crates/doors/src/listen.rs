@@ -10,14 +10,15 @@ use servanda_engine::{Gateway, Guest, News, Watch};
 use servanda_mcp::{
     Id,
     capabilities::TASKS_EXTENSION,
-    envelope::to_json,
+    envelope::{self, to_json},
     fields::{meta, method},
+    task,
 };
 
 use crate::{
     fault::Fault,
     limits::DeskLimits,
-    notifications::{self, Tidings},
+    notifications::Tidings,
     params::{Params, require_short},
     splice,
 };
@@ -137,7 +138,7 @@ impl Subscription {
         if let Tidings::One(News::Task { owner, task_id, params }) = tidings
             && self.caller.may_see_what_is_of(owner)
             && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
-            && notifications::is_modern_task(params)
+            && task::is_modern(params)
         {
             messages.push(self.notification(method::TASKS_NOTIFICATION, Some(params)));
         }
@@ -148,7 +149,7 @@ impl Subscription {
     pub(crate) fn farewell(&self, meta_member: &str) -> Vec<u8> {
         let name = to_json(meta::SUBSCRIPTION_ID);
         let result = format!(r#"{{"resultType":"complete","_meta":{{{name}:{},{meta_member}}}}}"#, self.tag);
-        splice::response(&self.id, &result)
+        envelope::response(&self.id, &result)
     }
 
     fn wants(&self, method: &str) -> bool {
@@ -165,7 +166,7 @@ impl Subscription {
         let tagged = splice::tagged(params, meta::SUBSCRIPTION_ID, &self.tag)
             .or_else(|| splice::tagged(None, meta::SUBSCRIPTION_ID, &self.tag));
         let params = tagged.and_then(|text| RawValue::from_string(text).ok());
-        splice::notification(method, params.as_deref())
+        envelope::notification(method, params.as_deref().map(RawValue::get))
     }
 }
 

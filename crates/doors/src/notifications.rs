@@ -6,8 +6,6 @@ use servanda_engine::News;
 use servanda_mcp::{envelope::to_json, fields::method};
 use tokio::sync::broadcast;
 
-use crate::splice;
-
 /// How much of what a server says about a change is passed on; the resource's name is all the protocol wants.
 const UPDATE_BYTES_MAX: usize = 64 * 1024;
 
@@ -68,11 +66,6 @@ impl Tidings {
             Self::Anything => watched.filter_map(of_resource).collect(),
         }
     }
-}
-
-/// Whether parameters of a task's notification are the modern era's: the two call its time to live by different names.
-pub(crate) fn is_modern_task(params: &RawValue) -> bool {
-    splice::has_member(params, "ttlMs")
 }
 
 fn of_resource(uri: &str) -> Option<Box<RawValue>> {

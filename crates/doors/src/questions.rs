@@ -8,12 +8,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use serde_json::value::RawValue;
 use servanda_engine::{Ask, Reply};
-use servanda_mcp::{ClientCapabilities, Id};
+use servanda_mcp::{ClientCapabilities, Id, envelope};
 use tokio::sync::oneshot;
 use uuid::Uuid;
-
-use crate::splice;
 
 /// The open questions of one session.
 #[derive(Debug)]
@@ -62,7 +61,7 @@ impl Questions {
         }
         state.asked += 1;
         let id = Id::Text(format!("servanda-{}-{}", self.tag, state.asked));
-        let message = splice::request(&id, question.method(), question.params());
+        let message = envelope::request(&id, question.method(), question.params().map(RawValue::get));
         state.open.insert(id.clone(), reply);
         Some(Question { id, message })
     }
@@ -98,7 +97,6 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
     use servanda_engine::PutQuestion;
     use servanda_mcp::RpcError;
 

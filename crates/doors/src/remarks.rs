@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use servanda_engine::{Ask, Remark};
-use servanda_mcp::{Id, LogLevel, fields::method};
+use servanda_mcp::{Id, LogLevel, envelope, fields::method};
 
 use crate::{questions::Question, session::Session, splice};
 
@@ -58,10 +58,10 @@ impl Relay {
         match remark {
             Remark::Progress(params) => self.pass_progress(&params),
             Remark::LogMessage(params) => {
-                self.passes_log(&params).then(|| splice::notification(method::LOG_MESSAGE, Some(&params)))
+                self.passes_log(&params).then(|| envelope::notification(method::LOG_MESSAGE, Some(params.get())))
             }
             Remark::Notification { method, params } if method.starts_with(NOTIFICATION) => {
-                Some(splice::notification(&method, params.as_deref()))
+                Some(envelope::notification(&method, params.as_deref().map(RawValue::get)))
             }
             Remark::Notification { .. } => None,
             Remark::Ask(ask) => self.ask(ask).map(|question| question.message),
@@ -83,7 +83,7 @@ impl Relay {
         loop {
             let id = self.asked.pop()?;
             if session.questions.withdraw(&id) {
-                return Some(splice::cancelled(&id));
+                return Some(envelope::cancelled(&id, None));
             }
         }
     }

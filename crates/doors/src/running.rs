@@ -12,7 +12,12 @@ use futures_util::FutureExt as _;
 use http::StatusCode;
 use servanda_contract::Feedback;
 use servanda_engine::{CallAnswer, CallRequest, Gateway, Inquiry, InquiryAnswer, Remark, Subject};
-use servanda_mcp::{Era, Id, RpcError, envelope::code, fields::member};
+use servanda_mcp::{
+    Era, Id, RpcError,
+    envelope::{self, code},
+    fields::member,
+    task,
+};
 use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -23,7 +28,7 @@ use crate::{
     places::Place,
     remarks::Relay,
     request::Departure,
-    session::{self, Session},
+    session::Session,
     splice::{self, ResultType, Ttl},
 };
 
@@ -287,7 +292,7 @@ impl Asker {
         };
         match result {
             Ok(result) => {
-                Answered { message: splice::response(&self.id, &result), status: StatusCode::OK, scopes_needed }
+                Answered { message: envelope::response(&self.id, &result), status: StatusCode::OK, scopes_needed }
             }
             Err(fault) => Answered { message: fault.message(Some(&self.id)), status: fault.status, scopes_needed },
         }
@@ -311,7 +316,7 @@ impl Asker {
             (Era::Legacy, kind) => {
                 if kind == ResultType::Task
                     && let Some(session) = &self.session
-                    && let Some(task_id) = session::task_id(&json)
+                    && let Some(task_id) = task::legacy_id(&json)
                 {
                     session.remember_task(&task_id);
                 }

@@ -6,16 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use serde_json::value::RawValue;
 use servanda_engine::{Guest, News, Watch};
-use servanda_mcp::{LogLevel, ProtocolVersion, fields::method};
+use servanda_mcp::{LogLevel, ProtocolVersion, envelope, fields::method, task};
 
-use crate::{
-    in_flight::InFlight,
-    notifications::{self, Tidings},
-    questions::Questions,
-    splice,
-};
+use crate::{in_flight::InFlight, notifications::Tidings, questions::Questions};
 
 /// Tasks a session is told about; the oldest is forgotten for the next, and can still be asked for.
 const TASKS_MAX: usize = 64;
@@ -140,17 +134,17 @@ impl Session {
     pub(crate) fn announcements(&self, tidings: &Tidings) -> Vec<Vec<u8>> {
         let Some(tidings) = &tidings.told_to(&self.guest.caller) else { return Vec::new() };
         let mut messages: Vec<Vec<u8>> =
-            tidings.changed_lists().iter().map(|method| splice::notification(method, None)).collect();
+            tidings.changed_lists().iter().map(|method| envelope::notification(method, None)).collect();
         let wishes = self.wishes();
         for params in tidings.updates(wishes.watches.keys().map(String::as_str)) {
-            messages.push(splice::notification(method::RESOURCES_UPDATED, Some(&params)));
+            messages.push(envelope::notification(method::RESOURCES_UPDATED, Some(params.get())));
         }
         if let Tidings::One(News::Task { owner, task_id, params }) = tidings
             && self.guest.caller.may_see_what_is_of(owner)
             && wishes.tasks.iter().any(|known| **known == **task_id)
-            && !notifications::is_modern_task(params)
+            && !task::is_modern(params)
         {
-            messages.push(splice::notification(method::TASKS_STATUS, Some(params)));
+            messages.push(envelope::notification(method::TASKS_STATUS, Some(params.get())));
         }
         messages
     }
@@ -169,24 +163,9 @@ impl Session {
     }
 }
 
-/// The id of the task that a legacy result is about: of a task that was begun, or of one that was asked for.
-pub(crate) fn task_id(result: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Begun<'a> {
-        #[serde(borrow)]
-        task: &'a RawValue,
-    }
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Named {
-        task_id: String,
-    }
-    let begun: Begun<'_> = serde_json::from_str(result).ok()?;
-    serde_json::from_str::<Named>(begun.task.get()).ok().map(|named| named.task_id)
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
     use servanda_engine::Guest;
 
     use super::*;
@@ -274,13 +253,5 @@ mod tests {
         }
         assert_eq!(session.wishes().tasks.len(), TASKS_MAX);
         assert!(!session.wishes().tasks.contains(&"0".to_owned()));
-    }
-
-    #[test]
-    fn a_begun_task_is_named() {
-        assert_eq!(task_id(r#"{"task":{"taskId":"t","status":"working"}}"#).as_deref(), Some("t"));
-        for other in ["{}", r#"{"task":5}"#, r#"{"taskId":"t"}"#] {
-            assert_eq!(task_id(other), None);
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! Messages made by putting strings together: envelopes around results, members into objects that somebody else rendered.
+//! Members put into objects that somebody else rendered, and taken out of them. The envelopes around them are written by
+//! [`servanda_mcp::envelope`].
 //!
 //! Deliberately no `Value` trees: what is spliced around stays byte for byte what it was.
 
@@ -7,7 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use servanda_mcp::{
-    Id, RawObject,
+    RawObject,
     envelope::to_json,
     fields::{meta, method},
 };
@@ -47,31 +48,6 @@ pub(crate) enum Ttl {
     Unless(u64),
     /// Not at all, whatever its server says.
     None,
-}
-
-/// A response around a result.
-pub(crate) fn response(id: &Id, result: &str) -> Vec<u8> {
-    let id = to_json(id);
-    [r#"{"jsonrpc":"2.0","id":"#, &id, r#","result":"#, result, "}"].concat().into_bytes()
-}
-
-/// A request of ours.
-pub(crate) fn request(id: &Id, method: &str, params: Option<&RawValue>) -> Vec<u8> {
-    let (id, method) = (to_json(id), to_json(method));
-    let opening = [r#"{"jsonrpc":"2.0","id":"#, &id, r#","method":"#, &method].concat();
-    close(opening, params)
-}
-
-/// A notification.
-pub(crate) fn notification(method: &str, params: Option<&RawValue>) -> Vec<u8> {
-    let method = to_json(method);
-    close([r#"{"jsonrpc":"2.0","method":"#, &method].concat(), params)
-}
-
-/// A request of ours is not to be answered any more.
-pub(crate) fn cancelled(id: &Id) -> Vec<u8> {
-    let (method, id) = (method::CANCELLED, to_json(id));
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id}}}}}"#).into_bytes()
 }
 
 /// A tool result as the modern era wants it: with `resultType`, and with our name in `_meta` instead of the upstream's.
@@ -143,27 +119,6 @@ pub(crate) fn tagged(params: Option<&RawValue>, name: &str, value: &str) -> Opti
     Some(text)
 }
 
-/// Whether an object has a member.
-pub(crate) fn has_member(raw: &RawValue, name: &str) -> bool {
-    parsed(raw).is_some_and(|object| object.get(name).is_some())
-}
-
-/// One line: on stdio a message is a line, in SSE a line break ends the field. Within JSON a raw line break can only be
-/// white space between tokens, so a space says the same.
-pub(crate) fn single_line(mut message: Vec<u8>) -> Vec<u8> {
-    for byte in &mut message {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
-    message
-}
-
-/// Messages as one JSON array.
-pub(crate) fn array(messages: &[Vec<u8>]) -> Vec<u8> {
-    [b"[".as_slice(), &messages.join(b",".as_slice()), b"]"].concat()
-}
-
 impl ResultType {
     const fn opening(self) -> &'static str {
         match self {
@@ -172,14 +127,6 @@ impl ResultType {
             Self::Task => r#"{"resultType":"task","#,
         }
     }
-}
-
-fn close(mut opening: String, params: Option<&RawValue>) -> Vec<u8> {
-    if let Some(params) = params {
-        opening.extend([r#","params":"#, params.get()]);
-    }
-    opening.push('}');
-    opening.into_bytes()
 }
 
 fn parsed(raw: &RawValue) -> Option<RawObject<'_>> {

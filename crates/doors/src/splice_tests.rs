@@ -113,20 +113,3 @@ fn a_tag_is_put_beside_what_is_there() {
         assert_eq!(tagged(params.as_deref(), "t", r#""7""#).as_deref(), expected, "{params:?}");
     }
 }
-
-#[test]
-fn messages_of_ours_have_parameters_only_if_there_are_some() {
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let id = Id::Text("q\"1".to_owned());
-    assert_eq!(text(request(&id, "roots/list", None)), r#"{"jsonrpc":"2.0","id":"q\"1","method":"roots/list"}"#);
-    assert_eq!(
-        text(request(&Id::Number(1), "m", Some(&raw("{ }")))),
-        r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{ }}"#
-    );
-    assert_eq!(text(notification("m", None)), r#"{"jsonrpc":"2.0","method":"m"}"#);
-    assert_eq!(
-        text(cancelled(&id)),
-        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q\"1"}}"#
-    );
-    assert_eq!(text(array(&[b"1".to_vec(), b"2".to_vec()])), "[1,2]");
-}

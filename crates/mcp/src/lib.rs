@@ -1,4 +1,4 @@
-//! The Model Context Protocol on the wire: envelopes, eras, names of methods and fields.
+//! The Model Context Protocol on the wire: envelopes, eras, names of methods and fields, lines, texts in headers, tasks.
 //!
 //! Bytes in, bytes out, no sockets: the doors and the upstreams move them. What a decision does not need stays raw and is
 //! forwarded byte for byte, because a typed round trip loses what it does not know.
@@ -7,9 +7,13 @@ pub mod capabilities;
 pub mod envelope;
 pub mod era;
 pub mod fields;
+pub mod header_text;
+pub mod lines;
 pub mod log_level;
 pub mod object;
+pub mod param_headers;
 pub mod shape;
+pub mod task;
 
 pub use capabilities::ClientCapabilities;
 pub use envelope::{EnvelopeError, Id, Message, RpcError};

@@ -6,7 +6,7 @@ use std::{ops::Range, sync::Arc};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_contract::tool::EffectClass;
-use servanda_mcp::{Era, fields::method};
+use servanda_mcp::{Era, envelope::RequestBody, fields::method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ use crate::{
     request::{
         Ended, Outgoing, Terms, WhenCancelled,
         audience::{Audience, Caller},
-        message::{RequestBody, meta_of},
+        message::meta_of,
         overtime::Overtime,
         patience::Patience,
     },

@@ -13,7 +13,6 @@ mod delivery;
 mod dispatch;
 mod eras;
 mod failure;
-mod frame;
 mod http;
 mod http_client;
 mod lease;

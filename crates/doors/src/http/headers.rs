@@ -5,9 +5,8 @@
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, StatusCode, header};
-use servanda_mcp::{Era, ProtocolVersion, fields};
+use servanda_mcp::{Era, ProtocolVersion, fields, header_text};
 
-use super::base64;
 use crate::fault::Fault;
 
 /// A header as text, without white space around it. Nothing if it is missing, stands twice or is not ASCII.
@@ -73,7 +72,7 @@ pub(super) fn require_name(headers: &HeaderMap, name: &str) -> Result<(), Fault>
 
 /// A header that may be encoded, as the text it means. Nothing if it cannot be read.
 pub(super) fn decoded_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
-    text(headers, name).and_then(decoded)
+    text(headers, name).and_then(header_text::decode)
 }
 
 /// The key of an operation: as it is, or quoted as the header's own specification wants it. One that cannot be read is refused:
@@ -124,13 +123,6 @@ fn require_equal(header: &str, written: Option<Cow<'_, str>>, body: &str) -> Res
         Some(written) if written == body => Ok(()),
         Some(_) => Err(Fault::header_mismatch(format!("the header `{header}` does not say what the body says"))),
         None => Err(Fault::header_mismatch(format!("the header `{header}` is missing or cannot be read"))),
-    }
-}
-
-fn decoded(written: &str) -> Option<Cow<'_, str>> {
-    match written.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
-        Some(encoded) => String::from_utf8(base64::decode(encoded)?).ok().map(Cow::Owned),
-        None => Some(Cow::Borrowed(written)),
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod admit;
 mod answer_body;
-mod base64;
 mod body;
 mod budget;
 mod connections;

@@ -14,17 +14,16 @@ use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use servanda_engine::{Gateway, Guest, Listing};
-use servanda_mcp::{RawObject, fields};
+use servanda_mcp::{
+    RawObject, fields,
+    param_headers::{Annotated, annotated},
+};
 
 use super::headers;
 use crate::fault::Fault;
 
-/// What annotates an argument.
-const ANNOTATION: &str = "x-mcp-header";
 /// How many lists are remembered: guests of other capabilities may see another.
 const TABLES_MAX: usize = 64;
-/// How deep an annotated argument may stand.
-const DEPTH_MAX: usize = 16;
 /// Beyond this, whole numbers do not survive every reader.
 const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
 
@@ -165,8 +164,8 @@ fn read(listing: &Listing) -> Table {
         input_schema: Value,
     }
     // Most definitions have none, and are not taken apart.
-    let annotated = listing.tools.iter().filter(|tool| tool.definition.get().contains(ANNOTATION));
-    let tables = annotated.filter_map(|tool| {
+    let candidates = listing.tools.iter().filter(|tool| tool.definition.get().contains(fields::member::PARAM_HEADER));
+    let tables = candidates.filter_map(|tool| {
         let definition: Definition = serde_json::from_str(tool.definition.get()).ok()?;
         match mirrored(&definition.input_schema) {
             Some(mirrored) if !mirrored.is_empty() => Some((tool.name.clone(), mirrored)),
@@ -182,61 +181,11 @@ fn read(listing: &Listing) -> Table {
 
 /// The annotations of a schema. None if one of them breaks the rules.
 fn mirrored(schema: &Value) -> Option<Vec<Mirrored>> {
-    let mut found = Vec::new();
-    gather(schema, &mut Vec::new(), &mut found)?;
-    let places = count(schema, 0)?;
-    let mut names: Vec<&str> = found.iter().map(|mirrored: &Mirrored| mirrored.header.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    // One that was counted but not reached stands where none may; two of one name cannot both be right.
-    (names.len() == found.len() && places == found.len()).then_some(found)
-}
-
-/// Follows `properties` only, which is where annotations may stand.
-fn gather(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) -> Option<()> {
-    if let Some(name) = schema.get(ANNOTATION) {
-        let name = name.as_str().filter(|name| is_token(name))?;
-        let kind = schema.get("type").and_then(Value::as_str);
-        if path.is_empty() || !matches!(kind, Some("string" | "integer" | "boolean")) {
-            return None;
-        }
-        let header = format!("{}{}", fields::header::PARAM_PREFIX, name.to_ascii_lowercase());
-        found.push(Mirrored { header, path: path.clone() });
-    }
-    if path.len() >= DEPTH_MAX {
-        return Some(());
-    }
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        path.push(name.clone());
-        gather(property, path, found)?;
-        path.pop();
-    }
-    Some(())
-}
-
-/// How often the annotation stands anywhere in a schema, as a keyword or as what only looks like one. None where it is
-/// deeper than anybody should look.
-fn count(value: &Value, depth: usize) -> Option<usize> {
-    if depth > 4 * DEPTH_MAX {
-        return None;
-    }
-    match value {
-        Value::Object(members) => {
-            let mut sum = usize::from(members.get(ANNOTATION).is_some_and(|name| !name.is_object()));
-            for member in members.values() {
-                sum += count(member, depth + 1)?;
-            }
-            Some(sum)
-        }
-        Value::Array(items) => items.iter().map(|item| count(item, depth + 1)).sum(),
-        _ => Some(0),
-    }
-}
-
-/// What a header's name may be made of.
-fn is_token(name: &str) -> bool {
-    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(is_tchar)
+    let mirrored = |annotated: Annotated| {
+        let header = format!("{}{}", fields::header::PARAM_PREFIX, annotated.name.to_ascii_lowercase());
+        Mirrored { header, path: annotated.path }
+    };
+    Some(annotated(schema)?.into_iter().map(mirrored).collect())
 }
 
 #[cfg(test)]

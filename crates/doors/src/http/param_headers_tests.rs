@@ -2,46 +2,16 @@
 
 use http::{HeaderName, HeaderValue};
 use serde_json::json;
+use servanda_mcp::fields::member::PARAM_HEADER;
 
 use super::*;
 
-fn paths(schema: &Value) -> Option<Vec<(String, String)>> {
-    Some(mirrored(schema)?.into_iter().map(|mirrored| (mirrored.header, mirrored.path.join("."))).collect())
-}
-
 #[test]
-fn annotations_stand_under_properties_and_nowhere_else() {
-    let string = |name: &str| json!({"type": "string", ANNOTATION: name});
-    let of = |schema: Value| json!({"type": "object", "properties": schema});
-    for (schema, expected) in [
-        (of(json!({"a": {"type": "string"}})), Some(vec![])),
-        (of(json!({"a": string("Region")})), Some(vec![("mcp-param-region", "a")])),
-        (of(json!({"a": {"type": "integer", ANNOTATION: "N"}})), Some(vec![("mcp-param-n", "a")])),
-        (of(json!({"a": {"type": "boolean", ANNOTATION: "B"}})), Some(vec![("mcp-param-b", "a")])),
-        (
-            of(json!({"a": of(json!({"b": string("X")})), "c": string("Y")})),
-            Some(vec![("mcp-param-x", "a.b"), ("mcp-param-y", "c")]),
-        ),
-        // A property may be called like the annotation.
-        (of(json!({ANNOTATION: {"type": "string"}})), Some(vec![])),
-        (of(json!({"a": {"type": "number", ANNOTATION: "N"}})), None),
-        (of(json!({"a": {"type": "object", ANNOTATION: "N"}})), None),
-        (of(json!({"a": {"type": ["string", "null"], ANNOTATION: "N"}})), None),
-        (of(json!({"a": {ANNOTATION: "N"}})), None),
-        (of(json!({"a": string("")})), None),
-        (of(json!({"a": string("with space")})), None),
-        (of(json!({"a": string("line\nbreak")})), None),
-        (of(json!({"a": {"type": "string", ANNOTATION: 5}})), None),
-        (of(json!({"a": string("x"), "b": string("X")})), None),
-        (of(json!({"a": {"type": "array", "items": string("X")}})), None),
-        (json!({"type": "object", "anyOf": [of(json!({"a": string("X")}))]}), None),
-        (json!({"type": "object", "$defs": {"d": string("X")}, "properties": {"a": {"$ref": "#/$defs/d"}}}), None),
-        (string("X"), None),
-    ] {
-        let expected: Option<Vec<(String, String)>> = expected
-            .map(|pairs| pairs.into_iter().map(|(header, path)| (header.to_owned(), path.to_owned())).collect());
-        assert_eq!(paths(&schema), expected, "{schema}");
-    }
+fn a_header_has_the_protocols_prefix_and_is_written_in_lower_case() {
+    let of = |name: &str| json!({"type": "object", "properties": {"a": {"type": "string", PARAM_HEADER: name}}});
+    let expected = Mirrored { header: "mcp-param-region".to_owned(), path: vec!["a".to_owned()] };
+    assert_eq!(mirrored(&of("Region")), Some(vec![expected]));
+    assert_eq!(mirrored(&of("with space")), None);
 }
 
 /// Arguments, what the header says (nothing: there is none), and whether that fits.
@@ -107,7 +77,7 @@ fn a_header_that_stands_twice_or_is_not_text_says_nothing() {
 #[test]
 fn a_list_is_read_once() {
     let listing = |name: &str| {
-        let schema = json!({"type": "object", "properties": {"a": {"type": "string", ANNOTATION: name}}});
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string", PARAM_HEADER: name}}});
         let definition = json!({"name": "t", "inputSchema": schema});
         let definition = serde_json::value::to_raw_value(&definition).unwrap();
         let tool = servanda_engine::ListedTool { name: "t".to_owned(), definition };

@@ -12,7 +12,7 @@ use servanda_authority::{Actor, Authenticated, Method};
 use servanda_contract::Caller;
 use servanda_engine::{Gateway, Guest};
 use servanda_mcp::{
-    ClientCapabilities, EnvelopeError, Era, Id, Message, RpcError,
+    ClientCapabilities, EnvelopeError, Era, Id, Message, RpcError, envelope,
     fields::{self, method},
 };
 
@@ -30,7 +30,6 @@ use crate::{
     fault::Fault,
     params::{self, CallMessage, Meta, Params},
     request::{Departure, Peer, Request},
-    splice,
 };
 
 const TRACE_PARENT: &str = "traceparent";
@@ -140,8 +139,8 @@ async fn answer_modern<G: Gateway>(
         door.param_headers.check(&*door.desk.gateway, &peer.guest, &visit.headers, called)?;
     }
     match door.desk.answer(request, peer)? {
-        Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
-        Reply::Soon(soon) => Ok(json(splice::response(request.id, &soon.work.await?))),
+        Reply::Result(result) => Ok(json(envelope::response(request.id, &result))),
+        Reply::Soon(soon) => Ok(json(envelope::response(request.id, &soon.work.await?))),
         Reply::Listen(wanted) => stream::subscribe(door, *wanted, visit).await,
         Reply::Running(running) => deliver::modern(door, visit, running).await,
         Reply::Welcome(_) => Err(Fault::method_not_found(Era::Modern, &request.method)),
@@ -207,10 +206,10 @@ async fn answer_legacy<G: Gateway>(
     }
     let lease = leased_session(door, visit).await?;
     match door.desk.answer(request, lease.session().peer(&visit.authority))? {
-        Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
+        Reply::Result(result) => Ok(json(envelope::response(request.id, &result))),
         Reply::Soon(soon) => {
             let result = wait_for(door, lease.session(), soon).await?;
-            Ok(json(splice::response(request.id, &result)))
+            Ok(json(envelope::response(request.id, &result)))
         }
         Reply::Running(running) => deliver::legacy(door, visit, lease, running).await,
         Reply::Welcome(_) | Reply::Listen(_) => Err(Fault::method_not_found(Era::Legacy, &request.method)),
@@ -225,7 +224,7 @@ async fn begin<G: Gateway>(
 ) -> Result<Response, Fault> {
     let result = std::mem::take(&mut welcome.result);
     let session = door.reception.begin(&visit.authority, welcome).await?;
-    let mut response = json(splice::response(id, &result));
+    let mut response = json(envelope::response(id, &result));
     if let Ok(value) = HeaderValue::try_from(session) {
         response.headers_mut().insert(HeaderName::from_static(fields::header::SESSION_ID), value);
     }

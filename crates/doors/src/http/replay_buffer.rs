@@ -12,14 +12,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use servanda_mcp::Id;
+use servanda_mcp::{Id, lines::on_one_line};
 use uuid::Uuid;
 
 use super::{
     budget::{Budget, Charge},
     queue::{self, Filling, NotTaken, Reading},
 };
-use crate::{questions::Question, splice};
+use crate::questions::Question;
 
 /// Frames a slow connection may be behind with. One that is behind further is closed, and may come back for the rest.
 const FRAMES_MAX: usize = 64;
@@ -326,7 +326,7 @@ impl Reel {
         let position = stream.position;
         let id = self.event_id(number, position);
         let frame: Bytes =
-            [b"id: ".as_slice(), id.as_bytes(), b"\ndata: ", &splice::single_line(message), b"\n\n"].concat().into();
+            [b"id: ".as_slice(), id.as_bytes(), b"\ndata: ", &on_one_line(message), b"\n\n"].concat().into();
         if let Some(connection) = &stream.connection
             && push(connection, frame.clone()).is_err()
         {

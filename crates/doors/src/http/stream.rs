@@ -11,7 +11,7 @@ use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use servanda_authority::Authenticated;
 use servanda_engine::{Gateway, News};
-use servanda_mcp::{Era, fields};
+use servanda_mcp::{Era, fields, lines::on_one_line};
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, broadcast},
@@ -30,7 +30,6 @@ use crate::{
     notifications,
     places::{NoPlace, Place},
     running::{Event, Running},
-    splice,
 };
 
 /// A source of frames. What is silent for longer than a keep-alive gets a comment in between.
@@ -248,5 +247,5 @@ fn respond(frames: impl Frames, keep_alive: Duration) -> Response {
 }
 
 fn frame(message: Vec<u8>) -> Bytes {
-    [b"data: ".as_slice(), &splice::single_line(message), b"\n\n"].concat().into()
+    [b"data: ".as_slice(), &on_one_line(message), b"\n\n"].concat().into()
 }

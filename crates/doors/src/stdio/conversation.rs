@@ -7,7 +7,12 @@ use http::StatusCode;
 use serde_json::value::RawValue;
 use servanda_contract::Caller;
 use servanda_engine::{Gateway, Guest, News, Remark, local_authority};
-use servanda_mcp::{ClientCapabilities, EnvelopeError, Era, Id, Message, envelope::code, fields::method};
+use servanda_mcp::{
+    ClientCapabilities, EnvelopeError, Era, Id, Message,
+    envelope::{self, code},
+    fields::method,
+    lines::Line,
+};
 use tokio::{
     io::AsyncRead,
     sync::{broadcast, mpsc},
@@ -18,7 +23,7 @@ use uuid::Uuid;
 
 use super::{
     errands::{self, Done, Granted, Place},
-    lines::{Line, Lines},
+    lines::LineReader,
     noise,
     options::StdioOptions,
     outlet::{Outlet, Unheard},
@@ -36,7 +41,6 @@ use crate::{
     remarks::Relay,
     request::{Departure, Peer, Request},
     session::{Session, SessionLimits},
-    splice,
 };
 
 /// The state of a connection.
@@ -113,7 +117,7 @@ impl<G: Gateway> Conversation<G> {
     /// Listens to the end of the input, then lets the requests finish.
     pub(super) async fn run(mut self, input: impl AsyncRead, shutdown: CancellationToken) -> io::Result<()> {
         let input = pin!(input);
-        let mut lines = Lines::new(input, self.options.line_bytes_max);
+        let mut lines = LineReader::new(input, self.options.line_bytes_max);
         let ended = loop {
             let heard = tokio::select! {
                 () = shutdown.cancelled() => break Ok(()),
@@ -192,12 +196,12 @@ impl<G: Gateway> Conversation<G> {
     async fn hear(&mut self, line: Line) -> Result<(), Unheard> {
         let line = match line {
             Line::Whole(line) => line,
-            Line::TooLong(beginning) if noise::looks_like_object(&beginning) => {
+            Line::Oversized { prefix, .. } if noise::looks_like_object(&prefix) => {
                 let message = format!("the message is longer than {} bytes", self.options.line_bytes_max);
                 let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, message);
                 return self.say(fault.message(None)).await;
             }
-            Line::TooLong(_) => return Ok(()),
+            Line::Oversized { .. } => return Ok(()),
         };
         if let Some(legacy) = self.handshake.legacy()
             && legacy.session.takes_batches()
@@ -283,8 +287,8 @@ impl<G: Gateway> Conversation<G> {
         };
         let give_up = self.give_up.clone();
         match self.desk.answer(&request, peer)? {
-            Reply::Result(result) => return Ok(Some(splice::response(id, &result))),
-            Reply::Welcome(welcome) => return Ok(Some(splice::response(id, &self.welcome(*welcome)))),
+            Reply::Result(result) => return Ok(Some(envelope::response(id, &result))),
+            Reply::Welcome(welcome) => return Ok(Some(envelope::response(id, &self.welcome(*welcome)))),
             Reply::Soon(soon) => self.errands.spawn(errands::wait(soon, id.clone(), outlet.clone(), give_up)),
             Reply::Running(running) => self.errands.spawn(errands::relay(running, outlet.clone(), give_up)),
             Reply::Listen(wanted) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use servanda_engine::Gateway;
-use servanda_mcp::Id;
+use servanda_mcp::{Id, envelope};
 use tokio_util::sync::CancellationToken;
 
 use super::outlet::Outlet;
@@ -13,7 +13,6 @@ use crate::{
     in_flight::Entry,
     listen::{Subscription, Wanted},
     running::{Event, Running},
-    splice,
 };
 
 /// What came of it, where the conversation has to know.
@@ -71,7 +70,7 @@ pub(super) async fn wait(soon: Soon, id: Id, outlet: Outlet, give_up: Cancellati
         () = give_up.cancelled() => Err(Fault::internal("the gateway is shutting down")),
     };
     let answer = match result {
-        Ok(result) => splice::response(&id, &result),
+        Ok(result) => envelope::response(&id, &result),
         Err(fault) => fault.message(Some(&id)),
     };
     let _ = outlet.settle(Some(answer)).await;

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use servanda_mcp::envelope;
 use tokio::sync::mpsc;
-
-use crate::splice;
 
 /// The client stopped reading.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ impl Outlet {
             }
             std::mem::take(&mut batch.answers)
         };
-        if answers.is_empty() { Ok(()) } else { self.say(splice::array(&answers)).await }
+        if answers.is_empty() { Ok(()) } else { self.say(envelope::batch(&answers)).await }
     }
 }
 

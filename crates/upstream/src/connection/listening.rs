@@ -9,7 +9,7 @@ mod subscription;
 use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
-use servanda_mcp::{Era, fields::method};
+use servanda_mcp::{Era, envelope::RequestBody, fields::method};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     PerformFailure,
     eras::handshake::Announces,
-    request::{Outgoing, Terms, message::RequestBody},
+    request::{Outgoing, Terms},
     shared::{
         Setting,
         watches::{Granted, Verdict, Wanted},

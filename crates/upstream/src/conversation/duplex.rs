@@ -16,12 +16,16 @@ use super::{
     inbound::{Inbound, Oddities},
     outbox::Mouth,
     pending::{Closed, PendingRequests},
+    waiting::Waiting,
 };
 use crate::{
     Counterpart, PerformFailure,
-    request::{Ended, Outgoing, Terms, WhenCancelled, message, parcel::Parcel},
+    request::{Ended, Outgoing, Terms, parcel::Parcel},
     shared::Setting,
 };
+
+/// Why a request was not sent before its deadline.
+const NOT_TAKEN: &str = "the server did not take the request before the deadline, so nothing was sent";
 
 /// The caller's side of such a connection.
 #[derive(Debug)]
@@ -95,45 +99,20 @@ impl Duplex {
             if let Err(ended) = self.post(parcel.clone(), &terms).await {
                 return ended;
             }
-            let (mut cancelled, mut patience) = (false, terms.patience.clone());
-            let mut overtime = terms.overtime.as_ref();
-            loop {
-                tokio::select! {
-                    biased;
-                    told = &mut place.told => {
-                        under_way.settle();
-                        return ended(told.ok(), &parcel);
-                    }
-                    () = terms.cancel.cancelled(), if !cancelled => {
-                        if under_way.withdraw() {
-                            return Ended::Failed(PerformFailure::Cancelled { sent: false });
-                        }
-                        self.say_cancelled(id, "the caller cancelled", &terms);
-                        if terms.when_cancelled == WhenCancelled::Abandon {
-                            return Ended::Failed(PerformFailure::Cancelled { sent: true });
-                        }
-                        under_way.silence();
-                        cancelled = true;
-                    }
-                    () = patience.over() => {
-                        if under_way.withdraw() {
-                            return Ended::Failed(not_taken());
-                        }
-                        let is_late = std::mem::replace(&mut cancelled, true);
-                        if !is_late {
-                            self.say_cancelled(id, "the deadline passed", &terms);
-                        }
-                        let failure = PerformFailure::TimedOut { note: self.oddities.note() };
-                        // A server that was told may answer all the same.
-                        let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
-                            return Ended::Failed(failure);
-                        };
-                        under_way.silence();
-                        // Other requests do not wait for a place because of it.
-                        drop(in_flight.take());
-                        patience = longer;
-                    }
+            let waiting = Waiting {
+                id,
+                terms: &terms,
+                outbox: terms.tell_server.then(|| self.conversations.mouth()),
+                not_sent: NOT_TAKEN,
+                oddities: Some(&self.oddities),
+            };
+            let told = std::pin::pin!(&mut place.told);
+            match waiting.wait(told, &mut under_way, &mut in_flight).await {
+                Ok(told) => {
+                    under_way.settle();
+                    ended(told.ok(), &parcel)
                 }
+                Err(failure) => Ended::Failed(failure),
             }
         }
     }
@@ -164,12 +143,6 @@ impl Duplex {
             },
         }
     }
-
-    fn say_cancelled(&self, id: i64, reason: &str, terms: &Terms) {
-        if terms.tell_server {
-            self.conversations.mouth().say_if_room(message::cancelled(id, reason));
-        }
-    }
 }
 
 /// What a waiter was told, seen together with whether its request left.
@@ -183,5 +156,5 @@ fn ended(told: Option<Result<Bytes, PerformFailure>>, parcel: &Parcel) -> Ended 
 }
 
 fn not_taken() -> PerformFailure {
-    PerformFailure::unavailable("the server did not take the request before the deadline, so nothing was sent")
+    PerformFailure::unavailable(NOT_TAKEN)
 }

@@ -17,6 +17,7 @@ pub(crate) mod pending;
 mod questions;
 pub(crate) mod server_error;
 pub(crate) mod startup_signals;
+pub(crate) mod waiting;
 
 use std::{
     collections::HashMap,

@@ -4,11 +4,12 @@
 use servanda_mcp::{
     Id, RpcError,
     envelope::{failure, response},
+    lines::on_one_line,
 };
 use tokio::sync::mpsc;
 
 use super::departure::Departure;
-use crate::request::{message::on_one_line, parcel::Parcel};
+use crate::request::parcel::Parcel;
 
 /// How a server is spoken to without being asked anything. It does not keep the connection alive.
 #[derive(Debug, Clone)]

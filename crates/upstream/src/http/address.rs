@@ -9,9 +9,9 @@ use hyper::{
 use servanda_mcp::{
     Era, ProtocolVersion,
     fields::{header, method},
+    header_text,
 };
 
-use super::header_value::header_value;
 use crate::{
     Counterpart,
     http_client::{Endpoint, HttpError, RequestBody, Response},
@@ -163,4 +163,9 @@ fn is_named(method: &str) -> bool {
             | method::TASKS_UPDATE
             | method::TASKS_CANCEL
     )
+}
+
+/// A header's value that says a text.
+fn header_value(text: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(&header_text::encode(text)).ok()
 }

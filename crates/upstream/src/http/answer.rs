@@ -5,7 +5,7 @@ mod refusal;
 
 use bytes::Bytes;
 use hyper::{StatusCode, header::WWW_AUTHENTICATE};
-use servanda_mcp::{Era, Id, Message};
+use servanda_mcp::{Era, Id, Message, lines::grow};
 
 use self::refusal::{Agreement, disowns, refused, retry_after_ms};
 use super::{
@@ -21,7 +21,6 @@ use crate::{
         departure::{Departure, Gone},
         server_error::rejected,
     },
-    frame::grow,
     http_client::{HttpError, Response},
     request::Ended,
     shared::Setting,

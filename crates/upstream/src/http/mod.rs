@@ -8,7 +8,6 @@ mod answer;
 mod content_type;
 mod events;
 mod follow;
-mod header_value;
 mod one_way;
 mod resume;
 mod sse;
@@ -30,11 +29,15 @@ use crate::{
         departure::{Departure, Gone},
         in_flight::InFlight,
         outbox::Mouth,
+        waiting::Waiting,
     },
     http_client::{Endpoint, HttpError, RequestBody, Response},
-    request::{Ended, Outgoing, Terms, WhenCancelled, message, parcel::Parcel},
+    request::{Ended, Outgoing, Terms, parcel::Parcel},
     shared::Setting,
 };
+
+/// Why a request was not sent before its deadline.
+const NOT_CONNECTED: &str = "the deadline passed before a connection took the request, so nothing was sent";
 
 /// How long the end of a session may take.
 const END_MS_MAX: u64 = 2_000;
@@ -95,50 +98,31 @@ impl HttpWire {
                 return Ended::Failed(PerformFailure::lease_ended());
             }
             let mut under_way = self.conversations.join(id, &terms, &parcel);
-            let asking = self.ask(&request, body_bytes, parcel.clone());
-            tokio::pin!(asking);
-            let (mut cancelled, mut patience) = (false, terms.patience.clone());
-            let mut overtime = terms.overtime.as_ref();
-            loop {
+            let end = std::pin::pin!(async {
                 tokio::select! {
                     biased;
-                    ended = &mut asking => {
-                        // A server that was lost on the way may go on.
-                        if !matches!(ended, Ended::Failed(PerformFailure::Died { .. })) {
-                            under_way.settle();
-                        }
-                        return ended;
-                    }
-                    () = self.closed.cancelled() => return closed(&parcel),
-                    () = terms.cancel.cancelled(), if !cancelled => {
-                        if under_way.withdraw() {
-                            return Ended::Failed(PerformFailure::Cancelled { sent: false });
-                        }
-                        self.say_cancelled(id, version, "the caller cancelled", &terms);
-                        if terms.when_cancelled == WhenCancelled::Abandon {
-                            return Ended::Failed(PerformFailure::Cancelled { sent: true });
-                        }
-                        under_way.silence();
-                        cancelled = true;
-                    }
-                    () = patience.over() => {
-                        if under_way.withdraw() {
-                            return Ended::Failed(not_connected());
-                        }
-                        if !std::mem::replace(&mut cancelled, true) {
-                            self.say_cancelled(id, version, "the deadline passed", &terms);
-                        }
-                        let failure = PerformFailure::TimedOut { note: None };
-                        // In the modern era the open stream is how an answer comes; the server is told when it closes.
-                        let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
-                            return Ended::Failed(failure);
-                        };
-                        under_way.silence();
-                        // Other requests do not wait for a place because of it.
-                        drop(in_flight.take());
-                        patience = longer;
-                    }
+                    ended = self.ask(&request, body_bytes, parcel.clone()) => ended,
+                    () = self.closed.cancelled() => closed(&parcel),
                 }
+            });
+            // In the modern era closing the stream says that the answer is not wanted any more.
+            let is_told = terms.tell_server && version.is_some_and(|version| version.era() == Era::Legacy);
+            let waiting = Waiting {
+                id,
+                terms: &terms,
+                outbox: is_told.then(|| self.conversations.mouth()),
+                not_sent: NOT_CONNECTED,
+                oddities: None,
+            };
+            match waiting.wait(end, &mut under_way, &mut in_flight).await {
+                Ok(ended) => {
+                    // A server that was lost on the way may go on.
+                    if !matches!(ended, Ended::NeverLeft { .. } | Ended::Failed(PerformFailure::Died { .. })) {
+                        under_way.settle();
+                    }
+                    ended
+                }
+                Err(failure) => Ended::Failed(failure),
             }
         }
     }
@@ -238,13 +222,6 @@ impl HttpWire {
             self.address.keep_session(response.headers());
         }
     }
-
-    /// In the modern era closing the stream says it.
-    fn say_cancelled(&self, id: i64, version: Option<ProtocolVersion>, reason: &str, terms: &Terms) {
-        if terms.tell_server && version.is_some_and(|version| version.era() == Era::Legacy) {
-            self.conversations.mouth().say_if_room(message::cancelled(id, reason));
-        }
-    }
 }
 
 /// A point for trials, shortly after the bytes were handed over: what writes them to the socket tells nobody.
@@ -269,5 +246,5 @@ fn closed(parcel: &Parcel) -> Ended {
 }
 
 fn not_connected() -> PerformFailure {
-    PerformFailure::unavailable("the deadline passed before a connection took the request, so nothing was sent")
+    PerformFailure::unavailable(NOT_CONNECTED)
 }

@@ -1,7 +1,7 @@
 //! Reads server-sent events from chunks, bounded: their names and data, and what a broken stream needs to go on where it
 //! ended. What an event means is not known here.
 
-use crate::frame::grow;
+use servanda_mcp::lines::grow;
 
 /// The longest event id that is kept. A stream with longer ones cannot be resumed.
 const ID_BYTES_MAX: usize = 1024;

@@ -3,13 +3,14 @@
 //! Raw members are spliced in as they are: the bytes that were decided about are the bytes that leave. Only line ends between
 //! JSON tokens become spaces, because on standard streams a message is one line.
 
-use std::{io::Write as _, ops::Range, sync::LazyLock};
+use std::{io::Write as _, sync::LazyLock};
 
 use serde_json::value::RawValue;
 use servanda_mcp::{
     ClientCapabilities, Era, Id, ProtocolVersion,
-    envelope::{notification, request, to_json},
+    envelope::{RequestBody, notification, request},
     fields::{meta, method},
+    lines::on_one_line,
 };
 
 use crate::Delivery;
@@ -43,59 +44,6 @@ static MODERN_META: LazyLock<String> = LazyLock::new(|| {
         meta::CLIENT_CAPABILITIES
     )
 });
-
-/// A request in the making.
-#[derive(Debug)]
-pub(crate) struct RequestBody {
-    bytes: Vec<u8>,
-    first: bool,
-}
-
-impl RequestBody {
-    /// Begins one. `bytes_expected` are the members to come.
-    pub(crate) fn new(id: i64, method: &str, bytes_expected: usize) -> Self {
-        let mut bytes = Vec::with_capacity(method.len() + bytes_expected + 512);
-        bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        // Writing into memory does not fail, here and below.
-        let _ = write!(bytes, "{id}");
-        bytes.extend_from_slice(br#","method":"#);
-        let _ = serde_json::to_writer(&mut bytes, method);
-        bytes.extend_from_slice(br#","params":{"#);
-        Self { bytes, first: true }
-    }
-
-    /// Adds a member of `params`. `json` must be JSON. Says where it stands.
-    pub(crate) fn add(&mut self, name: &str, json: &[u8]) -> Range<usize> {
-        let start = self.begin(name);
-        push_on_one_line(&mut self.bytes, json);
-        start..self.bytes.len()
-    }
-
-    /// The same with a text.
-    pub(crate) fn add_text(&mut self, name: &str, text: &str) -> Range<usize> {
-        let start = self.begin(name);
-        let _ = serde_json::to_writer(&mut self.bytes, text);
-        start..self.bytes.len()
-    }
-
-    fn begin(&mut self, name: &str) -> usize {
-        if !std::mem::take(&mut self.first) {
-            self.bytes.push(b',');
-        }
-        let _ = serde_json::to_writer(&mut self.bytes, name);
-        self.bytes.push(b':');
-        self.bytes.len()
-    }
-
-    /// Adds `_meta`, where there is something to say in it, and ends the request.
-    pub(crate) fn finish(mut self, meta: Option<&str>) -> Vec<u8> {
-        if let Some(meta) = meta {
-            self.add("_meta", meta.as_bytes());
-        }
-        self.bytes.extend_from_slice(b"}}");
-        self.bytes
-    }
-}
 
 /// The `_meta` of a request on these terms; none where there is nothing to say. The request's id is its progress token.
 pub(crate) fn meta_of(id: i64, era: Era, delivery: &Delivery) -> Option<String> {
@@ -161,7 +109,7 @@ impl Members {
 
 pub(crate) fn discover(id: i64) -> Vec<u8> {
     let meta = modern_meta(&ClientCapabilities::none());
-    request(&Id::Number(id), method::DISCOVER, &format!(r#"{{"_meta":{{{meta}}}}}"#))
+    request(&Id::Number(id), method::DISCOVER, Some(&format!(r#"{{"_meta":{{{meta}}}}}"#)))
 }
 
 pub(crate) fn initialize(id: i64, capabilities: &ClientCapabilities) -> Vec<u8> {
@@ -171,11 +119,11 @@ pub(crate) fn initialize(id: i64, capabilities: &ClientCapabilities) -> Vec<u8> 
         capabilities.as_json(),
         client()
     );
-    on_one_line(request(&Id::Number(id), method::INITIALIZE, &params))
+    on_one_line(request(&Id::Number(id), method::INITIALIZE, Some(&params)))
 }
 
 pub(crate) fn initialized() -> Vec<u8> {
-    notification(method::INITIALIZED, "{}")
+    notification(method::INITIALIZED, Some("{}"))
 }
 
 /// Asks for the announcements that `filter` names, a JSON object.
@@ -185,34 +133,10 @@ pub(crate) fn listen(id: i64, filter: &str, capabilities: &ClientCapabilities) -
     body.finish(Some(&format!("{{{}}}", modern_meta(capabilities))))
 }
 
-pub(crate) fn cancelled(id: i64, reason: &str) -> Vec<u8> {
-    notification(method::CANCELLED, &format!(r#"{{"requestId":{id},"reason":{}}}"#, to_json(reason)))
-}
-
 /// A notification with the caller's raw parameters.
 pub(crate) fn told(method: &str, params: Option<Box<RawValue>>) -> Vec<u8> {
     let params = params.map_or_else(|| "{}".to_owned(), |params| Box::<str>::from(params).into_string());
-    on_one_line(notification(method, &params))
-}
-
-/// The message with its line ends, which can only stand between tokens, made spaces.
-pub(crate) fn on_one_line(mut message: Vec<u8>) -> Vec<u8> {
-    for byte in &mut message {
-        if matches!(*byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
-    message
-}
-
-fn push_on_one_line(bytes: &mut Vec<u8>, json: &[u8]) {
-    let start = bytes.len();
-    bytes.extend_from_slice(json);
-    for byte in bytes.get_mut(start..).unwrap_or_default() {
-        if matches!(*byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
+    on_one_line(notification(method, Some(&params)))
 }
 
 fn modern_meta(capabilities: &ClientCapabilities) -> String {
@@ -244,21 +168,6 @@ mod tests {
     fn check(bytes: &[u8], expected: &str) {
         assert_eq!(std::str::from_utf8(bytes).unwrap(), expected);
         serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
-    }
-
-    #[test]
-    fn members_are_spliced_in_as_they_are_but_on_one_line() {
-        let mut body = RequestBody::new(7, "tools/call", 0);
-        body.add_text("name", "a \"b\"\n");
-        body.add("arguments", b"{\"a\":12345678901234567890123,\r\n\"b\":1.0}");
-        check(
-            &body.finish(Some(r#"{"x":1}"#)),
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a \"b\"\n","arguments":{"a":12345678901234567890123,  "b":1.0},"_meta":{"x":1}}}"#,
-        );
-        check(
-            &RequestBody::new(1, "tools/list", 0).finish(None),
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#,
-        );
     }
 
     #[tokio::test]
@@ -295,10 +204,6 @@ mod tests {
         check(
             &discover(1),
             &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{{{MODERN}{{}}}}}}}}"#),
-        );
-        check(
-            &cancelled(3, "the deadline passed"),
-            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3,"reason":"the deadline passed"}}"#,
         );
         check(&initialized(), r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}"#);
         check(

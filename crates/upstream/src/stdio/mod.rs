@@ -3,12 +3,14 @@
 
 mod executable;
 mod last_words;
+mod lines;
 pub(crate) mod process;
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use servanda_contract::faults;
+use servanda_mcp::lines::Line;
 use tokio::{
     io::AsyncWriteExt,
     process::{ChildStderr, ChildStdin, ChildStdout},
@@ -19,6 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::{
     last_words::{LINE_BYTES_MAX, LastWords},
+    lines::LineReader,
     process::{Process, Program},
 };
 use crate::{
@@ -32,7 +35,6 @@ use crate::{
         startup_signals::Signs,
     },
     credentials::Held,
-    frame::{Line, LineReader},
     request::{Ended, Outgoing, Terms, parcel::Parcel},
     shared::Setting,
 };

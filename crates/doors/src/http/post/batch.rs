@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use servanda_authority::Authenticated;
 use servanda_engine::Gateway;
 use servanda_mcp::{
-    EnvelopeError, Era, Message,
+    EnvelopeError, Era, Message, envelope,
     fields::{header, method},
 };
 
@@ -16,7 +16,7 @@ use super::{
     super::{HttpDoor, Response, Visit, deliver::AnswerStream, empty, json, leased_session, sessions::Lease, stream},
     note, wait_for,
 };
-use crate::{dispatch::Reply, fault::Fault, params::Params, request::Request, running::Running, splice};
+use crate::{dispatch::Reply, fault::Fault, params::Params, request::Request, running::Running};
 
 /// What came of a batch's messages.
 struct Gathered {
@@ -64,7 +64,7 @@ impl Gathered {
         match Message::parse(message) {
             Ok(Message::Request { id, method, params }) => {
                 let answer = match self.answer(door, lease, (&id, &method, params), message).await {
-                    Ok(Some(result)) => splice::response(&id, &result),
+                    Ok(Some(result)) => envelope::response(&id, &result),
                     Ok(None) => return,
                     Err(fault) => fault.message(Some(&id)),
                 };
@@ -121,7 +121,7 @@ impl Gathered {
         if self.running.is_empty() {
             return match self.answers.as_slice() {
                 [] => empty(StatusCode::ACCEPTED),
-                answers => json(splice::array(answers)),
+                answers => json(envelope::batch(answers)),
             };
         }
         let draining = Arc::clone(&visit.draining);

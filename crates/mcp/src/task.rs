@@ -1,0 +1,56 @@
+//! The shapes of tasks that both eras have: legacy ones in the core of the protocol, modern ones in an extension.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::RawObject;
+
+/// How the modern era calls a task's time to live; the legacy era says `ttl`.
+const MODERN_TTL: &str = "ttlMs";
+
+/// The id of the task that a legacy result is about: of a task that was begun, or of one that was asked for.
+pub fn legacy_id(result: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Begun<'a> {
+        #[serde(borrow)]
+        task: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Named {
+        task_id: String,
+    }
+    let begun: Begun<'_> = serde_json::from_str(result).ok()?;
+    serde_json::from_str::<Named>(begun.task.get()).ok().map(|named| named.task_id)
+}
+
+/// Whether the parameters of a task's notification are the modern era's: the two call its time to live by different names.
+pub fn is_modern(params: &RawValue) -> bool {
+    let params = serde_json::from_str::<RawObject<'_>>(params.get());
+    params.is_ok_and(|params| params.get(MODERN_TTL).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_begun_task_is_named() {
+        assert_eq!(legacy_id(r#"{"task":{"taskId":"t","status":"working"}}"#).as_deref(), Some("t"));
+        for other in ["{}", r#"{"task":5}"#, r#"{"taskId":"t"}"#] {
+            assert_eq!(legacy_id(other), None);
+        }
+    }
+
+    #[test]
+    fn the_eras_are_told_apart_by_the_time_to_live() {
+        for (params, modern) in [
+            (r#"{"taskId":"t","ttlMs":null}"#, true),
+            (r#"{"taskId":"t","ttl":1}"#, false),
+            ("{}", false),
+            ("[]", false),
+        ] {
+            assert_eq!(is_modern(&RawValue::from_string(params.to_owned()).unwrap()), modern, "{params}");
+        }
+    }
+}

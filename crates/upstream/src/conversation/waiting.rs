@@ -1,0 +1,81 @@
+//! Waits for the end of one request, on any connection: until it ends, its caller cancels it or its deadline passes; and after the
+//! deadline where the answer still matters. How the request left and how its answer comes is the transport's business.
+
+use std::pin::Pin;
+
+use servanda_mcp::{Id, envelope::cancelled};
+
+use super::{UnderWay, in_flight::Place, inbound::Oddities, outbox::Mouth};
+use crate::{
+    PerformFailure,
+    request::{Terms, WhenCancelled},
+};
+
+/// What it takes to wait for one request.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    pub(crate) id: i64,
+    pub(crate) terms: &'a Terms,
+    /// Where the server is told that the answer is not wanted any more; none where a message is not how it is told.
+    pub(crate) outbox: Option<&'a Mouth>,
+    /// What the caller is told of a request that did not leave before its deadline.
+    pub(crate) not_sent: &'static str,
+    /// What the connection has seen that may explain a timeout.
+    pub(crate) oddities: Option<&'a Oddities>,
+}
+
+impl Waiting<'_> {
+    /// Waits for a request that is under way, and returns what it ended with. A failure says that it is not waited for any longer.
+    ///
+    /// Not cancel safe: a dropped request may still be executed.
+    pub(crate) async fn wait<T>(
+        &self,
+        mut end: Pin<&mut (impl Future<Output = T> + Send)>,
+        under_way: &mut UnderWay<'_>,
+        place: &mut Option<Place<'_>>,
+    ) -> Result<T, PerformFailure> {
+        let (mut is_cancelled, mut patience) = (false, self.terms.patience.clone());
+        let mut overtime = self.terms.overtime.as_ref();
+        loop {
+            tokio::select! {
+                biased;
+                ended = end.as_mut() => return Ok(ended),
+                () = self.terms.cancel.cancelled(), if !is_cancelled => {
+                    if under_way.withdraw() {
+                        return Err(PerformFailure::Cancelled { sent: false });
+                    }
+                    self.say_cancelled("the caller cancelled");
+                    if self.terms.when_cancelled == WhenCancelled::Abandon {
+                        return Err(PerformFailure::Cancelled { sent: true });
+                    }
+                    under_way.silence();
+                    is_cancelled = true;
+                }
+                () = patience.over() => {
+                    if under_way.withdraw() {
+                        return Err(PerformFailure::unavailable(self.not_sent));
+                    }
+                    if !std::mem::replace(&mut is_cancelled, true) {
+                        self.say_cancelled("the deadline passed");
+                    }
+                    let failure = PerformFailure::TimedOut { note: self.oddities.and_then(Oddities::note) };
+                    // A server that was told may answer all the same. One that is told by closing its stream is told later:
+                    // the open stream is how an answer comes.
+                    let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
+                        return Err(failure);
+                    };
+                    under_way.silence();
+                    // Other requests do not wait for a place because of it.
+                    drop(place.take());
+                    patience = longer;
+                }
+            }
+        }
+    }
+
+    fn say_cancelled(&self, reason: &str) {
+        if let Some(outbox) = self.outbox {
+            outbox.say_if_room(cancelled(&Id::Number(self.id), Some(reason)));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Reads the lines that a child writes. What a line is, and how long it may be, is known in [`servanda_mcp::lines`].
+
+use std::io;
+
+use servanda_mcp::lines::{Line, Lines};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Reads bounded lines.
+#[derive(Debug)]
+pub(super) struct LineReader<R> {
+    source: R,
+    lines: Lines,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    pub(super) fn new(source: R, bytes_max: usize) -> Self {
+        Self { source, lines: Lines::new(bytes_max) }
+    }
+
+    /// The next line; none at the end. A last line without a line end counts. Cancel safe.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.lines.next_line() {
+                return Ok(Some(line));
+            }
+            if self.lines.is_ended() {
+                return Ok(None);
+            }
+            let count = self.source.read(self.lines.room()).await?;
+            self.lines.filled(count);
+        }
+    }
+}
