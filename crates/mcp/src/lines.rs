@@ -213,9 +213,8 @@ mod tests {
         let long = format!("{}{}{}", "a".repeat(2_000), "b".repeat(500_000), "c".repeat(2_000));
         let expected = Line::Oversized { prefix: vec![b'a'; EDGE_BYTES_MAX], tail: vec![b'c'; EDGE_BYTES_MAX] };
         for chunk_bytes in [1_000, CHUNK_BYTES] {
-            let lines = read_all(format!("{long}\nnext\n").as_bytes(), 10_000, chunk_bytes);
-            assert_eq!(lines, [expected.clone(), whole("next")]);
-            assert_eq!(read_all(long.as_bytes(), 10_000, chunk_bytes), [expected.clone()], "without a line end");
+            let lines = read_all(format!("{long}\nnext\n{long}").as_bytes(), 10_000, chunk_bytes);
+            assert_eq!(lines, [expected.clone(), whole("next"), expected.clone()], "by {chunk_bytes}");
         }
     }
 

@@ -6,7 +6,11 @@ use std::sync::Arc;
 use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
-use super::{HttpDoor, Response, Visit, doorkeeper, empty, json, replay_buffer::StreamNumber, sessions::Lease, stream};
+use super::{
+    HttpDoor, Response, Visit, doorkeeper, empty, json,
+    sessions::{Lease, StreamNumber},
+    stream,
+};
 use crate::{
     fault::Fault,
     running::{Answered, Event, Running},

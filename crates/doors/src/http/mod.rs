@@ -6,29 +6,18 @@
 mod admit;
 mod answer_body;
 mod body;
-mod budget;
-mod connections;
 mod deliver;
 mod doorkeeper;
 mod headers;
 mod health;
-mod moments;
-mod note;
 mod oauth;
 mod options;
 mod param_headers;
 mod post;
-mod progress;
-mod queue;
-mod reception;
-mod replay_buffer;
-mod serve;
-mod session_events;
+mod serving;
 mod sessions;
 mod stream;
 mod stream_reauth;
-mod threads;
-mod written;
 mod wrong_credentials;
 
 use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
@@ -43,17 +32,14 @@ use servanda_mcp::{Era, Id, fields};
 
 pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
 pub use self::health::{Ailment, AlwaysWell, Health, UpstreamsReport};
-pub use self::options::{DRAIN_MS_MAX, HttpOptions, SESSION_IDLE_MS_MAX, Serving};
-pub use self::serve::serve_with;
-pub use self::threads::Threads;
+pub use self::options::{HttpOptions, SESSION_IDLE_MS_MAX};
+pub use self::serving::{DRAIN_MS_MAX, Serving, Threads, serve_with};
 use self::{
     admit::Admission,
     answer_body::AnswerBody,
-    moments::Moments,
     param_headers::ParamHeaders,
-    reception::Reception,
-    serve::Draining,
-    sessions::{Lease, Sessions},
+    serving::{Draining, Moments},
+    sessions::{Lease, Reception, Sessions},
     wrong_credentials::WrongCredentials,
 };
 use crate::{dispatch::Desk, fault::Fault, limits::DeskLimits, places::Places};

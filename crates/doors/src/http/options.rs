@@ -9,7 +9,6 @@ use servanda_engine::SystemClock;
 use super::{
     doorkeeper::{Doorkeeper, LocalDoorkeeper},
     health::{AlwaysWell, Health},
-    threads::Threads,
 };
 use crate::{
     greeting::ServerIdentity,
@@ -94,28 +93,8 @@ pub struct HttpOptions {
     pub health: Arc<dyn Health>,
 }
 
-/// How the HTTP door's connections are served, whatever is served on them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serving {
-    /// Connections open at once. Beyond that, a new connection ends one without a request under way; if there is none, it waits.
-    pub connections_max: usize,
-    /// How long a connection may take to send the head of its first request.
-    pub first_head_read_ms_max: u64,
-    /// How long an idle connection may take to send the head of its next request.
-    pub head_read_ms_max: u64,
-    /// How long a client may take nothing of an answer that is ready. After that its connection keeps no place and is ended.
-    pub stall_ms_max: u64,
-    /// How long requests may finish when shutdown was asked for.
-    pub drain_ms_max: u64,
-    /// Which threads serve connections.
-    pub threads: Threads,
-}
-
 /// How long an unused session is kept if the configuration does not say.
 pub const SESSION_IDLE_MS_MAX: u64 = 30 * 60 * 1000;
-/// How long requests may take to finish, by default.
-pub const DRAIN_MS_MAX: u64 = 10_000;
-
 impl HttpOptions {
     /// The defaults, for a server of that identity.
     pub fn new(server: ServerIdentity) -> Self {
@@ -153,19 +132,6 @@ impl HttpOptions {
             clock: Arc::new(SystemClock),
             doorkeeper: Arc::new(LocalDoorkeeper),
             health: Arc::new(AlwaysWell),
-        }
-    }
-}
-
-impl Default for Serving {
-    fn default() -> Self {
-        Self {
-            connections_max: 1024,
-            first_head_read_ms_max: 10_000,
-            head_read_ms_max: 30_000,
-            stall_ms_max: 30_000,
-            drain_ms_max: DRAIN_MS_MAX,
-            threads: Threads::none(),
         }
     }
 }

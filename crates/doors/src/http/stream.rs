@@ -19,8 +19,7 @@ use tokio::{
 
 use super::{
     AnswerBody, Draining, HttpDoor, Response, Visit, headers, leased_session, method_not_allowed,
-    replay_buffer::{Connected, NotKept, Purpose},
-    sessions::Lease,
+    sessions::{Connected, Lease, NotKept, Purpose},
     stream_reauth::Vigil,
 };
 use crate::{

@@ -20,7 +20,7 @@ const MOMENT_MIN: Duration = Duration::from_secs(1);
 
 /// The moments that requests of one thread wait for.
 #[derive(Debug, Default)]
-pub(super) struct Moments {
+pub(in crate::http) struct Moments {
     waiting: Mutex<Waiting>,
     tick: Notify,
 }
@@ -36,7 +36,7 @@ struct Waiter<'a>(&'a Moments);
 
 impl Moments {
     /// Waits for a moment. Cancel safe.
-    pub(super) async fn pass(self: &Arc<Self>, moment: Duration) {
+    pub(in crate::http) async fn pass(self: &Arc<Self>, moment: Duration) {
         if moment < MOMENT_MIN {
             return sleep(moment).await;
         }

@@ -232,7 +232,7 @@ mod tests {
     };
 
     use super::{
-        super::{answer_body::AnswerBody, written::BusyBody},
+        super::{super::answer_body::AnswerBody, written::BusyBody},
         Connections, NEW_FOR,
     };
 

@@ -9,7 +9,7 @@ use servanda_contract::{Acting, Caller, Timestamp, time::Clock};
 use servanda_engine::{Note, NoteKind, Notebook};
 use servanda_mcp::{ClientCapabilities, LogLevel, ProtocolVersion};
 
-use super::sessions::HttpSession;
+use super::table::HttpSession;
 use crate::session::Session;
 
 /// Where sessions are written down.

@@ -18,7 +18,7 @@ pub(super) struct Filling {
 
 /// The end that is read.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(in crate::http) struct Reading {
     frames: mpsc::Receiver<Bytes>,
     load: Arc<Load>,
 }
@@ -84,7 +84,7 @@ impl Filling {
 
 impl Reading {
     /// The next frame, nothing at the end. Cancel safe.
-    pub(super) async fn recv(&mut self) -> Option<Bytes> {
+    pub(in crate::http) async fn recv(&mut self) -> Option<Bytes> {
         let frame = self.frames.recv().await?;
         self.count_out(&frame);
         Some(frame)

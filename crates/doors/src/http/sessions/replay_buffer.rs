@@ -51,7 +51,7 @@ pub(super) struct ReelLimits {
 
 /// All streams of a session.
 #[derive(Debug)]
-pub(super) struct Reel {
+pub(in crate::http) struct Reel {
     /// Two lives of a session must not give out the same event id.
     tag: String,
     limits: ReelLimits,
@@ -64,7 +64,7 @@ pub(super) struct Reel {
 
 /// What a stream is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(in crate::http) enum Purpose {
     /// Whatever is said to the session outside any request.
     Standing,
     /// The answer to a request, and what comes before it.
@@ -73,14 +73,14 @@ pub(super) enum Purpose {
 
 /// A connection's end of a stream.
 #[derive(Debug)]
-pub(super) struct Connected {
-    pub(super) purpose: Purpose,
-    pub(super) frames: Reading,
+pub(in crate::http) struct Connected {
+    pub(in crate::http) purpose: Purpose,
+    pub(in crate::http) frames: Reading,
 }
 
 /// A stream by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StreamNumber(u64);
+pub(in crate::http) struct StreamNumber(u64);
 
 /// What became of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub(super) enum Asked {
 
 /// The event is unknown, or so old that something after it is not kept any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NotKept;
+pub(in crate::http) struct NotKept;
 
 /// How a frame is put onto a connection.
 type Push = fn(&Filling, Bytes) -> Result<(), NotTaken>;
@@ -156,19 +156,19 @@ impl Reel {
     }
 
     /// Opens a stream for an answer. Questions that waited for a stream go out on it.
-    pub(super) fn open_answer(&self) -> (StreamNumber, Connected) {
+    pub(in crate::http) fn open_answer(&self) -> (StreamNumber, Connected) {
         let mut state = self.state();
         self.open(&mut state, Purpose::Answer)
     }
 
     /// Opens a stream for what is said outside any request. What waited for one goes out on it.
-    pub(super) fn open_standing(&self) -> Connected {
+    pub(in crate::http) fn open_standing(&self) -> Connected {
         let mut state = self.state();
         self.open(&mut state, Purpose::Standing).1
     }
 
     /// Goes on with a stream after the event of that id.
-    pub(super) fn resume(&self, event_id: &str) -> Result<Connected, NotKept> {
+    pub(in crate::http) fn resume(&self, event_id: &str) -> Result<Connected, NotKept> {
         let (number, position) = self.parse(event_id).ok_or(NotKept)?;
         let mut state = self.state();
         let state = &mut *state;
@@ -196,7 +196,7 @@ impl Reel {
 
     /// Waits until the connection of a stream, or of the one for what is said outside any request, can take another
     /// frame. Not for ever: a client that does not read loses its connection and may come back for the rest. Cancel safe.
-    pub(super) async fn room(&self, number: Option<StreamNumber>) {
+    pub(in crate::http) async fn room(&self, number: Option<StreamNumber>) {
         let connection = {
             let state = self.state();
             let number = number.or_else(|| state.connected(Purpose::Standing));
@@ -208,12 +208,12 @@ impl Reel {
     }
 
     /// Puts a message onto a stream.
-    pub(super) fn say(&self, number: StreamNumber, message: Vec<u8>) {
+    pub(in crate::http) fn say(&self, number: StreamNumber, message: Vec<u8>) {
         self.put(&mut self.state(), number, message, Filling::push);
     }
 
     /// Ends a stream: there will be nothing more on it.
-    pub(super) fn end(&self, number: StreamNumber, now_ms: u64) {
+    pub(in crate::http) fn end(&self, number: StreamNumber, now_ms: u64) {
         let mut state = self.state();
         if let Some(stream) = state.streams.get_mut(&number) {
             stream.ended = true;

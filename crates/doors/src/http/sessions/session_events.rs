@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     note::Notes,
     replay_buffer::Asked,
-    sessions::{HttpSession, Sessions},
+    table::{HttpSession, Sessions},
 };
 use crate::{notifications, remarks::Relay};
 

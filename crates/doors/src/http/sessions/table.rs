@@ -24,8 +24,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    super::options::HttpOptions,
     budget::Budget,
-    options::HttpOptions,
     replay_buffer::{Reel, ReelLimits},
 };
 use crate::{
@@ -41,7 +41,7 @@ const PRIMED_FROM: ProtocolVersion = ProtocolVersion::V2025_11_25;
 
 /// All sessions.
 #[derive(Debug)]
-pub(super) struct Sessions {
+pub(in crate::http) struct Sessions {
     table: Mutex<Table>,
     opened: Instant,
     limits: Limits,
@@ -69,20 +69,20 @@ pub(super) struct Limits {
 
 /// One session, and what carries its messages.
 #[derive(Debug)]
-pub(super) struct HttpSession {
+pub(in crate::http) struct HttpSession {
     pub(super) id: String,
-    pub(super) session: Arc<Session>,
-    pub(super) reel: Reel,
+    pub(in crate::http) session: Arc<Session>,
+    pub(in crate::http) reel: Reel,
     /// Places for GET streams.
-    pub(super) streams: Arc<Semaphore>,
+    pub(in crate::http) streams: Arc<Semaphore>,
     /// A question waits for a stream: a request that may be answered by one had better be.
-    pub(super) stream_wanted: Notify,
+    pub(in crate::http) stream_wanted: Notify,
     /// What is written down of the session is old.
     pub(super) note_due: Notify,
     /// Held by whoever writes down or erases what is kept of the session.
     pub(super) noting: tokio::sync::Mutex<()>,
     /// Cancelled when the session ends.
-    pub(super) ended: CancellationToken,
+    pub(in crate::http) ended: CancellationToken,
     uses: AtomicUsize,
     last_used_ms: AtomicU64,
     noted_ms: AtomicU64,
@@ -90,7 +90,7 @@ pub(super) struct HttpSession {
 
 /// A session in use, from lookup until this is dropped.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(in crate::http) struct Lease {
     session: Arc<HttpSession>,
     opened: Instant,
 }
@@ -117,7 +117,7 @@ pub(super) enum NotAdded {
 }
 
 impl Sessions {
-    pub(super) fn new(options: &HttpOptions) -> Self {
+    pub(in crate::http) fn new(options: &HttpOptions) -> Self {
         let reel = ReelLimits {
             events_max: options.replay_events_max,
             bytes_max: options.replay_bytes_max,
@@ -308,7 +308,7 @@ impl Limits {
 
 impl HttpSession {
     /// The session's client, with the rights of the credential that this request came with.
-    pub(super) fn peer(&self, authority: &Arc<Authenticated>) -> Peer {
+    pub(in crate::http) fn peer(&self, authority: &Arc<Authenticated>) -> Peer {
         let own = &self.session.guest;
         let credential = authority.caller().credential;
         let caller = Caller { credential, ..own.caller.clone() };
@@ -336,19 +336,19 @@ impl HttpSession {
 }
 
 impl Lease {
-    pub(super) fn session(&self) -> &Arc<HttpSession> {
+    pub(in crate::http) fn session(&self) -> &Arc<HttpSession> {
         &self.session
     }
 
     /// Another use of the same session.
-    pub(super) fn again(&self) -> Self {
+    pub(in crate::http) fn again(&self) -> Self {
         // Upholds: it is in use already, so it is not found idle meanwhile.
         self.session.uses.fetch_add(1, Ordering::Relaxed);
         Self { session: Arc::clone(&self.session), opened: self.opened }
     }
 
     /// Milliseconds since the table was made.
-    pub(super) fn now_ms(&self) -> u64 {
+    pub(in crate::http) fn now_ms(&self) -> u64 {
         elapsed_ms(self.opened)
     }
 }
@@ -365,5 +365,5 @@ fn elapsed_ms(since: Instant) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "sessions_tests.rs"]
+#[path = "table_tests.rs"]
 mod tests;

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::{answer_body::AnswerBody, connections::Busy, progress::Progress};
+use super::{super::answer_body::AnswerBody, connections::Busy, progress::Progress};
 
 /// How much is given out at once. A client that takes this much in the time of a stall does not stall.
 const PIECE_BYTES_MAX: usize = 64 * 1024;

@@ -13,13 +13,13 @@ use uuid::Uuid;
 use super::{
     note::{self, Notes},
     session_events::Herald,
-    sessions::{Found, HttpSession, Lease, NOTE_EVERY_MS, NotAdded, Sessions},
+    table::{Found, HttpSession, Lease, NOTE_EVERY_MS, NotAdded, Sessions},
 };
 use crate::{dispatch::Welcome, fault::Fault, session::Session};
 
 /// The reception.
 #[derive(Debug)]
-pub(super) struct Reception<G> {
+pub(in crate::http) struct Reception<G> {
     gateway: Arc<G>,
     sessions: Arc<Sessions>,
     notes: Notes,
@@ -28,7 +28,7 @@ pub(super) struct Reception<G> {
 }
 
 impl<G: Gateway> Reception<G> {
-    pub(super) fn new(gateway: Arc<G>, sessions: Sessions, clock: Arc<dyn Clock>) -> Self {
+    pub(in crate::http) fn new(gateway: Arc<G>, sessions: Sessions, clock: Arc<dyn Clock>) -> Self {
         // Longer than a session may be idle, because a session in use is not written down at every use.
         let keep_ms = sessions.limits().idle_ms_max.saturating_add(NOTE_EVERY_MS);
         let notes = Notes::new(gateway.notebook(), clock, keep_ms);
@@ -38,7 +38,11 @@ impl<G: Gateway> Reception<G> {
     }
 
     /// Begins a session and returns its id.
-    pub(super) async fn begin(&self, authority: &Arc<Authenticated>, welcome: Welcome) -> Result<String, Fault> {
+    pub(in crate::http) async fn begin(
+        &self,
+        authority: &Arc<Authenticated>,
+        welcome: Welcome,
+    ) -> Result<String, Fault> {
         let id = Uuid::new_v4().to_string();
         let authority = Arc::clone(authority);
         let caller = Caller { client: welcome.client, session: Some(id.clone()), ..authority.caller() };
@@ -54,7 +58,7 @@ impl<G: Gateway> Reception<G> {
     }
 
     /// Takes a session into use: one that is here, or one that was written down.
-    pub(super) async fn lease(&self, id: &str, authority: &Arc<Authenticated>) -> Result<Lease, Fault> {
+    pub(in crate::http) async fn lease(&self, id: &str, authority: &Arc<Authenticated>) -> Result<Lease, Fault> {
         match self.sessions.lease(id, &authority.caller()) {
             Found::Here(lease) => Ok(lease),
             Found::Nothing => self.revive(id, authority).await,
@@ -63,13 +67,13 @@ impl<G: Gateway> Reception<G> {
     }
 
     /// Ends a session for good.
-    pub(super) async fn end(&self, session: &HttpSession) {
+    pub(in crate::http) async fn end(&self, session: &HttpSession) {
         self.sessions.end(&session.id);
         self.notes.erase(session).await;
     }
 
     /// Writes down what changed.
-    pub(super) async fn note(&self, session: &HttpSession) {
+    pub(in crate::http) async fn note(&self, session: &HttpSession) {
         self.notes.write(session).await;
     }
 

@@ -4,6 +4,12 @@
 //!
 //! One task accepts, so that limits hold over all threads. What it accepts is served on one thread to its end.
 
+mod connections;
+mod moments;
+mod progress;
+mod threads;
+mod written;
+
 use std::{convert::Infallible, future::pending, io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Version, header};
@@ -20,15 +26,13 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    Arrival, Response, Router, Standing,
+pub(super) use self::moments::Moments;
+pub use self::threads::Threads;
+use self::{
     connections::{Connections, Seat},
-    health,
-    moments::Moments,
-    options::Serving,
-    threads::Threads,
     written::BusyBody,
 };
+use super::{Arrival, Response, Router, Standing, health};
 
 /// How long a connection whose place is needed may take to write its last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -40,6 +44,8 @@ const FIRST_REQUEST_MAX: Duration = Duration::from_millis(100);
 /// How often it is looked whether a connection has come to wait while a new one has no place.
 const ROOM_LOOK: Duration = Duration::from_millis(250);
 
+/// How long requests may take to finish, by default.
+pub const DRAIN_MS_MAX: u64 = 10_000;
 /// How long answers that were given up may take to be written.
 const GIVE_UP_MS_MAX: u64 = 1000;
 /// How long to wait when the system has no connection to give, as when there are too many open files.
@@ -50,6 +56,23 @@ const STREAMS_PER_CONNECTION_MAX: u32 = 64;
 
 /// Connections that are told at once that the gateway drains.
 const NEWCOMERS_MAX: usize = 64;
+
+/// How the HTTP door's connections are served, whatever is served on them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Serving {
+    /// Connections open at once. Beyond that, a new connection ends one without a request under way; if there is none, it waits.
+    pub connections_max: usize,
+    /// How long a connection may take to send the head of its first request.
+    pub first_head_read_ms_max: u64,
+    /// How long an idle connection may take to send the head of its next request.
+    pub head_read_ms_max: u64,
+    /// How long a client may take nothing of an answer that is ready. After that its connection keeps no place and is ended.
+    pub stall_ms_max: u64,
+    /// How long requests may finish when shutdown was asked for.
+    pub drain_ms_max: u64,
+    /// Which threads serve connections.
+    pub threads: Threads,
+}
 
 /// How far shutdown has come, for the requests it concerns.
 #[derive(Debug, Clone, Default)]
@@ -121,6 +144,19 @@ pub async fn serve_with<G: Gateway>(
     tokio::select! {
         () = finished => Ok(()),
         never = newcomers.turn_away(&listener) => match never {},
+    }
+}
+
+impl Default for Serving {
+    fn default() -> Self {
+        Self {
+            connections_max: 1024,
+            first_head_read_ms_max: 10_000,
+            head_read_ms_max: 30_000,
+            stall_ms_max: 30_000,
+            drain_ms_max: DRAIN_MS_MAX,
+            threads: Threads::none(),
+        }
     }
 }
 
