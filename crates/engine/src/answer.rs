@@ -13,9 +13,9 @@ use servanda_contract::{
 use servanda_mcp::{RpcError, envelope::to_json, fields::meta};
 
 use crate::{
-    bridge::{PutFailure, legible},
     gateway::ToolResult,
     observe::Observed,
+    questions::{PutFailure, legible},
     relay::Exposure,
     upstream_failure,
 };

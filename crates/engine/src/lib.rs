@@ -30,6 +30,7 @@ mod outline;
 mod past;
 pub mod probes;
 pub mod quarantine;
+mod questions;
 mod records;
 mod recovery;
 mod refusals;
@@ -59,7 +60,6 @@ mod watches;
 mod works;
 
 pub use authorities::{Authorities, NoAuthorities, Recalled, Tenants};
-pub use bridge::PutQuestion;
 pub use clock::SystemClock;
 pub use discovery::{Answering, Discovery, discover};
 pub use engine::{Engine, EngineParts, LONG_WAIT_MS_MAX, Limits};
@@ -68,6 +68,7 @@ pub use gateway::{
     Terms, ToolResult, local_authority,
 };
 pub use listed::listed;
+pub use questions::PutQuestion;
 pub use records::CALL_LINES;
 pub use refused_calls::RefusedLimits;
 pub use remark::{Ask, Remark, RemarkSink};

@@ -14,7 +14,7 @@ use servanda_gates::{
 use servanda_mcp::{RpcError, envelope::code};
 use servanda_policy::PrincipalError;
 
-use crate::{bridge::NotGiven, observe::Broken};
+use crate::{observe::Broken, questions::NotGiven};
 
 /// When to come again for something that others are changing.
 const TURN_RETRY_AFTER_MS: u64 = 1_000;

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use servanda_upstream::Reply;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::bridge::PutQuestion;
+use crate::questions::PutQuestion;
 
 /// Where a client's remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type RemarkSink = mpsc::Sender<Remark>;

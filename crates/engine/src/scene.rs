@@ -18,10 +18,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     authorities::Authorities,
-    bridge::QuestionRules,
     callbacks::Callbacks,
     discovery::{Discovery, Doubts},
     gateway::Guest,
+    questions::QuestionRules,
     relay::{Exposure, PromptTable},
     resilience::Guard,
     server::Server,

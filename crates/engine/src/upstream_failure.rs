@@ -13,7 +13,7 @@ use servanda_gates::{
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::{CredentialLack, PerformFailure};
 
-use crate::bridge::PutFailure;
+use crate::questions::PutFailure;
 
 /// The refusal a failure becomes, and the outcome to record. `was_sent_before` says that an earlier dispatch of the key may have
 /// done it.
@@ -273,7 +273,7 @@ mod tests {
     use servanda_upstream::PerformFailure;
 
     use super::{interpret, of_protocol};
-    use crate::bridge::{PutFailure, QuestionRules};
+    use crate::questions::{PutFailure, QuestionRules};
 
     fn put(failure: PerformFailure) -> PutFailure {
         QuestionRules::of(&std::sync::Arc::from("up"), true).put_failure(failure, &mut Vec::new())

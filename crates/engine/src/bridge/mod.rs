@@ -2,14 +2,13 @@
 //! directions' forms.
 //!
 //! [`dialogue`] decides, [`conversation`] performs, [`reception`] is where requests wait for guests that have gone to find
-//! answers, [`outlet`] puts what servers say on the way into the guest's terms, [`questions`] what they ask, [`bystander`] both for what
-//! belongs to no request. It is about requests, not about tool calls: prompts and resources cross it the same way.
+//! answers, [`outlet`] puts what servers say on the way into the guest's terms, [`bystander`] does so for what belongs to no request.
+//! How a question is put is in `crate::questions`. It is about requests, not about tool calls: prompts and resources cross it the same way.
 
 mod bystander;
 mod conversation;
 mod dialogue;
 mod outlet;
-mod questions;
 mod reception;
 
 use std::{future::Future, pin::Pin, sync::Arc};
@@ -29,17 +28,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::questions::PutQuestion;
 use self::reception::Parked;
 pub(crate) use self::{
     bystander::SessionBystander,
     conversation::{Conversation, Ending, Errand, Leg, Wanted},
-    dialogue::{Listener, NotGiven, QUESTIONS_MAX},
+    dialogue::Listener,
     outlet::{Hearer, Outlet},
-    questions::{Elicitations, PutAll, PutFailure, QuestionRules, legible, legible_in_brief},
     reception::{Claim, Final, Reception, Turn},
 };
 use crate::{
+    questions::Elicitations,
     seal::{Carried, Purpose, Seal},
     works::Work,
 };

@@ -13,10 +13,10 @@ use servanda_mcp::{
 };
 use servanda_upstream::Remark as ServerRemark;
 
-use super::questions::{Elicitations, legible_in_brief};
 use crate::{
     core::Core,
     log_level,
+    questions::{Elicitations, legible_in_brief},
     remark::{Remark, RemarkSink},
     scene::Member,
     tasks::TaskIndex,
@@ -183,7 +183,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::{Hearer, Outlet};
-    use crate::{bridge::questions::Elicitations, remark::Remark, tasks::TaskIndex};
+    use crate::{questions::Elicitations, remark::Remark, tasks::TaskIndex};
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()

@@ -21,10 +21,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    conversation::REMARKS_MAX,
-    outlet::{Hearer, Outlet},
-};
+use super::outlet::{Hearer, Outlet};
 use crate::{
     gateway::{CallAnswer, InquiryAnswer},
     remark::Remark,
@@ -32,6 +29,8 @@ use crate::{
     works::Work,
 };
 
+/// Remarks that may wait to be looked at.
+pub(super) const REMARKS_MAX: usize = 64;
 /// Requests that wait for their guests, in all.
 const PARKED_MAX: usize = 1_024;
 /// And of one principal.

@@ -26,12 +26,13 @@ use super::{
 };
 use crate::{
     answer,
-    bridge::{Claim, Ending, NotGiven, PutFailure, Wanted},
+    bridge::{Claim, Ending, Wanted},
     budgets::Made,
     cache::UnderWay,
     gateway::{CallAnswer, ToolResult},
     late::{self, LateAnswer, Overdue},
     observe,
+    questions::{NotGiven, PutFailure},
     records::{self, Settled, Settling},
     refusals,
     tasks::{self, Began, Created, NewTask},

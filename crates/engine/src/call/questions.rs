@@ -5,7 +5,7 @@ use servanda_contract::tool::QuestionKind;
 use servanda_gates::Permit;
 
 use super::{dispatch::Exchange, pipeline::CallPipeline};
-use crate::bridge::QuestionRules;
+use crate::questions::QuestionRules;
 
 impl CallPipeline<'_> {
     /// What the server may not ask of the caller, by the contract and by the policies.

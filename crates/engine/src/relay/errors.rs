@@ -7,7 +7,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use crate::{bridge::PutFailure, scene::Member, upstream_failure};
+use crate::{questions::PutFailure, scene::Member, upstream_failure};
 
 /// Parameters that do not fit.
 pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
@@ -78,7 +78,7 @@ mod tests {
 
     use super::{no_resource, of_read_failure};
     use crate::{
-        bridge::{PutFailure, QuestionRules},
+        questions::{PutFailure, QuestionRules},
         testing::member,
     };
 

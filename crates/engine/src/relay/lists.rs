@@ -21,9 +21,9 @@ use super::{
     invalid_params, showing,
 };
 use crate::{
-    bridge::PutFailure,
     core::{Core, within_ms},
     gateway::{Inquiry, Subject},
+    questions::PutFailure,
     scene::{Member, Scene},
     upstream_failure,
 };

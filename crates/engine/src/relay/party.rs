@@ -8,10 +8,11 @@ use servanda_upstream::{Answer, Continuation, PerformFailure, Question};
 use tokio::time::Instant;
 
 use crate::{
-    bridge::{Conversation, Ending, Errand, Hearer, Leg, Listener, Outlet, PutFailure, QuestionRules, Reception},
+    bridge::{Conversation, Ending, Errand, Hearer, Leg, Listener, Outlet, Reception},
     core::{Core, within_ms},
     gateway::{Guest, Terms},
     outline::Outline,
+    questions::{PutFailure, QuestionRules},
     relay::of_failure,
     scene::Member,
     sessions, tasks,

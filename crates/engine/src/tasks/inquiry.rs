@@ -21,9 +21,9 @@ use super::{
     shape::{Status, to_legacy, to_modern, with_id, with_members, with_questions, with_related_task},
 };
 use crate::{
-    bridge::PutFailure,
     core::Core,
     gateway::{Guest, Inquiry, Subject},
+    questions::PutFailure,
     refusals,
     relay::{INQUIRY_MS_MAX, Party, invalid_params, of_failure, text, with_text},
     scene::{Member, Scene},

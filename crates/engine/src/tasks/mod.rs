@@ -28,9 +28,9 @@ pub(crate) use self::{
     shape::{Created, Status, created, with_members, with_related_task},
 };
 use crate::{
-    bridge::QuestionRules,
     core::{Core, within_ms},
     gateway::{Guest, News},
+    questions::QuestionRules,
     scene::Member,
     sessions,
     works::{self, Seen},

@@ -10,7 +10,7 @@ use servanda_gates::{
 use servanda_mcp::{Era, RpcError};
 
 use super::shape::Created;
-use crate::{bridge::QUESTIONS_MAX, core::Core, gateway::Guest, past::PastCall, relay::invalid_params};
+use crate::{core::Core, gateway::Guest, past::PastCall, questions::QUESTIONS_MAX, relay::invalid_params};
 
 /// How long a task is kept whose server names no time, and at the most.
 const KEPT_MS_MAX: u64 = 30 * 86_400_000;

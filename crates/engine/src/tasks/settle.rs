@@ -22,9 +22,9 @@ use servanda_upstream::PerformFailure;
 use super::note::{self, TaskNote};
 use crate::{
     answer,
-    bridge::QuestionRules,
     core::Core,
     observe,
+    questions::QuestionRules,
     records::{self, Settling},
     refusals,
     scene::{Member, Scene},

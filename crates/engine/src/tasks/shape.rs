@@ -12,7 +12,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::Answer;
 
-use crate::bridge::{PutAll, QuestionRules, legible_in_brief};
+use crate::questions::{PutAll, QuestionRules, legible_in_brief};
 
 /// What the eras call the same things: modern, then legacy.
 const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
@@ -201,7 +201,7 @@ mod tests {
     use servanda_mcp::{Era, RawObject};
     use servanda_upstream::Answer;
 
-    use crate::bridge::QuestionRules;
+    use crate::questions::QuestionRules;
 
     use super::{Created, Status, created, render_created, to_legacy, to_modern, with_related_task};
 

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::conversations::{failed, input, result, told};
 use crate::{
     CallAnswer, Gateway as _, Guest, Remark, Subject, Terms,
-    bridge::QUESTIONS_MAX,
+    questions::QUESTIONS_MAX,
     testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, said, text},
 };
 

@@ -21,8 +21,8 @@ use servanda_upstream::PerformFailure;
 use super::effects::{Bank, refusal, write};
 use crate::{
     Gateway as _, SystemClock, Terms, answer,
-    bridge::NotGiven,
     gateway::ToolResult,
+    questions::NotGiven,
     refusals, standing,
     testing::{Scripted, draft, parse, text},
     upstream_failure,

@@ -17,8 +17,8 @@ use super::{
     pace::Pace,
 };
 use crate::{
-    bridge::legible_in_brief,
     core::random,
+    questions::legible_in_brief,
     scene::Member,
     tasks::{Created, Status, of_task_error, question, with_related_task},
     upstream_failure,

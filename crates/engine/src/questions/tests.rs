@@ -4,8 +4,7 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_contract::tool::QuestionKind;
 use servanda_mcp::RpcError;
 
-use super::{Elicitations, PutAll, QuestionRules};
-use crate::bridge::dialogue::Asking;
+use super::{Asking, Elicitations, PutAll, QuestionRules};
 
 const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";

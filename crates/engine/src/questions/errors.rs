@@ -13,8 +13,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use super::{NotPut, QuestionRules, wording::legible_in_brief};
-use crate::bridge::dialogue::{Asking, QUESTIONS_MAX};
+use super::{Asking, NotPut, QUESTIONS_MAX, QuestionRules, wording::legible_in_brief};
 
 /// The member of an error's data that has the elicitations.
 const ELICITATIONS: &str = "elicitations";

@@ -7,6 +7,7 @@
 
 mod errors;
 mod given;
+mod input_requests;
 mod wording;
 
 use std::sync::Arc;
@@ -30,9 +31,9 @@ use self::wording::{make_legible, mark, require_legible};
 pub(crate) use self::{
     errors::PutFailure,
     given::Elicitations,
+    input_requests::{Asking, NotGiven, QUESTIONS_MAX, input_requests, read_input_requests},
     wording::{legible, legible_in_brief},
 };
-use super::dialogue::{Asking, QUESTIONS_MAX, input_requests, read_input_requests};
 
 /// How long a URL that a person is to visit may be.
 const URL_BYTES_MAX: usize = 8_192;
