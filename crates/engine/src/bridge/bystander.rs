@@ -5,8 +5,8 @@ use servanda_upstream::{Ask as ServerAsk, Bystander, Remark as ServerRemark};
 
 use super::outlet::{Hearer, Outlet};
 use crate::{
+    client::{Ask, Remark},
     questions::{Asking, QuestionRules},
-    remark::{Ask, Remark},
 };
 
 /// Passes on to one session what one server says outside of its requests.

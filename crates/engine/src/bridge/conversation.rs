@@ -25,11 +25,12 @@ use super::{
     with_state,
 };
 use crate::{
+    answers::upstream_failure,
+    client::{Ask, Remark},
+    delivery_template::Leg,
     questions::{
         Asking, NotGiven, NotPut, PutFailure, PutQuestion, QuestionRules, input_requests, read_input_requests,
     },
-    remark::{Ask, Remark},
-    upstream_failure,
 };
 
 /// How long questions are gathered that arrive one after another and belong together.
@@ -39,14 +40,6 @@ const GATHER_MS: u64 = 20;
 pub(crate) trait Errand: Send {
     /// Makes it.
     fn send(&mut self, leg: Leg) -> impl Future<Output = Result<Answer, PerformFailure>> + Send;
-}
-
-/// On what terms a request is made this time.
-#[derive(Debug, Clone)]
-pub(crate) struct Leg {
-    pub(crate) deadline: Instant,
-    pub(crate) remarks: Option<servanda_upstream::RemarkSink>,
-    pub(crate) continuation: Continuation,
 }
 
 /// One request and everybody who takes part.

@@ -21,12 +21,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::outlet::{Hearer, Outlet};
-use crate::{
-    gateway::{CallAnswer, InquiryAnswer},
-    remark::Remark,
+use super::{
+    outlet::{Hearer, Outlet},
     seal::{Bearer, Carried, Purpose},
-    works::Work,
+};
+use crate::{
+    client::{CallAnswer, InquiryAnswer, Remark},
+    long_running::Work,
 };
 
 /// Remarks that may wait to be looked at.

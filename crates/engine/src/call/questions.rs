@@ -4,7 +4,7 @@ use servanda_authority::Authenticated;
 use servanda_contract::tool::QuestionKind;
 use servanda_gates::Permit;
 
-use super::{dispatch::Exchange, pipeline::CallPipeline};
+use super::{evidence::Exchange, state::CallPipeline};
 use crate::questions::QuestionRules;
 
 impl CallPipeline<'_> {

@@ -433,7 +433,7 @@ async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
             }
             CallAnswer::Result(refused) => {
                 assert!(!passes, "{code}");
-                let refused = parse(&crate::answer::in_full(refused).json);
+                let refused = parse(&crate::answers::tool_result::in_full(refused).json);
                 let theirs = &refused["_meta"]["servanda/upstream-error"];
                 assert_eq!(*theirs, json!({"code": code, "message": "theirs", "data": {"requiredCapabilities": {}}}));
             }

@@ -16,11 +16,11 @@ use super::conversations::{input, result, told};
 use crate::{
     Authorities, CallAnswer, CallRequest, Gateway as _, Guest, SystemClock, Terms,
     callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
-    names::{TOOLS, recall},
-    scene::Scene,
-    server::Server,
     testing::{House, Scripted, again, call, draft, guest, said, scene, scene_of, text},
-    works::RESULT_TOOL,
+    world::{
+        RESULT_TOOL, Scene, Server,
+        names::{TOOLS, recall},
+    },
 };
 
 fn saying(what: &'static str) -> Arc<Scripted> {
