@@ -18,7 +18,7 @@ use servanda_policy::{Defaults, Limits, Policies, Shadow, Source};
 use super::{Scripted, contract};
 use crate::{
     Authorities, Guest, Tenants,
-    world::{Scene, Server},
+    world::{Scene, server::Server},
 };
 
 pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {

@@ -17,7 +17,7 @@ use crate::questions::{PutAll, QuestionRules, legible_in_brief};
 /// What the eras call the same things: modern, then legacy.
 const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
 /// Members that a modern task holds and a legacy task does not. A guest gets none of them as the server wrote them.
-pub(crate) const INLINE: [&str; 4] = ["result", "error", member::INPUT_REQUESTS, member::REQUEST_STATE];
+const INLINE: [&str; 4] = ["result", "error", member::INPUT_REQUESTS, member::REQUEST_STATE];
 const STATUS_MESSAGE: &str = "statusMessage";
 
 /// A task that an upstream made.

@@ -41,7 +41,7 @@ use crate::{
     CallRequest, Engine, Guest, Inquiry, Limits, Remark, Subject, SystemClock, Terms,
     answers::upstream_failure,
     engine::Stores,
-    world::{Member, Scene, Server},
+    world::{Member, Scene, server::Server},
 };
 
 pub(crate) use books::CountedBudgets;

@@ -3,7 +3,8 @@
 //!
 //! [`dialogue`] decides, [`conversation`] performs, [`reception`] is where requests wait for guests that have gone to find
 //! answers, [`outlet`] puts what servers say on the way into the guest's terms, [`bystander`] does so for what belongs to no request.
-//! [`sessions`] keeps what outlasts a request. How a question is put is in `crate::questions`. It is about requests, not about tool calls: prompts and resources cross it the same way.
+//! [`sessions`] keeps what outlasts a request. It is about requests, not about tool calls: prompts and resources cross it the same
+//! way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
 
 mod bystander;
 mod conversation;

@@ -1,4 +1,4 @@
-//! Which effects this process holds. Recovery leaves them alone, and a drain waits for them.
+//! Which effects this process dispatches or settles right now. Recovery leaves them alone.
 
 use std::{
     collections::BTreeMap,

@@ -19,7 +19,7 @@ use crate::{
     Authorities,
     deferred::recovery::Lanes,
     testing::{HandClock, House, Scripted, draft, text},
-    world::{Scene, Server},
+    world::{Scene, server::Server},
 };
 
 const ORPHANS: usize = 1_000;

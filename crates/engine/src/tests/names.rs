@@ -18,8 +18,9 @@ use crate::{
     callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
     testing::{House, Scripted, again, call, draft, guest, said, scene, scene_of, text},
     world::{
-        RESULT_TOOL, Scene, Server,
+        RESULT_TOOL, Scene,
         names::{TOOLS, recall},
+        server::Server,
     },
 };
 

@@ -12,7 +12,7 @@ mod prompt_table;
 pub(crate) mod resilience;
 mod result_tool;
 mod scene;
-mod server;
+pub(crate) mod server;
 
 pub use self::scene::World;
 pub(crate) use self::{
@@ -22,5 +22,4 @@ pub(crate) use self::{
     prompt_table::PromptNames,
     result_tool::{RESULT_TOOL, wish},
     scene::Scene,
-    server::Server,
 };

@@ -22,7 +22,7 @@ const GRACE_MS: u64 = 60_000;
 /// What is kept about a task, under the id we gave it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TaskNote {
-    pub(crate) version: u32,
+    pub(super) version: u32,
     pub(crate) upstream: String,
     pub(crate) theirs: String,
     #[serde(with = "era")]
@@ -31,19 +31,19 @@ pub(crate) struct TaskNote {
     #[serde(with = "era")]
     pub(crate) guest_era: Era,
     /// The contract's name.
-    pub(crate) contract: String,
-    pub(crate) created_at: Timestamp,
-    pub(crate) expires_at: Timestamp,
+    pub(super) contract: String,
+    pub(super) created_at: Timestamp,
+    pub(super) expires_at: Timestamp,
     /// Whether its end is on record.
-    pub(crate) settled: bool,
+    pub(super) settled: bool,
     /// The call, as it was recorded when it became a task.
-    pub(crate) record: CallRecord,
+    pub(super) record: CallRecord,
     /// The effect that its end settles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) effect: Option<EffectNote>,
+    pub(super) effect: Option<EffectNote>,
     /// What the call changes and reads, by name. A note without it may be of anything.
     #[serde(default = "anything")]
-    pub(crate) touches: Vec<String>,
+    pub(super) touches: Vec<String>,
     /// What its server may not ask of the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused_questions: Vec<QuestionKind>,
@@ -51,7 +51,7 @@ pub(crate) struct TaskNote {
 
 /// An effect, and which time of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EffectNote {
+pub(super) struct EffectNote {
     id: EffectId,
     epoch: u64,
 }
@@ -59,7 +59,7 @@ pub(crate) struct EffectNote {
 const VERSION: u32 = 1;
 
 impl TaskNote {
-    pub(crate) fn new(upstream: &str, created: &Created, guest_era: Era, record: CallRecord, now: Timestamp) -> Self {
+    pub(super) fn new(upstream: &str, created: &Created, guest_era: Era, record: CallRecord, now: Timestamp) -> Self {
         let kept_ms = created.ttl_ms.map_or(KEPT_MS_MAX, |ttl_ms| ttl_ms.saturating_add(GRACE_MS)).min(KEPT_MS_MAX);
         Self {
             version: VERSION,
@@ -79,22 +79,22 @@ impl TaskNote {
     }
 
     /// The same of a call that changes and reads these.
-    pub(crate) fn touching(self, touches: Vec<String>) -> Self {
+    pub(super) fn touching(self, touches: Vec<String>) -> Self {
         Self { touches, ..self }
     }
 
     /// The same of a call whose server may not ask these kinds.
-    pub(crate) fn refusing(self, refused_questions: Vec<QuestionKind>) -> Self {
+    pub(super) fn refusing(self, refused_questions: Vec<QuestionKind>) -> Self {
         Self { refused_questions, ..self }
     }
 
     /// The same of a call that is an effect.
-    pub(crate) fn settling(self, claim: Option<Claim>) -> Self {
+    pub(super) fn settling(self, claim: Option<Claim>) -> Self {
         Self { effect: claim.map(|Claim { id, epoch }| EffectNote { id, epoch }), ..self }
     }
 
     /// Adds the server's questions. False if all of them are there already.
-    pub(crate) fn ask(&mut self, asked: Vec<QuestionRecord>) -> bool {
+    pub(super) fn ask(&mut self, asked: Vec<QuestionRecord>) -> bool {
         let questions = &mut self.record.questions;
         let before = questions.len();
         for question in asked {
@@ -106,7 +106,7 @@ impl TaskNote {
     }
 
     /// The evidence by which its end settles its effect.
-    pub(crate) fn claim(&self) -> Option<Claim> {
+    pub(super) fn claim(&self) -> Option<Claim> {
         self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
     }
 
@@ -123,7 +123,7 @@ fn anything() -> Vec<String> {
 }
 
 /// Writes a task down.
-pub(crate) async fn write(deferred: &Deferred, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
+pub(super) async fn write(deferred: &Deferred, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
     let value = serde_json::to_string(note).map_err(|error| JournalError::new(error.to_string()))?;
     let (key, expires_at) = (ours.to_owned(), Some(note.expires_at));
     deferred.core.notebook.write(Note { kind: NoteKind::Task, key, value, expires_at }).await?;
@@ -132,7 +132,7 @@ pub(crate) async fn write(deferred: &Deferred, ours: &str, note: &TaskNote) -> R
 }
 
 /// Keeps what a task asked, unless its end is on record already.
-pub(crate) async fn write_questions(deferred: &Deferred, ours: &str, note: &TaskNote) {
+pub(super) async fn write_questions(deferred: &Deferred, ours: &str, note: &TaskNote) {
     let Some(mut kept) = read(deferred, ours).await.filter(|kept| !kept.settled) else { return };
     if kept.ask(note.record.questions.clone())
         && let Err(error) = write(deferred, ours, &kept).await
@@ -148,7 +148,7 @@ pub(crate) async fn find(deferred: &Deferred, guest: &Guest, ours: &str) -> Resu
 }
 
 /// A task, whosever it is: for what upstreams say about it.
-pub(crate) async fn read(deferred: &Deferred, ours: &str) -> Option<TaskNote> {
+pub(super) async fn read(deferred: &Deferred, ours: &str) -> Option<TaskNote> {
     let core = &deferred.core;
     // Tasks and lists of them share a kind; the ids of tasks are ours, and never begin like a list's key.
     let note = core.notebook.read(NoteKind::Task, ours, core.clock.now()).await.ok()??;

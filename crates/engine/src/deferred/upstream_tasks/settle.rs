@@ -40,7 +40,7 @@ pub(crate) struct Ended<'a> {
 
 impl Ended<'_> {
     /// What the task may ask of the caller.
-    pub(crate) fn question_rules(&self) -> QuestionRules {
+    pub(super) fn question_rules(&self) -> QuestionRules {
         self.scene.question_rules(self.member).refusing(&self.note.refused_questions)
     }
 
