@@ -1,6 +1,6 @@
-//! The clock, and the stopwatch of one call. The only place of the engine that asks the system for the time.
+//! The clock, deadlines, and the stopwatch of one call. The only place of the engine that asks the system for the time.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_gates::Stopwatch;
@@ -15,6 +15,11 @@ impl Clock for SystemClock {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_unix_ms(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
     }
+}
+
+/// That many milliseconds from now.
+pub(crate) fn within_ms(ms: u64) -> tokio::time::Instant {
+    tokio::time::Instant::now() + Duration::from_millis(ms)
 }
 
 /// Measures the stages of one call.

@@ -1,10 +1,7 @@
-//! The engine as its owner and the doors see it. What happens to a call is in `call`, to everything else in `relay`.
+//! The engine as its owner and the doors see it: it makes the rooms and hands each request to one. What happens to a call is in `call`,
+//! to everything else in `relay`.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, RwLock},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::{Catalog, CatalogError, Listing};
 use servanda_contract::time::Clock;
@@ -16,52 +13,42 @@ use servanda_gates::{
 };
 use servanda_mcp::{LogLevel, RpcError, fields::method};
 use servanda_upstream::Upstream;
-use tokio::sync::{Semaphore, broadcast, mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    answer,
-    authorities::Authorities,
-    bridge::Bridge,
+    answers::{refusals::invalid_params, tool_result},
+    bridge::{Bridge, Sessions},
     budgets::{self, Till},
     cache::Cache,
-    call,
-    callbacks::{self, Carrier, Outbox, Patience},
-    core::{Core, within_ms},
-    discovery::Discovery,
-    gateway::{CallAnswer, CallRequest, Detail, Gateway, Guest, Inquiry, InquiryAnswer, News},
-    keys::Keys,
-    late::DoneLate,
-    names, news,
-    probes::Lookout,
-    quarantine::{self, Quarantine},
-    recovery,
+    call::{self, Calls},
+    callbacks::{Carrier, Outbox, Patience},
+    client::{CallAnswer, CallRequest, Detail, Guest, Inquiry, InquiryAnswer, News, Remark, Watch, strict},
+    clock::within_ms,
+    core::Core,
+    deferred::{self, Deferred, recovery, upstream_tasks},
+    gateway::Gateway,
+    long_running::{LONG_WAIT_MS_MAX, LongRunning},
+    quarantine::Quarantine,
     refused_calls::{RefusedCalls, RefusedLimits},
-    relay,
-    remark::Remark,
-    repairs::Repairs,
-    scene::{Scene, World},
-    sessions::{self, Sessions},
-    strict,
-    tasks::{self, TaskIndex},
-    watch::Watch,
-    watches::{self, Watches},
+    relay::{self, Relay, announcements, subscriptions},
+    world::{PresentWorld, Scene, World, authorities::Authorities, discovery::Discovery, names},
 };
 
 /// News a slow listener may be behind with.
 const NEWS_MAX: usize = 256;
-/// Marks that were not made in time and are looked for, so that they can be taken back.
-const ABANDONING_MAX: usize = 64;
 /// How long a server has to hear how much it should log.
 const LEVEL_MS_MAX: u64 = 10_000;
-
-/// How long a caller waits for long work: less than clients wait for anything.
-pub const LONG_WAIT_MS_MAX: u64 = 25_000;
 
 /// Takes calls through, and answers everything else.
 #[derive(Debug)]
 pub struct Engine {
     core: Arc<Core>,
+    deferred: Arc<Deferred>,
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+    relay: Arc<Relay>,
+    calls: Arc<Calls>,
 }
 
 /// What an engine is made of.
@@ -125,7 +112,11 @@ impl Gateway for Engine {
         let scene = self.core.scene();
         let listing = scene.discovery.listing(guest, |upstream| !scene.is_foreign(upstream, &guest.caller)).await;
         let listing = scene.shown(listing, guest);
-        if self.core.long_wait_ms_max.is_some() { scene.with_own_tools(listing, &guest.caller) } else { listing }
+        if self.deferred.long_running.wait_ms_max.is_some() {
+            scene.with_own_tools(listing, &guest.caller)
+        } else {
+            listing
+        }
     }
 
     fn known_listing(&self, guest: &Guest) -> Arc<Listing> {
@@ -143,8 +134,8 @@ impl Gateway for Engine {
 
     async fn call(&self, request: CallRequest) -> CallAnswer {
         let detail = request.terms.detail;
-        match (call::call(&self.core, request).await, detail) {
-            (CallAnswer::Result(result), Detail::Full) => CallAnswer::Result(answer::in_full(result)),
+        match (call::call(&self.calls, request).await, detail) {
+            (CallAnswer::Result(result), Detail::Full) => CallAnswer::Result(tool_result::in_full(result)),
             (answer, _) => answer,
         }
     }
@@ -152,7 +143,7 @@ impl Gateway for Engine {
     async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
         strict::check_terms(&inquiry.terms, self.core.gate_limits)?;
         strict::check_members("params", &inquiry.params, self.core.gate_limits)?;
-        relay::inquire(&self.core, inquiry).await
+        relay::inquire(&self.relay, inquiry).await
     }
 
     fn news(&self) -> broadcast::Receiver<News> {
@@ -160,41 +151,41 @@ impl Gateway for Engine {
     }
 
     async fn watch(&self, guest: &Guest, uri: &str) -> Result<Watch, RpcError> {
-        watches::watch(&self.core, guest, uri).await
+        subscriptions::watch(&self.relay, guest, uri).await
     }
 
     async fn known_tasks(&self, guest: &Guest, task_ids: Vec<String>) -> Vec<String> {
-        tasks::known_to(&self.core, guest, task_ids).await
+        upstream_tasks::known_to(&self.deferred, guest, task_ids).await
     }
 
     async fn set_log_level(&self, guest: &Guest, level: &str) -> Result<(), RpcError> {
         let known = LogLevel::from_wire(level);
-        let level = known.ok_or_else(|| relay::invalid_params("`level` must be one of the protocol's log levels"))?;
-        self.core.sessions.want_level(&guest.affinity, level);
-        let counterpart = sessions::counterpart(guest);
+        let level = known.ok_or_else(|| invalid_params("`level` must be one of the protocol's log levels"))?;
+        self.sessions.want_level(&guest.affinity, level);
+        let counterpart = guest.counterpart();
         for member in self.core.scene().members_for(&guest.caller) {
             // Nobody waits for servers that may be slow or down; before the next request each is told anyway.
-            let (core, member, counterpart) = (Arc::clone(&self.core), Arc::clone(member), counterpart.clone());
+            let (sessions, member, counterpart) = (Arc::clone(&self.sessions), Arc::clone(member), counterpart.clone());
             tokio::spawn(async move {
-                core.sessions.tell_level(&member, &counterpart, Some(level), within_ms(LEVEL_MS_MAX)).await;
+                sessions.tell_level(&member, &counterpart, Some(level), within_ms(LEVEL_MS_MAX)).await;
             });
         }
         Ok(())
     }
 
     fn roots_changed(&self, guest: &Guest) {
-        let counterpart = sessions::counterpart(guest);
+        let counterpart = guest.counterpart();
         for member in self.core.scene().members_for(&guest.caller) {
             member.server.notify(&counterpart, method::ROOTS_LIST_CHANGED, None);
         }
     }
 
     fn attend(&self, affinity: &str) -> mpsc::Receiver<Remark> {
-        self.core.sessions.attend(affinity, &self.core)
+        self.sessions.attend(affinity, &self.bridge, &self.core.scene())
     }
 
     fn leave(&self, affinity: &str) {
-        self.core.sessions.leave(affinity, &self.core.scene());
+        self.sessions.leave(affinity, &self.core.scene());
     }
 
     fn notebook(&self) -> Arc<dyn Notebook> {
@@ -212,42 +203,48 @@ impl Engine {
 
     pub(crate) fn in_scene(scene: Scene, stores: Stores, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         let Stores { journal, notebook, effects, budgets } = stores;
-        let scene = Arc::new(scene);
+        let world = Arc::new(PresentWorld::new(Arc::new(scene)));
+        let in_flight = TaskTracker::new();
         let core = Arc::new(Core {
-            bridge: Arc::new(Bridge::new(Arc::clone(&notebook), Arc::clone(&clock))),
-            scene: RwLock::new(Arc::clone(&scene)),
+            quarantine: Quarantine::new(Arc::clone(&notebook), Arc::clone(&clock), Arc::clone(&world)),
+            till: Arc::new(Till::new(budgets, Arc::clone(&clock), in_flight.clone())),
+            world,
             journal,
-            keys: Keys::new(Arc::clone(&notebook)),
             notebook,
             effects,
             owner: OwnerId::new(),
             owner_lease: Arc::default(),
             in_hand: Arc::default(),
-            abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
-            tallies: Arc::default(),
-            turns: Arc::default(),
             cache: Cache::default(),
-            done_late: DoneLate::default(),
             clock,
             gate_limits: limits.gates,
-            accepts_lost_commits: limits.accepts_lost_commits,
-            repairs: Repairs::new(limits.repair),
             refused_calls: RefusedCalls::new(limits.refused),
-            in_flight: TaskTracker::new(),
-            long_wait_ms_max: limits.long_wait_ms_max,
-            works: Arc::default(),
-            tasks: Arc::new(TaskIndex::default()),
-            sessions: Sessions::default(),
-            watches: Watches::default(),
+            in_flight,
             news: broadcast::Sender::new(NEWS_MAX),
             changes: watch::Sender::new(0),
             outbox: Outbox::default(),
-            lookout: Lookout::default(),
-            quarantine: Quarantine::default(),
-            till: Arc::new(Till::new(budgets)),
+            mutations: Arc::default(),
         });
-        news::follow(&core, &scene);
-        Self { core }
+        Self::around(core, limits)
+    }
+
+    /// The rooms around what they share.
+    fn around(core: Arc<Core>, limits: Limits) -> Self {
+        let long_running = Arc::new(LongRunning::new(Arc::clone(&core), limits.long_wait_ms_max));
+        let deferred = Arc::new(Deferred::new(long_running));
+        let (notebook, clock) = (Arc::clone(&core.notebook), Arc::clone(&core.clock));
+        let bridge = Arc::new(Bridge::new(notebook, clock, Arc::clone(&deferred.tasks)));
+        let sessions = Arc::new(Sessions::default());
+        let relay = Arc::new(Relay::new(Arc::clone(&deferred), Arc::clone(&bridge), Arc::clone(&sessions)));
+        let calls = Calls::new(
+            Arc::clone(&deferred),
+            Arc::clone(&bridge),
+            Arc::clone(&sessions),
+            limits.repair,
+            limits.accepts_lost_commits,
+        );
+        announcements::follow(&relay, &core.scene());
+        Self { core, deferred, bridge, sessions, relay, calls: Arc::new(calls) }
     }
 
     /// Works in another world from now on. Calls in flight end in the one they began in; an upstream that is in both should
@@ -282,15 +279,15 @@ impl Engine {
         let scene = Arc::new(scene);
         // Before the first call resolves in it; and after, because more may have become known meanwhile.
         self.core.quarantine.apply_to(&scene.catalog);
-        let before = self.core.replace(Arc::clone(&scene));
+        let before = self.core.world.replace(Arc::clone(&scene));
         self.core.quarantine.apply_to(&scene.catalog);
         // An upstream of the same id may be another one by now.
         self.core.cache.clear();
         // The new world is followed before the old one is not: what both say is said twice, which harms nobody.
-        news::follow(&self.core, &scene);
+        announcements::follow(&self.relay, &scene);
         before.stop.cancel();
-        self.core.sessions.attach_all(&self.core, &scene);
-        watches::watch_again(&self.core, &scene);
+        self.sessions.attach_all(&self.bridge, &scene);
+        subscriptions::watch_again(&self.relay, &scene);
         for news in [News::Tools, News::Prompts, News::Resources] {
             self.core.announce(news);
         }
@@ -299,7 +296,7 @@ impl Engine {
     /// Waits until every call has its answer and its record, but not longer than that. Calls whose caller has gone are
     /// waited for too: what was dispatched must be recorded. Nobody is asked anything any more.
     pub async fn drain(&self, wait_max: Duration) {
-        self.core.bridge.close();
+        self.bridge.close();
         self.core.in_flight.close();
         if tokio::time::timeout(wait_max, self.core.in_flight.wait()).await.is_err() {
             tracing::warn!(calls = self.core.in_flight.len(), "calls were still in flight when the engine had to end");
@@ -319,17 +316,17 @@ impl Engine {
     /// Learns which tools are held back for what they did, or by a person. Called before the first call is taken; later on
     /// whoever says that this process is alive looks again.
     pub async fn recall_quarantine(&self) -> Result<(), JournalError> {
-        quarantine::recall_first(&self.core).await
+        self.core.quarantine.recall_first().await
     }
 
     /// Looks after effects until told to stop: says that this process is alive, and settles what others left behind.
     pub async fn look_after_effects(&self, stop: CancellationToken) {
-        recovery::look_after(&self.core, stop).await;
+        recovery::look_after(&self.deferred.long_running, stop).await;
     }
 
     /// Gives back what this process leased of budgets and did not hand out. Called when no call is in flight any more.
     pub async fn give_back_budgets(&self) {
-        budgets::give_back(&self.core).await;
+        budgets::give_back(&self.core.till).await;
     }
 
     /// Says that this process is alive until told to stop: enough for one that makes a single call.
@@ -339,7 +336,7 @@ impl Engine {
 
     /// Tells callbacks of what ended until told to stop, what others left behind too.
     pub async fn deliver_callbacks(&self, carrier: Arc<dyn Carrier>, stop: CancellationToken) {
-        callbacks::deliver(&self.core, carrier, Patience::default(), stop).await;
+        deferred::deliver(&self.core, carrier, Patience::default(), stop).await;
     }
 
     /// Which tools exist.
@@ -365,5 +362,20 @@ impl Engine {
     #[cfg(test)]
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+
+    #[cfg(test)]
+    pub(crate) fn long_running(&self) -> &Arc<LongRunning> {
+        &self.deferred.long_running
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bridge(&self) -> &Bridge {
+        &self.bridge
+    }
+
+    #[cfg(test)]
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
     }
 }

@@ -3,78 +3,62 @@
 //!
 //! The engine decides nothing itself: gates decide, upstreams perform, the journal keeps. It puts their evidence in order,
 //! keeps the time, and makes the one answer every call gets. It knows no wire format of a door.
+//!
+//! `engine` makes the rooms and hands each request to one: `call` takes a tool call through its stages, `relay` answers everything else.
+//! Both speak with clients and upstreams through `bridge`; what goes on without its caller is `deferred` and `long_running`. Below them
+//! are `records`, `core` (what all rooms share), `world` (tools and servers), `answers`, `questions` and `client`, each with nothing but
+//! what is below it.
 
-mod answer;
-mod asking;
-mod authorities;
+mod answers;
 mod bridge;
 mod budgets;
 mod cache;
 mod call;
+mod call_visibility;
 pub mod callbacks;
+mod client;
 mod clock;
 mod core;
-mod destinations;
-mod discovery;
+mod deferred;
+mod delivery_template;
 mod engine;
-mod expectations;
 mod gateway;
-mod keys;
-mod late;
-mod listed;
-mod log_level;
-pub mod names;
-mod news;
-mod observe;
-mod outline;
-mod past;
+mod internal_call;
+mod long_running;
 pub mod probes;
 pub mod quarantine;
+mod questions;
+mod random;
 mod records;
-mod recovery;
-mod refusals;
 mod refused_calls;
 mod relay;
-mod remark;
-mod repairs;
-mod resilience;
-mod revocation;
-mod scene;
-mod seal;
 mod secrets;
-mod server;
-mod sessions;
-mod standing;
-mod strict;
-mod tasks;
+mod task_shape;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 mod trace;
-mod turns;
-mod upstream_failure;
-mod watch;
-mod watches;
-mod works;
+mod world;
 
-pub use authorities::{Authorities, NoAuthorities, Recalled, Tenants};
-pub use bridge::PutQuestion;
-pub use clock::SystemClock;
-pub use discovery::{Answering, Discovery, discover};
-pub use engine::{Engine, EngineParts, LONG_WAIT_MS_MAX, Limits};
-pub use gateway::{
-    CallAnswer, CallRequest, Detail, Gateway, Guest, Inquiry, InquiryAnswer, JUDGED_AT_ONCE_BYTES_MAX, News, Subject,
-    Terms, ToolResult, local_authority,
+pub use client::{
+    Ask, CallAnswer, CallRequest, Detail, Guest, Inquiry, InquiryAnswer, JUDGED_AT_ONCE_BYTES_MAX, News, Remark,
+    RemarkSink, Subject, Terms, ToolResult, Watch, local_authority,
 };
-pub use listed::listed;
+pub use clock::SystemClock;
+pub use engine::{Engine, EngineParts, Limits};
+pub use gateway::Gateway;
+pub use long_running::{LONG_WAIT_MS_MAX, Progress as WorkProgress};
+pub use questions::PutQuestion;
 pub use records::CALL_LINES;
 pub use refused_calls::RefusedLimits;
-pub use remark::{Ask, Remark, RemarkSink};
-pub use scene::World;
 pub use servanda_catalog::{ListedTool, Listing};
 pub use servanda_contract::{OperationKeys, expectation::Aims};
 pub use servanda_gates::{FleetingNotebook, Note, NoteKind, Notebook, PortFuture};
 pub use servanda_upstream::Reply;
-pub use watch::Watch;
-pub use works::Progress as WorkProgress;
+pub use world::{
+    World,
+    authorities::{Authorities, NoAuthorities, Recalled, Tenants},
+    discovery::{Answering, Discovery, discover, listed},
+    names,
+};

@@ -17,9 +17,9 @@ use servanda_gates::{
 };
 
 use crate::{
+    answers::{observe::Observed, refusals, upstream_failure},
     core::{Core, Held},
-    observe::Observed,
-    refusals, upstream_failure, works,
+    long_running,
 };
 
 /// The target of the log's lines about calls: each is a whole sentence, for people.
@@ -203,7 +203,7 @@ async fn take_note(
         }
     }
     if let Some(effect) = effect {
-        works::ended(core, effect).await;
+        long_running::ended(core, effect).await;
     }
 }
 

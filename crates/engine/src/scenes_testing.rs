@@ -16,7 +16,10 @@ use servanda_gates::{Registered, admit};
 use servanda_policy::{Defaults, Limits, Policies, Shadow, Source};
 
 use super::{Scripted, contract};
-use crate::{Authorities, Guest, Tenants, scene::Scene, server::Server};
+use crate::{
+    Authorities, Guest, Tenants,
+    world::{Scene, server::Server},
+};
 
 pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
     ruled(naming, servers, &Rules::default())

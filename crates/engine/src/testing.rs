@@ -39,10 +39,9 @@ use tokio::{
 
 use crate::{
     CallRequest, Engine, Guest, Inquiry, Limits, Remark, Subject, SystemClock, Terms,
+    answers::upstream_failure,
     engine::Stores,
-    scene::{Member, Scene},
-    server::Server,
-    upstream_failure,
+    world::{Member, Scene, server::Server},
 };
 
 pub(crate) use books::CountedBudgets;

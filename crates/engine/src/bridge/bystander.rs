@@ -3,12 +3,11 @@
 
 use servanda_upstream::{Ask as ServerAsk, Bystander, Remark as ServerRemark};
 
-use super::{
-    dialogue::Asking,
-    outlet::{Hearer, Outlet},
-    questions::QuestionRules,
+use super::outlet::{Hearer, Outlet};
+use crate::{
+    client::{Ask, Remark},
+    questions::{Asking, QuestionRules},
 };
-use crate::remark::{Ask, Remark};
 
 /// Passes on to one session what one server says outside of its requests.
 #[derive(Debug)]

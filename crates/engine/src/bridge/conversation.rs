@@ -19,34 +19,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Bridge, INPUT_MS_MAX, at,
-    dialogue::{Action, Asking, Dialogue, End, Event, Listener, NotGiven, input_requests, read_input_requests},
+    dialogue::{Action, Dialogue, End, Event, Listener},
     outlet::{Hearer, Outlet},
-    questions::{NotPut, PutFailure, PutQuestion, QuestionRules},
-    reception::{Reception, Turn, Visitor, still_waited_for},
+    reception::{REMARKS_MAX, Reception, Turn, Visitor, still_waited_for},
     with_state,
 };
 use crate::{
-    remark::{Ask, Remark},
-    upstream_failure,
+    answers::upstream_failure,
+    client::{Ask, Remark},
+    delivery_template::Leg,
+    questions::{
+        Asking, NotGiven, NotPut, PutFailure, PutQuestion, QuestionRules, input_requests, read_input_requests,
+    },
 };
 
 /// How long questions are gathered that arrive one after another and belong together.
 const GATHER_MS: u64 = 20;
-/// Remarks that may wait to be looked at.
-pub(super) const REMARKS_MAX: usize = 64;
 
 /// A request to a server that can be made again with what the server asked for.
 pub(crate) trait Errand: Send {
     /// Makes it.
     fn send(&mut self, leg: Leg) -> impl Future<Output = Result<Answer, PerformFailure>> + Send;
-}
-
-/// On what terms a request is made this time.
-#[derive(Debug, Clone)]
-pub(crate) struct Leg {
-    pub(crate) deadline: Instant,
-    pub(crate) remarks: Option<servanda_upstream::RemarkSink>,
-    pub(crate) continuation: Continuation,
 }
 
 /// One request and everybody who takes part.

@@ -8,19 +8,10 @@ use serde_json::value::RawValue;
 use servanda_mcp::{ClientCapabilities, Era, RawObject, envelope::to_json};
 use servanda_upstream::{Continuation, Reply};
 
-use super::questions::PutQuestion;
+use crate::questions::{NotGiven, PutQuestion, QUESTIONS_MAX, input_requests};
 
 /// How often a request is made again for a legacy client, who does not see the rounds.
 pub(crate) const ROUNDS_MAX: u32 = 16;
-/// Questions of one request that wait for their answers at once.
-pub(crate) const QUESTIONS_MAX: usize = 64;
-
-/// A request that a server makes of the client, as the server wrote it.
-#[derive(Debug)]
-pub(crate) struct Asking {
-    pub(crate) method: String,
-    pub(crate) params: Option<Box<RawValue>>,
-}
 
 /// The client, as far as asking it goes.
 #[derive(Debug, Clone)]
@@ -120,13 +111,6 @@ pub(crate) enum End {
     Undeclared(String),
     /// What the server asked was not given.
     NotGiven(NotGiven),
-}
-
-/// What was not given, and why.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NotGiven {
-    pub(crate) method: String,
-    pub(crate) why: String,
 }
 
 impl Dialogue {
@@ -283,26 +267,6 @@ impl Dialogue {
 
 fn not_given(method: &str, why: &str) -> Vec<Action> {
     vec![Action::End(End::NotGiven(NotGiven { method: method.to_owned(), why: why.to_owned() }))]
-}
-
-/// Questions as a modern client reads them.
-pub(crate) fn input_requests(open: &[(String, PutQuestion)]) -> String {
-    let member = |(key, asking): &(String, PutQuestion)| {
-        let params = asking.params().map_or_else(String::new, |params| format!(r#","params":{}"#, params.get()));
-        format!(r#"{}:{{"method":{}{params}}}"#, to_json(key), to_json(asking.method()))
-    };
-    format!("{{{}}}", open.iter().map(member).collect::<Vec<_>>().join(","))
-}
-
-/// The requests of an `inputRequests` object, in order; none if it is not one.
-pub(crate) fn read_input_requests(raw: &RawValue) -> Option<Vec<(String, Asking)>> {
-    let requests: RawObject<'_> = serde_json::from_str(raw.get()).ok()?;
-    let read = |(key, request): (&str, &RawValue)| {
-        let request: RawObject<'_> = serde_json::from_str(request.get()).ok()?;
-        let method = serde_json::from_str(request.get("method")?.get()).ok()?;
-        Some((key.to_owned(), Asking { method, params: request.get("params").map(ToOwned::to_owned) }))
-    };
-    requests.iter().map(read).collect()
 }
 
 /// The answers of an `inputResponses` object, in order; none if it is not one.

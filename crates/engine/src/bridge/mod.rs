@@ -2,15 +2,18 @@
 //! directions' forms.
 //!
 //! [`dialogue`] decides, [`conversation`] performs, [`reception`] is where requests wait for guests that have gone to find
-//! answers, [`outlet`] puts what servers say on the way into the guest's terms, [`questions`] what they ask, [`bystander`] both for what
-//! belongs to no request. It is about requests, not about tool calls: prompts and resources cross it the same way.
+//! answers, [`outlet`] puts what servers say on the way into the guest's terms, [`bystander`] does so for what belongs to no request.
+//! [`sessions`] keeps what outlasts a request. It is about requests, not about tool calls: prompts and resources cross it the same
+//! way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
 
 mod bystander;
 mod conversation;
 mod dialogue;
+mod log_level;
 mod outlet;
-mod questions;
 mod reception;
+mod seal;
+mod sessions;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -29,20 +32,18 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::questions::PutQuestion;
-use self::reception::Parked;
 pub(crate) use self::{
-    bystander::SessionBystander,
-    conversation::{Conversation, Ending, Errand, Leg, Wanted},
-    dialogue::{Listener, NotGiven, QUESTIONS_MAX},
+    conversation::{Conversation, Ending, Errand, Wanted},
+    dialogue::Listener,
     outlet::{Hearer, Outlet},
-    questions::{Elicitations, PutAll, PutFailure, QuestionRules, legible, legible_in_brief},
     reception::{Claim, Final, Reception, Turn},
+    sessions::Sessions,
 };
-use crate::{
+use self::{
+    reception::Parked,
     seal::{Carried, Purpose, Seal},
-    works::Work,
 };
+use crate::{deferred::TaskIndex, long_running::Work, questions::Elicitations};
 
 /// How long a guest may look for answers before a request at a legacy server goes on without them.
 pub(crate) const INPUT_MS_MAX: u64 = 600_000;
@@ -57,6 +58,8 @@ pub(crate) struct Bridge {
     seal: OnceCell<Seal>,
     parked: Parked,
     pub(crate) elicitations: Arc<Elicitations>,
+    /// Our ids of tasks, for what servers say about them.
+    tasks: Arc<TaskIndex>,
     /// Cancelled when nobody will come again: the gateway ends.
     closing: CancellationToken,
 }
@@ -103,9 +106,9 @@ pub(crate) struct PassedInput {
 pub(crate) type Underway = Pin<Box<dyn Future<Output = Final> + Send>>;
 
 impl Bridge {
-    pub(crate) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>, tasks: Arc<TaskIndex>) -> Self {
         let (parked, closing) = (Parked::default(), CancellationToken::new());
-        Self { notebook, clock, seal: OnceCell::new(), parked, elicitations: Arc::default(), closing }
+        Self { notebook, clock, seal: OnceCell::new(), parked, elicitations: Arc::default(), tasks, closing }
     }
 
     /// Nobody comes again from now on: what is asked is declined.

@@ -13,14 +13,13 @@ use servanda_mcp::{
 };
 use servanda_upstream::Remark as ServerRemark;
 
-use super::questions::{Elicitations, legible_in_brief};
+use super::{Bridge, log_level};
 use crate::{
-    core::Core,
-    log_level,
-    remark::{Remark, RemarkSink},
-    scene::Member,
-    tasks::TaskIndex,
-    works::Ear,
+    client::{Remark, RemarkSink},
+    deferred::TaskIndex,
+    long_running::Ear,
+    questions::{Elicitations, legible_in_brief},
+    world::Member,
 };
 
 /// The member of a log line that says who logs.
@@ -51,13 +50,13 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     /// An outlet of one server, for a guest of that era and affinity.
-    pub(crate) fn new(core: &Core, member: &Member, guest_era: Era, affinity: &Arc<str>) -> Self {
+    pub(crate) fn new(bridge: &Bridge, member: &Member, guest_era: Era, affinity: &Arc<str>) -> Self {
         Self {
             upstream: Arc::clone(&member.id),
             guest_era,
             affinity: Arc::clone(affinity),
-            tasks: Arc::clone(&core.tasks),
-            elicitations: Arc::clone(&core.bridge.elicitations),
+            tasks: Arc::clone(&bridge.tasks),
+            elicitations: Arc::clone(&bridge.elicitations),
             ear: None,
         }
     }
@@ -183,7 +182,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::{Hearer, Outlet};
-    use crate::{bridge::questions::Elicitations, remark::Remark, tasks::TaskIndex};
+    use crate::{client::Remark, deferred::TaskIndex, questions::Elicitations};
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()

@@ -22,16 +22,16 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    conversation::REMARKS_MAX,
     outlet::{Hearer, Outlet},
+    seal::{Bearer, Carried, Purpose},
 };
 use crate::{
-    gateway::{CallAnswer, InquiryAnswer},
-    remark::Remark,
-    seal::{Bearer, Carried, Purpose},
-    works::Work,
+    client::{CallAnswer, InquiryAnswer, Remark},
+    long_running::Work,
 };
 
+/// Remarks that may wait to be looked at.
+pub(super) const REMARKS_MAX: usize = 64;
 /// Requests that wait for their guests, in all.
 const PARKED_MAX: usize = 1_024;
 /// And of one principal.

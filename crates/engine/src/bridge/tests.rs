@@ -12,7 +12,7 @@ use crate::{InquiryAnswer, SystemClock};
 
 /// What two guests are told who came while nobody looked, about a request that ends just then.
 async fn too_late(answer_is_kept: bool) -> Vec<String> {
-    let bridge = Arc::new(Bridge::new(Arc::new(FleetingNotebook::default()), Arc::new(SystemClock)));
+    let bridge = Arc::new(Bridge::new(Arc::new(FleetingNotebook::default()), Arc::new(SystemClock), Arc::default()));
     let claim =
         Claim { caller: Caller::local(), request: Digest::of(Domain::Request, &[]), first_call: None, key: None };
     let (reception, turns) = Reception::open(claim, Hearer::default());

@@ -12,7 +12,7 @@ use servanda_gates::{
 };
 
 use super::Till;
-use crate::core::{Core, within_ms};
+use crate::clock::within_ms;
 
 /// How long an answer waits for its bill.
 const CLOSE_MS_MAX: u64 = 5_000;
@@ -103,7 +103,7 @@ impl Bill {
     }
 
     /// Closes it, where there is something to close. `took_ms` is how long the upstream had it.
-    pub(crate) async fn close(&mut self, core: &Core, made: Made, took_ms: u64) {
+    pub(crate) async fn close(&mut self, made: Made, took_ms: u64) {
         if let (Made::No, Units::Unsent(ticket) | Units::Sent(ticket)) = (made, std::mem::take(&mut self.units)) {
             self.till.put_back(ticket);
         }
@@ -114,7 +114,7 @@ impl Bill {
             Made::No => Entry::Refund { id, by },
             Made::Unsaid => return,
         };
-        Box::pin(book(core, entry)).await;
+        Box::pin(book(&self.till, entry)).await;
     }
 }
 
@@ -133,8 +133,8 @@ fn cost_micros(contract: &CompiledContract, took_ms: u64) -> Option<u64> {
     by_second.then(|| Price::of(profile, took_ms).ok()?.cost.total_micros().ok()).flatten()
 }
 
-async fn book(core: &Core, entry: Entry) {
-    let books = core.till.until(within_ms(CLOSE_MS_MAX));
+async fn book(till: &Till, entry: Entry) {
+    let books = till.until(within_ms(CLOSE_MS_MAX));
     for _ in 0..CLOSE_ATTEMPTS_MAX {
         match books.book(entry.clone()).await {
             Ok(Booked::Settled { over }) if over > 0 => {

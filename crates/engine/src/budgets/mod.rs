@@ -15,7 +15,7 @@ use std::{
 };
 
 use servanda_authority::Authenticated;
-use servanda_contract::Proposal;
+use servanda_contract::{Proposal, time::Clock};
 use servanda_gates::{
     JournalError, Permit,
     budget::{
@@ -23,8 +23,7 @@ use servanda_gates::{
     },
 };
 use tokio::{sync::Notify, time::Instant};
-
-use crate::core::Core;
+use tokio_util::task::TaskTracker;
 
 pub(crate) use self::{
     bill::{Bill, Made},
@@ -40,6 +39,9 @@ const BUCKETS_MAX: usize = 16_384;
 #[derive(Debug)]
 pub(crate) struct Till {
     books: Arc<dyn Budgets>,
+    clock: Arc<dyn Clock>,
+    /// Entries that are being made, for whoever ends the engine.
+    in_flight: TaskTracker,
     chunks: Mutex<Chunks>,
     rates: Mutex<Rates>,
     /// Told whenever the store has answered.
@@ -47,9 +49,9 @@ pub(crate) struct Till {
 }
 
 impl Till {
-    pub(crate) fn new(books: Arc<dyn Budgets>) -> Self {
+    pub(crate) fn new(books: Arc<dyn Budgets>, clock: Arc<dyn Clock>, in_flight: TaskTracker) -> Self {
         let rates = Mutex::new(Rates::new(BUCKETS_MAX));
-        Self { books, chunks: Mutex::default(), rates, answered: Notify::new() }
+        Self { books, clock, in_flight, chunks: Mutex::default(), rates, answered: Notify::new() }
     }
 
     /// The books, for whoever waits until then and no longer.
@@ -70,28 +72,28 @@ impl Till {
 /// Takes a call through gate 11, but for what is kept back when it is claimed. Nothing is asked of the store unless a chunk is empty
 /// or a call that changes nothing costs money.
 pub(crate) async fn clear(
-    core: &Arc<Core>,
+    till: &Arc<Till>,
     permit: Permit,
     purse: (&[Allowance], &Authenticated),
     deadline: Instant,
     bill: &mut Bill,
 ) -> Result<Cleared, Box<NotCleared>> {
     let (allowances, authenticated) = purse;
-    let now_ms = core.clock.now().unix_ms();
+    let now_ms = till.clock.now().unix_ms();
     let run = run(permit.proposal(), allowances).map(Cow::into_owned);
     let charge = Charge::of(permit, &Purse { allowances, authenticated, run: run.as_deref() })?;
-    let paced = charge.pace(&mut core.till.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
+    let paced = charge.pace(&mut till.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
     let cleared = match paced.clear() {
         Ok(cleared) => cleared,
         // Only those that take units make room for it.
-        Err(paced) => Box::pin(lease(core, paced, deadline, bill)).await?,
+        Err(paced) => Box::pin(lease(till, paced, deadline, bill)).await?,
     };
     if !cleared.is_due() || cleared.permit().effect_class().mutates() {
         return Ok(cleared);
     }
     // Whatever comes of it, it is this call's to close.
     bill.keeps(cleared.permit());
-    let patient = core.till.until(deadline);
+    let patient = till.until(deadline);
     Box::pin(cleared.reserve_alone(&patient)).await
 }
 
@@ -109,17 +111,16 @@ fn run<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<Cow<'a, s
 }
 
 async fn lease(
-    core: &Arc<Core>,
+    till: &Arc<Till>,
     mut paced: Box<Paced>,
     deadline: Instant,
     bill: &mut Bill,
 ) -> Result<Cleared, Box<NotCleared>> {
-    let till = &core.till;
     loop {
         // Before it is looked: what is answered in between must not be missed.
         let mut answered = std::pin::pin!(till.answered.notified());
         answered.as_mut().enable();
-        let leasing = paced.lease(&mut till.chunks(), core.clock.now().unix_ms());
+        let leasing = paced.lease(&mut till.chunks(), till.clock.now().unix_ms());
         let asked = match leasing {
             Leasing::Cleared(cleared, ticket) => {
                 bill.took(ticket);
@@ -128,7 +129,7 @@ async fn lease(
             Leasing::Exhausted(not_cleared) => return Err(not_cleared),
             Leasing::First(back, entries) => {
                 paced = back;
-                ask(core, entries, deadline).await
+                ask(till, entries, deadline).await
             }
             Leasing::Wait(back) => {
                 paced = back;
@@ -142,14 +143,14 @@ async fn lease(
 }
 
 /// Makes entries and hands in what they came to, whoever still waits for it: others wait for the same.
-async fn ask(core: &Arc<Core>, entries: Vec<Entry>, deadline: Instant) -> Result<(), JournalError> {
-    let inside = Arc::clone(core);
-    let asking = core.in_flight.spawn(async move {
+async fn ask(till: &Arc<Till>, entries: Vec<Entry>, deadline: Instant) -> Result<(), JournalError> {
+    let inside = Arc::clone(till);
+    let asking = till.in_flight.spawn(async move {
         let mut outcome = Ok(());
         for entry in entries {
-            let booked = inside.till.books.book(entry.clone()).await;
-            inside.till.chunks().answered(&entry, booked.as_ref().ok(), inside.clock.now().unix_ms());
-            inside.till.answered.notify_waiters();
+            let booked = inside.books.book(entry.clone()).await;
+            inside.chunks().answered(&entry, booked.as_ref().ok(), inside.clock.now().unix_ms());
+            inside.answered.notify_waiters();
             // What could not be given back costs nobody's call: it is the store's to find.
             if matches!(entry, Entry::Lease(_)) {
                 outcome = outcome.and(booked.map(drop));

@@ -3,7 +3,8 @@
 
 use servanda_gates::budget::{Budgets as _, Entry, Swept};
 
-use crate::core::{Core, within_ms};
+use super::Till;
+use crate::clock::within_ms;
 
 /// Reservations closed in a round.
 const SWEPT_MAX: u32 = 1_000;
@@ -13,10 +14,10 @@ const ROUND_MS_MAX: u64 = 30_000;
 const CLOSE_MS_MAX: u64 = 5_000;
 
 /// One round.
-pub(crate) async fn look_after(core: &Core) {
-    let over = core.till.chunks().over(core.clock.now().unix_ms());
-    give(core, over, ROUND_MS_MAX).await;
-    match core.till.until(within_ms(ROUND_MS_MAX)).sweep(SWEPT_MAX).await {
+pub(crate) async fn look_after(till: &Till) {
+    let over = till.chunks().over(till.clock.now().unix_ms());
+    give(till, over, ROUND_MS_MAX).await;
+    match till.until(within_ms(ROUND_MS_MAX)).sweep(SWEPT_MAX).await {
         Ok(Swept { settled: 0, refunded: 0 }) => {}
         Ok(Swept { settled, refunded }) => {
             tracing::info!(settled, refunded, "reservations that were left behind are closed");
@@ -26,13 +27,13 @@ pub(crate) async fn look_after(core: &Core) {
 }
 
 /// Gives everything back that this process could still have handed out. Nothing is handed out any more.
-pub(crate) async fn give_back(core: &Core) {
-    let all = core.till.chunks().close();
-    give(core, all, CLOSE_MS_MAX).await;
+pub(crate) async fn give_back(till: &Till) {
+    let all = till.chunks().close();
+    give(till, all, CLOSE_MS_MAX).await;
 }
 
-async fn give(core: &Core, entries: Vec<Entry>, ms_max: u64) {
-    let books = core.till.until(within_ms(ms_max));
+async fn give(till: &Till, entries: Vec<Entry>, ms_max: u64) {
+    let books = till.until(within_ms(ms_max));
     for entry in entries {
         if let Err(error) = books.book(entry.clone()).await {
             tracing::warn!(lease = %entry.id(), %error, "units that nobody wants could not be given back; they are lost until their window is over");

@@ -13,15 +13,16 @@ use servanda_gates::effect::{ClientKey, EffectKey};
 use servanda_mcp::{Era, RpcError, fields::method};
 use tokio::time::Instant;
 
-use super::context::{BroughtState, CallContext};
+use super::{
+    Calls,
+    context::{BroughtState, CallContext},
+};
 use crate::{
-    answer,
+    answers::{refusals, tool_result},
     bridge::{Brought, Claim, Opening},
-    core::Core,
-    gateway::{CallAnswer, CallRequest},
-    records, refusals,
-    scene::Scene,
-    strict, trace,
+    client::{CallAnswer, CallRequest, strict},
+    records, trace,
+    world::Scene,
 };
 
 /// A call that may be judged.
@@ -43,23 +44,23 @@ pub(super) enum Admission {
 }
 
 /// Admits a call. The error is the answer of a call that is not admitted.
-pub(super) async fn admit(core: &Core, request: CallRequest) -> Result<Admission, CallAnswer> {
-    let (proposal, context) = propose(core, request);
+pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<Admission, CallAnswer> {
+    let (proposal, context) = propose(calls, request);
     let record = CallRecord::new(&proposal);
-    let admitted = Box::new(Admitted { scene: core.scene(), proposal, record, context });
-    if let Some(wait_ms) = core.refused_calls.wait_ms(&admitted.proposal.caller) {
-        return Err(admitted.refuse_for_now(core, wait_ms));
+    let admitted = Box::new(Admitted { scene: calls.core.scene(), proposal, record, context });
+    if let Some(wait_ms) = calls.core.refused_calls.wait_ms(&admitted.proposal.caller) {
+        return Err(admitted.refuse_for_now(calls, wait_ms));
     }
     let CallContext { task, terms, guest, .. } = &admitted.context;
-    let task = task.as_deref().map_or(Ok(()), |task| strict::check("task", task, core.gate_limits));
-    if let Err(error) = task.and_then(|()| strict::check_terms(terms, core.gate_limits)) {
+    let task = task.as_deref().map_or(Ok(()), |task| strict::check("task", task, calls.core.gate_limits));
+    if let Err(error) = task.and_then(|()| strict::check_terms(terms, calls.core.gate_limits)) {
         return Err(admitted
-            .refuse(core, error, "make the call anew, with strict JSON beside its arguments too")
+            .refuse(calls, error, "make the call anew, with strict JSON beside its arguments too")
             .await);
     }
     match guest.era {
         Era::Legacy => Ok(Admission::Call(admitted)),
-        Era::Modern => admitted.open_state(core).await,
+        Era::Modern => admitted.open_state(calls).await,
     }
 }
 
@@ -80,7 +81,7 @@ pub(super) fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey>
 
 impl Admitted {
     /// Opens the sealed `requestState` that a modern client brings, and binds the next one to this request.
-    async fn open_state(mut self: Box<Self>, core: &Core) -> Result<Admission, CallAnswer> {
+    async fn open_state(mut self: Box<Self>, calls: &Calls) -> Result<Admission, CallAnswer> {
         let request = [method::TOOLS_CALL.as_bytes(), self.record.arguments_digest.as_bytes()];
         let mut binding = Claim {
             caller: self.proposal.caller.clone(),
@@ -91,7 +92,7 @@ impl Admitted {
         let terms = &mut self.context.terms;
         let answers = terms.input_responses.take();
         let brought = Brought { input_responses: answers.clone(), request_state: terms.request_state.take() };
-        match core.bridge.open(brought, &binding).await {
+        match calls.bridge.open(brought, &binding).await {
             Ok(Opening::Fresh(continuation)) => self.context.continuation = continuation,
             Ok(Opening::Round { upstream, nonce, continuation, first_call, key }) => {
                 (self.context.continuation, self.context.continues) = (continuation, first_call);
@@ -100,7 +101,7 @@ impl Admitted {
             Ok(Opening::Parked { id, first_call }) => {
                 return Ok(Admission::Return { id, first_call, answers, context: Box::new(self.context) });
             }
-            Err(error) => return Err(self.refuse(core, error, "make the call anew, without `requestState`").await),
+            Err(error) => return Err(self.refuse(calls, error, "make the call anew, without `requestState`").await),
         }
         binding.first_call = self.context.continues.clone().or(binding.first_call);
         self.context.binding = Some(binding);
@@ -108,18 +109,18 @@ impl Admitted {
     }
 
     /// Answers a call whose principal had too many calls refused. This call gets no record.
-    fn refuse_for_now(mut self: Box<Self>, core: &Core, wait_ms: u64) -> CallAnswer {
+    fn refuse_for_now(mut self: Box<Self>, calls: &Calls, wait_ms: u64) -> CallAnswer {
         let mut refusal = refusals::too_many_refused(&self.record.call_id, wait_ms);
         if given_key(&self.scene, &self.proposal).is_some() {
             refusal.mark_unknown_before();
         }
-        self.record.finished_at = Some(core.clock.now());
-        let observation = Observation::of_refusal(&answer::occasion(&self.record), &refusal, Verification::none());
-        CallAnswer::Result(answer::of_refusal(refusal, observation))
+        self.record.finished_at = Some(calls.core.clock.now());
+        let observation = Observation::of_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
+        CallAnswer::Result(tool_result::of_refusal(refusal, observation))
     }
 
     /// Refuses a call whose state or terms cannot be taken. It did nothing, and is on record like other refused calls.
-    async fn refuse(self: Box<Self>, core: &Core, error: RpcError, hint: &str) -> CallAnswer {
+    async fn refuse(self: Box<Self>, calls: &Calls, error: RpcError, hint: &str) -> CallAnswer {
         let mut record = self.record;
         let call_id = record.call_id.clone();
         let class = TaxonomyClass::StructuralViolation;
@@ -128,13 +129,13 @@ impl Admitted {
         record.outcome = Outcome::Refused;
         record.class = Some(class);
         record.refusal = Some(refusal);
-        record.finished_at = Some(core.clock.now());
-        records::put_down(core, record, false, None).await;
+        record.finished_at = Some(calls.core.clock.now());
+        records::put_down(&calls.core, record, false, None).await;
         CallAnswer::Failed(error)
     }
 }
 
-fn propose(core: &Core, request: CallRequest) -> (Proposal, CallContext) {
+fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
     let CallRequest { guest, tool, arguments, chain, keys, aims, task, terms } = request;
     let caller = guest.caller.clone();
     let trace_parent = terms.trace_parent.as_deref();
@@ -149,7 +150,7 @@ fn propose(core: &Core, request: CallRequest) -> (Proposal, CallContext) {
         caller,
         tool,
         arguments,
-        received_at: core.clock.now(),
+        received_at: calls.core.clock.now(),
         trace_id,
         chain,
         caller_wait_ms: terms.caller_wait_ms,

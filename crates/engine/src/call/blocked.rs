@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::core::random;
+use crate::random::random;
 
 /// How long to wait before it is tried again, at first and at the most.
 const WAIT_MS: (u64, u64) = (10, 250);

@@ -8,13 +8,17 @@ use servanda_contract::{Digest, GateName, digest::Domain, record::Outcome, tool:
 use servanda_gates::{CompiledContract, Permit, Stopwatch as _};
 use servanda_upstream::Continuation;
 
-use super::{context::CallContext, dispatch::Dispatch, exits::Exit, operation::Operation, pipeline::CallPipeline};
+use super::{
+    context::CallContext,
+    evidence::{Dispatch, Exit, Operation},
+    state::CallPipeline,
+};
 use crate::{
-    answer,
+    answers::{observe, refusals, tool_result},
     cache::{Read, Scope, UnderWay},
-    gateway::CallAnswer,
-    observe, records, refusals,
-    relay::Exposure,
+    client::CallAnswer,
+    records,
+    world::Exposure,
 };
 
 /// What an answer from the cache says about itself.
@@ -79,10 +83,11 @@ impl CallPipeline<'_> {
             }
         };
         self.finish(Outcome::Completed, observed.class, None);
-        let mut observation = answer::observation(&self.occasion(written), &observed, answer::verification(written));
+        let mut observation =
+            tool_result::observation(&self.occasion(written), &observed, tool_result::verification(written));
         observation.result_payload.warnings.push(SERVED_FROM_CACHE.to_owned());
         let exposure = Exposure { naming: self.scene.naming, upstream: &written.binding.upstream };
-        let answered = answer::of_observed(&observed, observation, exposure, result.len());
+        let answered = tool_result::of_observed(&observed, observation, exposure, result.len());
         records::put_down(self.core, self.record, false, None).await;
         CallAnswer::Result(answered)
     }

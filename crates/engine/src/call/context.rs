@@ -9,10 +9,9 @@ use servanda_upstream::Continuation;
 use tokio::time::Instant;
 
 use crate::{
-    bridge::{Claim, Hearer, Reception},
-    core::Core,
-    gateway::{Guest, Terms},
-    works::Work,
+    bridge::{Claim, Hearer, Reception, Sessions},
+    client::{Guest, Terms},
+    long_running::Work,
 };
 
 /// Everything about one call that its stages read and that its arguments do not say.
@@ -64,8 +63,8 @@ impl CallContext {
     }
 
     /// Where progress, log lines and questions of the server go.
-    pub(super) fn hearer(&self, core: &Core) -> Hearer {
-        let level = core.sessions.level(&self.guest, self.terms.log_level.as_deref());
+    pub(super) fn hearer(&self, sessions: &Sessions) -> Hearer {
+        let level = sessions.level(&self.guest, self.terms.log_level.as_deref());
         Hearer { sink: self.terms.remarks.clone(), level }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use servanda_contract::{
-    CallRecord, Digest, GateName, Refusal, TaxonomyClass, ToolContract,
+    CallRecord, Digest, GateName, TaxonomyClass,
     digest::Domain,
     observation::{Observation, Occasion, Verification},
     record::Outcome,
@@ -20,22 +20,24 @@ use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::Answer;
 
 use super::{
-    dispatch::{Dispatch, Exchange, Mark, Performed},
-    pipeline::CallPipeline,
+    conclusion::occasion_of,
+    evidence::{Dispatch, Exchange, Performed},
     replay,
+    state::CallPipeline,
 };
 use crate::{
-    answer,
-    bridge::{Claim, Ending, NotGiven, PutFailure, Wanted},
-    budgets::Made,
+    answers::{observe, refusals, tool_result, upstream_failure},
+    bridge::{Claim, Ending, Wanted},
     cache::UnderWay,
-    gateway::{CallAnswer, ToolResult},
-    late::{self, LateAnswer, Overdue},
-    observe,
-    records::{self, Settled, Settling},
-    refusals,
-    tasks::{self, Began, Created, NewTask},
-    upstream_failure, works,
+    client::{CallAnswer, ToolResult},
+    deferred::{
+        late::{self, LateAnswer, Overdue},
+        upstream_tasks::{self, Began, NewTask},
+    },
+    long_running,
+    questions::{NotGiven, PutFailure},
+    records::{self, Settled},
+    task_shape::{self, Created},
 };
 
 impl CallPipeline<'_> {
@@ -47,7 +49,7 @@ impl CallPipeline<'_> {
         }
         match ending {
             Ending::Answered { answer, asked } => {
-                let is_plain = !asked && !exchange.was_task && works::plan(&exchange.contract).is_none();
+                let is_plain = !asked && !exchange.was_task && long_running::plan(&exchange.contract).is_none();
                 match self.see_through(&exchange, answer, cancel).await {
                     Ok(answer) => self.answered(exchange, answer, to_cache.filter(|_| is_plain), dispatch).await,
                     Err(failure) => {
@@ -85,7 +87,7 @@ impl CallPipeline<'_> {
     }
 
     async fn answered_with_task(self: Box<Self>, exchange: Exchange, answer: Answer, dispatch: Dispatch) -> CallAnswer {
-        match tasks::created(&answer) {
+        match task_shape::created(&answer) {
             Some(created) => self.task_created(exchange, &answer, created, dispatch).await,
             None => CallAnswer::Result(self.observe(&exchange, answer.result, None, dispatch).await),
         }
@@ -112,11 +114,12 @@ impl CallPipeline<'_> {
                 if let Some(under_way) = to_cache.filter(|_| !is_error) {
                     self.core.cache.keep(*under_way, result.clone());
                 }
-                let verification = answer::verification(compiled.contract());
-                let mut observation = answer::observation(&self.occasion(compiled.contract()), &observed, verification);
+                let verification = tool_result::verification(compiled.contract());
+                let mut observation =
+                    tool_result::observation(&self.occasion(compiled.contract()), &observed, verification);
                 // A tool that failed may have changed something first; only the contract's own keys make a repeat safe.
                 observation.status.retryable &= !fenced.effect_class().mutates();
-                let answered = answer::of_observed(&observed, observation, member.exposure(), result.len());
+                let answered = tool_result::of_observed(&observed, observation, member.exposure(), result.len());
                 let end = records::end_of(&observed, compiled.contract(), &result);
                 if dispatch.effect.is_none() {
                     self.conclude(dispatch, end, fenced.effect_class().mutates(), None).await;
@@ -170,12 +173,12 @@ impl CallPipeline<'_> {
         if refusal.error_code == TaxonomyClass::Timeout {
             refusal.message = upstream_failure::out_of_time(&failure, &exchange.contract, self.record.deadline_ms);
         }
-        let core = Arc::clone(self.core);
+        let deferred = Arc::clone(&self.calls.deferred);
         let answered = self.refuse(contract, refusal, outcome, None, dispatch).await;
         if let Some((overdue, late)) = overdue {
-            late::settle_when_it_comes(&core, overdue, late);
+            late::settle_when_it_comes(&deferred, overdue, late);
         }
-        CallAnswer::Result(answer::with_upstream_error(answered, &failure))
+        CallAnswer::Result(tool_result::with_upstream_error(answered, &failure))
     }
 
     /// A call whose deadline passed, and the answer that may still come.
@@ -202,7 +205,7 @@ impl CallPipeline<'_> {
     ) -> CallAnswer {
         self.wants_input(&wanted.answer);
         let passed = match binding {
-            Some(binding) => self.core.bridge.pass_input(wanted, &binding, &exchange.member.id).await,
+            Some(binding) => self.calls.bridge.pass_input(wanted, &binding, &exchange.member.id).await,
             None => Err(no_binding()),
         };
         let end = match &passed {
@@ -277,7 +280,7 @@ impl CallPipeline<'_> {
         self.record.verdicts = self.trail.verdicts().to_vec();
         let rules = self.question_rules(&exchange);
         let task = NewTask { answer, created: &created, guest_era: *guest_era };
-        match tasks::keep(self.core, member, task, &rules, &mut self.record, began).await {
+        match upstream_tasks::keep(&self.calls.deferred, member, task, &rules, &mut self.record, began).await {
             Ok(kept) => {
                 let for_ms = kept.expires_at.since_ms(self.core.clock.now());
                 let end = End::Awaits(Awaits::Task(kept.id.clone()), for_ms);
@@ -296,70 +299,6 @@ impl CallPipeline<'_> {
             }
         }
     }
-
-    pub(super) fn finish(&mut self, outcome: Outcome, class: TaxonomyClass, refusal: Option<&Refusal>) {
-        self.record.outcome = outcome;
-        self.record.class = Some(class);
-        self.record.refusal = refusal.cloned();
-        if outcome == Outcome::NotExecuted {
-            self.record.price = None;
-        }
-        self.record.finished_at = Some(self.core.clock.now());
-        self.record.verdicts = self.trail.take_verdicts();
-    }
-
-    /// Puts down how it ended; where it is an effect, that is settled with the same commit. Says what the ledger made of it.
-    ///
-    /// Where the contract has probes, they are taken again after the end is on record and before the caller is answered. The call
-    /// keeps its turn meanwhile.
-    pub(super) async fn conclude(
-        mut self: Box<Self>,
-        mut dispatch: Dispatch,
-        end: End,
-        durable: bool,
-        quarantine: Option<Bytes>,
-    ) -> Settled {
-        let outcome = self.record.outcome;
-        let took_ms = self.took_ms();
-        let (settled, made) = match dispatch.effect.take() {
-            None => {
-                records::put_down(self.core, self.record, durable, quarantine).await;
-                (Settled::NOTHING, Made::by_outcome(outcome))
-            }
-            Some(Mark { claim, held, class, .. }) => {
-                let is_done = matches!(end, End::Completed(_) | End::Failed(_));
-                let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
-                let settled = records::settle(self.core, settling).await;
-                // What changes nothing is not executed as far as its effect is concerned, and may have cost something.
-                let by_effect = || Made::by_effect(settled.state(), is_done);
-                let made = if class.mutates() { by_effect() } else { Made::by_outcome(outcome) };
-                (settled, made)
-            }
-        };
-        self.charge.close(self.core, made, took_ms).await;
-        if let Some(mutation) = dispatch.mutation.take() {
-            mutation.end(outcome);
-        }
-        if let Some(around) = dispatch.around.take() {
-            Box::pin(around.end(self.core, self.scene, outcome)).await;
-        }
-        settled
-    }
-
-    /// How long the upstream had it.
-    fn took_ms(&self) -> u64 {
-        let finished_at = self.record.finished_at.unwrap_or_else(|| self.core.clock.now());
-        self.record.dispatched_at.map_or(0, |dispatched_at| finished_at.since_ms(dispatched_at))
-    }
-
-    pub(super) fn occasion<'o>(&'o self, contract: &'o ToolContract) -> Occasion<'o> {
-        occasion_of(&self.record, contract)
-    }
-}
-
-pub(super) fn occasion_of<'o>(record: &'o CallRecord, contract: &'o ToolContract) -> Occasion<'o> {
-    let identity = &contract.identity;
-    Occasion { tool: &identity.name, version: &identity.version, ..answer::occasion(record) }
 }
 
 /// The answer of a call whose effect another dispatch went on with: only what the ledger says is told.
@@ -370,8 +309,9 @@ fn went_on(record: &CallRecord, exchange: &Exchange, settled: &Settled) -> ToolR
     if settled.of_key() != EffectKnowledge::None {
         refusal.mark_unknown_before();
     }
-    let observation = Observation::of_refusal(&occasion_of(record, contract), &refusal, answer::verification(contract));
-    answer::of_refusal(refusal, observation)
+    let observation =
+        Observation::of_refusal(&occasion_of(record, contract), &refusal, tool_result::verification(contract));
+    tool_result::of_refusal(refusal, observation)
 }
 
 /// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
@@ -381,7 +321,7 @@ fn not_on_record_yet(occasion: &Occasion<'_>, fenced: &Fenced, is_error: bool) -
     let effect = if is_error { EffectKnowledge::Unknown } else { EffectKnowledge::Happened };
     let refusal = refusals::not_on_record_yet(fenced.call_id(), &handle, effect);
     let observation = Observation::of_refusal(occasion, &refusal, Verification::none());
-    answer::of_refusal(refusal, observation)
+    tool_result::of_refusal(refusal, observation)
 }
 
 /// What is known of a call whose upstream asked for something and did not get it. Whoever asks may have begun.

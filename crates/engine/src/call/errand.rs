@@ -11,16 +11,20 @@ use servanda_mcp::{Era, envelope::code};
 use servanda_upstream::{Answer, Continuation, Delivery, PerformFailure};
 use tokio::{sync::oneshot, time::Instant};
 
+use super::{revocation, tallies::Tallies};
 use crate::{
-    bridge::{Errand, Leg},
-    core::{Core, Tallies, random},
-    late::LateAnswer,
-    outline::Outline,
-    resilience::{Attempt, Shut, Verdict, decide},
-    revocation,
-    scene::Member,
-    tasks, upstream_failure,
-    works::{self, Ear, Followed},
+    answers::upstream_failure,
+    bridge::Errand,
+    core::Core,
+    deferred::{late::LateAnswer, upstream_tasks},
+    delivery_template::{Leg, Outline},
+    long_running::{self, Ear, Followed},
+    random::random,
+    task_shape::created,
+    world::{
+        Member,
+        resilience::{Attempt, Shut, Verdict, decide},
+    },
 };
 
 /// A call at its upstream.
@@ -94,7 +98,7 @@ impl CallErrand {
     async fn takes_only_tasks(&self, leg: &Leg) -> bool {
         let Some(fenced) = &self.fenced else { return false };
         let required =
-            tasks::is_required(&self.member, &self.outline.counterpart, fenced.upstream_tool(), leg.deadline);
+            upstream_tasks::is_required(&self.member, &self.outline.counterpart, fenced.upstream_tool(), leg.deadline);
         // A call that was taken back is not asked about; the upstream is told of it in a moment.
         tokio::select! {
             biased;
@@ -206,20 +210,20 @@ impl CallErrand {
 
     /// Makes a task of the call and waits for its end, as if it were none.
     async fn as_task(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
-        let answer = self.perform(leg.clone(), Some(tasks::plain_request())).await?;
+        let answer = self.perform(leg.clone(), Some(upstream_tasks::plain_request())).await?;
         if self.ear.is_some() {
             return self.followed(answer, leg).await;
         }
-        let Some(created) = tasks::created(&answer) else { return Ok(answer) };
+        let Some(created) = created(&answer) else { return Ok(answer) };
         self.was_task = true;
-        tasks::drive(&self.member, &created, &leg, |leg| self.outline.delivery(leg)).await
+        upstream_tasks::drive(&self.member, &created, &leg, |leg| self.outline.delivery(leg)).await
     }
 
     /// Long work that the server made a task of is followed to its end, unless the guest is told of the task.
     async fn followed(&mut self, answer: Answer, leg: Leg) -> Result<Answer, PerformFailure> {
         let claim = self.fenced.as_ref().and_then(Fenced::claim).cloned();
         let (Some(ear), Some(claim)) = (self.ear.clone(), claim) else { return Ok(answer) };
-        let Some(created) = tasks::created(&answer) else { return Ok(answer) };
+        let Some(created) = created(&answer) else { return Ok(answer) };
         if ear.work.relays() {
             return Ok(answer);
         }
@@ -230,7 +234,7 @@ impl CallErrand {
             outline.delivery(leg)
         };
         let followed = Followed { ear, member: &self.member, claim, deadline: leg.deadline, delivery: &delivery };
-        works::follow(&followed, &created).await
+        long_running::follow(&followed, &created).await
     }
 }
 

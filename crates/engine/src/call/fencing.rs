@@ -18,17 +18,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    Calls,
     blocked::Waiting,
     context::CallContext,
-    dispatch::{Dispatch, Mark, Plan, Sendable},
-    exits::Exit,
-    operation::Operation,
-    pipeline::CallPipeline,
+    evidence::{Dispatch, Exit, Mark, Operation, Plan, Sendable},
+    revocation,
+    state::CallPipeline,
 };
 use crate::{
-    asking::{self, Asking, Unanswered},
-    core::Core,
-    recovery, refusals, revocation,
+    answers::refusals,
+    deferred::recovery,
+    internal_call::{self, Asking, Unanswered},
 };
 
 /// How often, and how long after the first time, the store is asked whether an effect that was not on record in time is there after all.
@@ -155,7 +155,7 @@ impl CallPipeline<'_> {
             for Question { tool, arguments, .. } in questions {
                 let caller = claimed.permit().proposal().caller.clone();
                 let asking = Asking { tool: &tool, arguments, caller };
-                let answer = asking::ask(self.core, self.scene, asking, fencing.plan.deadline).await;
+                let answer = internal_call::ask(self.core, self.scene, asking, fencing.plan.deadline).await;
                 let answer = answer.map_err(Unanswered::into_words);
                 let stop = answer.is_err();
                 answers.push(answer);
@@ -192,14 +192,14 @@ impl CallPipeline<'_> {
         let Ok(fenced) = tokio::time::timeout_at(deadline, fencing).await else {
             // Whether the effect is on record is not known. `abandon` looks for it and takes it back.
             self.charge.leave();
-            abandon(self.core, effect_key, call_id.clone());
+            abandon(self.calls, effect_key, call_id.clone());
             return Err(Exit::not_sent(refusals::fence_too_slow(call_id, class, is_keyed)));
         };
         match fenced {
             Ok(fenced) => Ok((fenced, asked_at)),
             Err(WhyNot::NotOnRecord(refusal)) => {
                 self.charge.leave();
-                abandon(self.core, effect_key, call_id);
+                abandon(self.calls, effect_key, call_id);
                 Err(Exit::not_sent(refusal))
             }
             Err(WhyNot::Reply { reply, effect }) => Err(Exit::Standing(reply, effect)),
@@ -220,7 +220,7 @@ impl CallPipeline<'_> {
             let asked_at = Instant::now();
             let begun = begin(cleared, intent, lease_ms(deadline), self.core.effects.as_ref());
             let Ok(begun) = tokio::time::timeout_at(deadline, begun).await else {
-                abandon(self.core, effect_key, call_id.clone());
+                abandon(self.calls, effect_key, call_id.clone());
                 self.unread_key = None;
                 let can_come_again = key.can_come_again() && class.mutates();
                 return Err(Exit::not_sent(refusals::fence_too_slow(call_id, class, can_come_again)));
@@ -232,7 +232,7 @@ impl CallPipeline<'_> {
             };
             match why {
                 WhyNot::NotOnRecord(refusal) => {
-                    abandon(self.core, effect_key, call_id);
+                    abandon(self.calls, effect_key, call_id);
                     return Err(Exit::not_sent(refusal));
                 }
                 WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if asked.is_none() => {
@@ -275,7 +275,7 @@ impl CallPipeline<'_> {
             continues: operation.continues.clone(),
             outlasts: self.work.is_some(),
             record: self.dispatching_record(),
-            accepts_lost_commits: self.core.accepts_lost_commits,
+            accepts_lost_commits: self.calls.accepts_lost_commits,
         }
     }
 
@@ -290,9 +290,9 @@ impl CallPipeline<'_> {
 
 /// Takes an effect back that was not on record in time, or whose record is in doubt: nothing was sent under it. Where the store is asked
 /// about too many of them already, the effect becomes unknown, which is safe.
-fn abandon(core: &Arc<Core>, key: EffectKey, call_id: CallId) {
-    let Ok(place) = Arc::clone(&core.abandoning).try_acquire_owned() else { return };
-    let inside = Arc::clone(core);
+fn abandon(calls: &Calls, key: EffectKey, call_id: CallId) {
+    let Ok(place) = Arc::clone(&calls.abandoning).try_acquire_owned() else { return };
+    let inside = Arc::clone(&calls.core);
     tokio::spawn(async move {
         let _place = place;
         for attempt in 0..ABANDON_ATTEMPTS_MAX {

@@ -11,8 +11,17 @@ use servanda_gates::{
 };
 use tokio::time::Instant;
 
-use super::{context::CallContext, dispatch::Dispatch, exits::Exit, pipeline::CallPipeline};
-use crate::{engine::LONG_WAIT_MS_MAX, expectations, gateway::CallAnswer, works};
+use super::{
+    context::CallContext,
+    evidence::{Dispatch, Exit},
+    expectations,
+    state::CallPipeline,
+};
+use crate::{
+    client::CallAnswer,
+    long_running::{self, LONG_WAIT_MS_MAX},
+    world::wish,
+};
 
 impl CallPipeline<'_> {
     /// Answers with how a long work stands.
@@ -38,12 +47,20 @@ impl CallPipeline<'_> {
         self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         let call_id = permit.call_id().clone();
-        let wish = works::wish(permit);
+        let wish = wish(permit);
         let seen = match &wish {
             Some(wish) => {
-                let wait_ms = wish.wait_ms.min(self.core.long_wait_ms_max.unwrap_or(LONG_WAIT_MS_MAX));
+                let wait_ms =
+                    wish.wait_ms.min(self.calls.deferred.long_running.wait_ms_max.unwrap_or(LONG_WAIT_MS_MAX));
                 let until = Instant::now() + Duration::from_millis(wait_ms);
-                works::await_end(self.core, &context.guest, &wish.handle, until, &context.terms.cancel).await
+                long_running::await_end(
+                    &self.calls.deferred.long_running,
+                    &context.guest,
+                    &wish.handle,
+                    until,
+                    &context.terms.cancel,
+                )
+                .await
             }
             None => None,
         };
@@ -57,8 +74,8 @@ impl CallPipeline<'_> {
         let contract = seen.contract(self.scene);
         let contract = contract.as_deref().unwrap_or(own);
         let refusal = match seen.effect.state {
-            EffectState::Claimed | EffectState::Dispatching => works::under_way(&call_id, &seen),
-            EffectState::FailedRetryable => works::never_ran(&call_id, &seen),
+            EffectState::Claimed | EffectState::Dispatching => long_running::under_way(&call_id, &seen),
+            EffectState::FailedRetryable => long_running::never_ran(&call_id, &seen),
             EffectState::OutcomeUnknown => {
                 return Box::pin(self.stand(contract, Reply::Unknown, Some(Arc::new(seen.effect)))).await;
             }

@@ -4,50 +4,120 @@
 mod admission;
 mod blocked;
 mod caching;
+mod conclusion;
 mod context;
+mod destinations;
 mod dispatch;
 mod ending;
 mod errand;
+mod evidence;
 mod exits;
+mod expectations;
 mod fencing;
 mod fetching;
-pub(crate) mod headers;
+mod judging;
+mod keys;
 mod operation;
 mod paying;
 mod pipeline;
+mod planning;
+mod probing;
 mod questions;
 mod queueing;
+mod refusing;
+mod repairs;
 mod replay;
 mod resolution;
+mod resource_queue;
+mod revocation;
+mod state;
+mod tallies;
 mod working;
 
 use std::sync::Arc;
 
+use servanda_gates::repair::RepairLimits;
 use servanda_mcp::RpcError;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::{
     admission::{Admission, Admitted, admit},
-    pipeline::CallPipeline,
+    keys::Keys,
+    repairs::Repairs,
+    resource_queue::Turns,
+    state::CallPipeline,
+    tallies::Tallies,
 };
 use crate::{
-    bridge::{Final, Reception, Turn},
-    core::{Core, lost},
-    gateway::{CallAnswer, CallRequest},
-    works::{self, Work},
+    bridge::{Bridge, Final, Reception, Sessions, Turn},
+    client::{CallAnswer, CallRequest},
+    core::Core,
+    deferred::Deferred,
+    long_running::{self, Work, lost},
 };
 
+/// Effects that were not on record in time and are looked for, so that they can be taken back.
+const ABANDONING_MAX: usize = 64;
+/// Paths that probes read at once; a file system that does not answer must not use up all threads.
+const PATHS_MAX: usize = 4;
+
+/// What all calls share: the rooms that they pass through, and what is kept about calls alone.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    core: Arc<Core>,
+    deferred: Arc<Deferred>,
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+    keys: Keys,
+    /// Calls that change the same resource, in their order.
+    queue: Arc<Turns>,
+    repairs: Repairs,
+    pub(crate) tallies: Arc<Tallies>,
+    /// Places for looking whether an effect was put on record that no call uses.
+    abandoning: Arc<Semaphore>,
+    /// Places for probes that read paths.
+    path_places: Arc<Semaphore>,
+    /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
+    accepts_lost_commits: bool,
+}
+
+impl Calls {
+    pub(crate) fn new(
+        deferred: Arc<Deferred>,
+        bridge: Arc<Bridge>,
+        sessions: Arc<Sessions>,
+        repair: RepairLimits,
+        accepts_lost_commits: bool,
+    ) -> Self {
+        let core = Arc::clone(&deferred.core);
+        Self {
+            keys: Keys::new(Arc::clone(&core.notebook)),
+            core,
+            deferred,
+            bridge,
+            sessions,
+            queue: Arc::default(),
+            repairs: Repairs::new(repair),
+            tallies: Arc::default(),
+            abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
+            path_places: Arc::new(Semaphore::new(PATHS_MAX)),
+            accepts_lost_commits,
+        }
+    }
+}
+
 /// Takes a call through to its answer, or to the next question.
-pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
-    match admit(core, request).await {
-        Ok(Admission::Call(admitted)) if admitted.can_be_asked() => host(core, admitted).await,
-        Ok(Admission::Call(admitted)) => run(core, admitted).await,
+pub(crate) async fn call(calls: &Arc<Calls>, request: CallRequest) -> CallAnswer {
+    match admit(calls, request).await {
+        Ok(Admission::Call(admitted)) if admitted.can_be_asked() => host(calls, admitted).await,
+        Ok(Admission::Call(admitted)) => run(calls, admitted).await,
         Ok(Admission::Return { id, first_call, answers, context }) => {
-            let hearer = context.hearer(core);
+            let hearer = context.hearer(&calls.sessions);
             let cancel = &context.terms.cancel;
-            let visit = core.bridge.visit(&id, first_call.as_ref(), answers.as_deref(), hearer, cancel);
-            match core.bridge.waiting_work(&id) {
-                Some((reception, work)) => until_left(core, visit, &reception, &work).await,
+            let visit = calls.bridge.visit(&id, first_call.as_ref(), answers.as_deref(), hearer, cancel);
+            match calls.bridge.waiting_work(&id) {
+                Some((reception, work)) => until_left(calls, visit, &reception, &work).await,
                 None => answer(visit.await),
             }
         }
@@ -57,32 +127,32 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
 
 /// Runs a call whose client is asked nothing before its answer. Long work runs in a task of its own, so that its caller can be answered
 /// before its end.
-async fn run(core: &Arc<Core>, mut admitted: Box<Admitted>) -> CallAnswer {
+async fn run(calls: &Arc<Calls>, mut admitted: Box<Admitted>) -> CallAnswer {
     let gives_up = admitted.context.terms.cancel.clone();
-    let Some(work) = admitted.long_work(core, CancellationToken::new()) else { return admitted.pass(core).await };
-    let inside = Arc::clone(core);
-    let running = core.in_flight.spawn(async move { admitted.pass(&inside).await });
-    work.attend(core, running, &gives_up).await
+    let Some(work) = admitted.long_work(calls, CancellationToken::new()) else { return admitted.pass(calls).await };
+    let inside = Arc::clone(calls);
+    let running = calls.core.in_flight.spawn(async move { admitted.pass(&inside).await });
+    work.attend(&calls.deferred.long_running, running, &gives_up).await
 }
 
 /// Runs a call whose modern client can be asked something while it runs: the client is answered with a question, and comes back.
-async fn host(core: &Arc<Core>, mut admitted: Box<Admitted>) -> CallAnswer {
+async fn host(calls: &Arc<Calls>, mut admitted: Box<Admitted>) -> CallAnswer {
     let context = &mut admitted.context;
-    let Some(binding) = context.binding.clone() else { return run(core, admitted).await };
+    let Some(binding) = context.binding.clone() else { return run(calls, admitted).await };
     let gives_up = context.terms.cancel.clone();
-    let (reception, turns) = Reception::open(binding, context.hearer(core));
+    let (reception, turns) = Reception::open(binding, context.hearer(&calls.sessions));
     context.reception = Some(Arc::clone(&reception));
-    let inside = Arc::clone(core);
-    let Some(work) = admitted.long_work(core, reception.cancel.clone()) else {
+    let inside = Arc::clone(calls);
+    let Some(work) = admitted.long_work(calls, reception.cancel.clone()) else {
         let underway = Box::pin(async move { Final::Call(admitted.pass(&inside).await) });
-        return answer(core.bridge.host(reception, turns, underway, &gives_up).await);
+        return answer(calls.bridge.host(reception, turns, underway, &gives_up).await);
     };
     reception.is_work(&work);
-    let running = core.in_flight.spawn(async move { admitted.pass(&inside).await });
+    let running = calls.core.in_flight.spawn(async move { admitted.pass(&inside).await });
     let underway =
         Box::pin(async move { Final::Call(running.await.unwrap_or_else(|error| CallAnswer::Failed(lost(&error)))) });
-    let hosting = core.bridge.host(Arc::clone(&reception), turns, underway, &gives_up);
-    until_left(core, hosting, &reception, &work).await
+    let hosting = calls.bridge.host(Arc::clone(&reception), turns, underway, &gives_up);
+    until_left(calls, hosting, &reception, &work).await
 }
 
 impl Admitted {
@@ -92,13 +162,13 @@ impl Admitted {
     }
 
     /// The long work that the call is, by its contract. From then on `cancel` cancels the call, and no longer its caller's token.
-    fn long_work(&mut self, core: &Core, cancel: CancellationToken) -> Option<Arc<Work>> {
+    fn long_work(&mut self, calls: &Calls, cancel: CancellationToken) -> Option<Arc<Work>> {
         let Self { scene, proposal, context, .. } = self;
         if scene.is_foreign_tool(&proposal.tool, &proposal.caller) {
             return None;
         }
         let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
-        let terms = works::Terms {
+        let terms = long_running::Terms {
             guest: &context.guest,
             asks_for_task: context.task.is_some(),
             caller_wait_ms: proposal.caller_wait_ms,
@@ -106,22 +176,22 @@ impl Admitted {
             trace_id: &proposal.trace_id,
             cancel: cancel.clone(),
         };
-        let work = Work::of(core, contract, terms)?;
+        let work = Work::of(&calls.deferred.long_running, contract, terms)?;
         context.terms.cancel = cancel;
         context.work = Some(Arc::clone(&work));
         Some(work)
     }
 
     /// Takes the call through its stages. If its caller leaves, it goes on: what was dispatched is read to its end and recorded.
-    async fn pass(self: Box<Self>, core: &Arc<Core>) -> CallAnswer {
-        let _in_flight = core.in_flight.token();
-        CallPipeline::take(core, self).await
+    async fn pass(self: Box<Self>, calls: &Arc<Calls>) -> CallAnswer {
+        let _in_flight = calls.core.in_flight.token();
+        CallPipeline::take(calls, self).await
     }
 }
 
 /// Waits with a client that can be asked something, until it need not wait any longer.
 async fn until_left(
-    core: &Arc<Core>,
+    calls: &Arc<Calls>,
     waiting: impl Future<Output = Turn>,
     reception: &Reception,
     work: &Work,
@@ -129,7 +199,7 @@ async fn until_left(
     tokio::select! {
         biased;
         turn = waiting => answer(turn),
-        told = work.told(core) => {
+        told = work.told(&calls.deferred.long_running) => {
             reception.desert();
             told
         }

@@ -9,18 +9,10 @@ use servanda_mcp::{RpcError, envelope::code};
 
 use super::{
     context::{BroughtState, CallContext},
-    exits::Exit,
-    pipeline::CallPipeline,
+    evidence::{Exit, Operation},
+    state::CallPipeline,
 };
-use crate::{refusals, standing};
-
-/// The operation that a call is part of.
-#[derive(Debug)]
-pub(super) struct Operation {
-    pub(super) key: ClientKey,
-    /// The nonce of the `requestState` that the call continues from.
-    pub(super) continues: Option<String>,
-}
+use crate::answers::{refusals, standing};
 
 impl CallPipeline<'_> {
     /// Finds out which operation the call is, and uses up the state that it continues from.
@@ -35,7 +27,7 @@ impl CallPipeline<'_> {
 
     /// The key of the operation. A call that continues from a state belongs to the operation of that state.
     async fn key(&self, permit: &Permit, context: &CallContext) -> Result<ClientKey, Box<Refusal>> {
-        let own = self.core.keys.of(permit).await;
+        let own = self.calls.keys.of(permit).await;
         let own = own.map_err(|error| refusals::no_key(permit.call_id().clone(), &error))?;
         match context.state.as_ref().and_then(|state| state.key.as_ref()) {
             Some(carried) if own.can_come_again() && own != *carried => {
@@ -56,7 +48,7 @@ impl CallPipeline<'_> {
             return None;
         }
         let (caller, now) = (&permit.proposal().caller, self.core.clock.now());
-        self.core.done_late.find(caller, permit.proposal_digest(), now)
+        self.calls.deferred.done_late.find(caller, permit.proposal_digest(), now)
     }
 
     /// Uses up the state that a change continues from, because what a state stands for happens once, and returns its nonce. A change
@@ -77,7 +69,7 @@ impl CallPipeline<'_> {
         };
         if !key.can_come_again() {
             let deadline = self.deadline(permit);
-            let spent = tokio::time::timeout_at(deadline, self.core.bridge.spend(&nonce, permit.call_id()));
+            let spent = tokio::time::timeout_at(deadline, self.calls.bridge.spend(&nonce, permit.call_id()));
             spent.await.unwrap_or_else(|_| Err(no_time()))?;
             self.spent_nonce = Some(nonce.clone());
         }
@@ -87,7 +79,7 @@ impl CallPipeline<'_> {
     /// Gives back the state that this call used up: nothing was sent on its behalf.
     pub(super) async fn give_back_state(&mut self) {
         if let Some(nonce) = self.spent_nonce.take() {
-            self.core.bridge.unspend(&nonce).await;
+            self.calls.bridge.unspend(&nonce).await;
         }
     }
 }

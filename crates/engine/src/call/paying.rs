@@ -12,7 +12,11 @@ use servanda_gates::{
 };
 use tokio::time::Instant;
 
-use super::{context::CallContext, dispatch::Plan, exits::Exit, operation::Operation, pipeline::CallPipeline};
+use super::{
+    context::CallContext,
+    evidence::{Exit, Operation, Plan},
+    state::CallPipeline,
+};
 use crate::budgets;
 
 impl CallPipeline<'_> {
@@ -26,7 +30,7 @@ impl CallPipeline<'_> {
     ) -> Result<Cleared, Exit> {
         let started_us = self.stopwatch.elapsed_us();
         let purse = (&*self.scene.allowances, &*context.guest.authority);
-        match budgets::clear(self.core, permit, purse, plan.deadline, &mut self.charge).await {
+        match budgets::clear(&self.core.till, permit, purse, plan.deadline, &mut self.charge).await {
             Ok(cleared) => {
                 // What is due is kept back when the call is claimed; the verdict is noted then.
                 if !cleared.is_due() {

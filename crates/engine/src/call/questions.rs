@@ -4,8 +4,8 @@ use servanda_authority::Authenticated;
 use servanda_contract::tool::QuestionKind;
 use servanda_gates::Permit;
 
-use super::{dispatch::Exchange, pipeline::CallPipeline};
-use crate::bridge::QuestionRules;
+use super::{evidence::Exchange, state::CallPipeline};
+use crate::questions::QuestionRules;
 
 impl CallPipeline<'_> {
     /// What the server may not ask of the caller, by the contract and by the policies.

@@ -1,4 +1,4 @@
-//! Waiting for calls that change the same resource. The store keeps the order between gateways; `turns` keeps it in this process.
+//! Waiting for calls that change the same resource. The store keeps the order between gateways; `resource_queue` keeps it in this process.
 
 use servanda_contract::GateName;
 use servanda_gates::{
@@ -9,15 +9,11 @@ use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    dispatch::{Dispatch, Plan},
-    exits::Exit,
-    operation::Operation,
-    pipeline::CallPipeline,
+    evidence::{Dispatch, Exit, Operation, Plan},
+    resource_queue::{Changes, Crowded, Turn},
+    state::CallPipeline,
 };
-use crate::{
-    refusals,
-    turns::{Changes, Crowded, Turn},
-};
+use crate::answers::refusals;
 
 impl CallPipeline<'_> {
     /// Waits until no earlier call changes the same resource, where the contract serialises them. This comes before everything that is
@@ -37,7 +33,7 @@ impl CallPipeline<'_> {
         let changes = Changes { key: permit.effect_key(operation.key.clone()), resources: permit.changes() };
         let effect_key = changes.key.clone();
         let call_id = permit.call_id();
-        let refusal = match self.core.turns.line_up(changes) {
+        let refusal = match self.calls.queue.line_up(changes) {
             Ok(turn) if turn.has_come() => return Ok(Dispatch { _turn: Some(turn), ..Dispatch::default() }),
             // A call that only asks for an answer which is there need not wait.
             Ok(_) if self.is_over(operation, effect_key).await => return Ok(Dispatch::default()),

@@ -9,13 +9,12 @@ use servanda_gates::{
     effect::{Awaits, Effect, EffectState, Ending, Reply, StoredAnswer},
 };
 
-use super::{dispatch::Dispatch, pipeline::CallPipeline};
+use super::{evidence::Dispatch, state::CallPipeline};
 use crate::{
-    answer,
-    gateway::{CallAnswer, ToolResult},
-    observe, records, refusals,
-    relay::Exposure,
-    standing, works,
+    answers::{observe, refusals, standing, tool_result},
+    client::{CallAnswer, ToolResult},
+    long_running, records,
+    world::Exposure,
 };
 
 /// How long something has just become known.
@@ -36,7 +35,7 @@ impl CallPipeline<'_> {
             (reply, effect) => {
                 if let Reply::Twin(twin) = &reply {
                     self.record.effect_id = Some(twin.to_string());
-                    let count = self.core.tallies.count_blind_retry();
+                    let count = self.calls.tallies.count_blind_retry();
                     tracing::warn!(%call_id, effect = %twin, count, "an unsafe retry was stopped: an identical call without a key ended unknown");
                 }
                 if let (Reply::Unknown, Some(effect)) = (&reply, &effect) {
@@ -73,7 +72,7 @@ impl CallPipeline<'_> {
             StoredAnswer::Result(result) => self.replay_result(contract, &result, effect).await,
             StoredAnswer::Refusal(refusal) => self.replay_refusal(contract, *refusal).await,
             StoredAnswer::Known(known) if contract.output().is_none() => {
-                self.replay_result(contract, &works::known_result(&known), effect).await
+                self.replay_result(contract, &long_running::known_result(&known), effect).await
             }
             // A result that lacks what the contract promises would be none.
             StoredAnswer::Known(known) => {
@@ -98,21 +97,21 @@ impl CallPipeline<'_> {
             }
         };
         self.finish(Outcome::Replayed, observed.class, None);
-        let verification = answer::verification(contract.contract());
-        let mut observation = answer::observation(&self.occasion(contract.contract()), &observed, verification);
+        let verification = tool_result::verification(contract.contract());
+        let mut observation = tool_result::observation(&self.occasion(contract.contract()), &observed, verification);
         observation.status.retryable &= !effect.class.mutates();
         let exposure = Exposure { naming: self.scene.naming, upstream: &effect.order.upstream };
-        let answered = answer::of_observed(&observed, observation, exposure, result.len());
+        let answered = tool_result::of_observed(&observed, observation, exposure, result.len());
         records::put_down(self.core, self.record, true, None).await;
         answered
     }
 
     async fn replay_refusal(mut self: Box<Self>, contract: &CompiledContract, refusal: Refusal) -> ToolResult {
         self.finish(Outcome::Replayed, refusal.error_code, Some(&refusal));
-        let verification = answer::verification(contract.contract());
+        let verification = tool_result::verification(contract.contract());
         let observation = Observation::of_refusal(&self.occasion(contract.contract()), &refusal, verification);
         records::put_down(self.core, self.record, true, None).await;
-        answer::of_refusal(refusal, observation)
+        tool_result::of_refusal(refusal, observation)
     }
 }
 
@@ -127,9 +126,10 @@ pub(super) fn stored_answer(
     let Some(StoredAnswer::Result(result)) = effect.answer.as_ref().filter(|_| is_done) else { return None };
     let observed = observe::observe(contract, result).ok()?;
     let occasion = Occasion { idempotency_hit: true, ..occasion.clone() };
-    let mut observation = answer::observation(&occasion, &observed, answer::verification(contract.contract()));
+    let mut observation =
+        tool_result::observation(&occasion, &observed, tool_result::verification(contract.contract()));
     observation.status.retryable &= !effect.class.mutates();
-    Some(answer::of_observed(&observed, observation, exposure, result.len()))
+    Some(tool_result::of_observed(&observed, observation, exposure, result.len()))
 }
 
 /// Whether an operation that is under way can be asked about by its own handle.

@@ -7,8 +7,8 @@ use servanda_contract::{Proposal, Refusal};
 use servanda_gates::{CompiledContract, Contracts, Resolved, resolve};
 use tokio::time::Instant;
 
-use super::{context::CallContext, pipeline::CallPipeline};
-use crate::{gateway::Guest, refusals, scene::Scene};
+use super::{context::CallContext, state::CallPipeline};
+use crate::{answers::refusals, client::Guest, world::Scene};
 
 /// The contracts that are offered to one client.
 struct Offered<'a> {
@@ -76,6 +76,8 @@ impl CallPipeline<'_> {
 
     /// The contract of the gateway's own tool, where callers are given handles that it takes.
     pub(super) fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
-        self.scene.own_tool(name, &self.record.caller).filter(|_| self.core.long_wait_ms_max.is_some())
+        self.scene
+            .own_tool(name, &self.record.caller)
+            .filter(|_| self.calls.deferred.long_running.wait_ms_max.is_some())
     }
 }

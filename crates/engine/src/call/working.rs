@@ -7,11 +7,11 @@ use servanda_upstream::{Answer, Delivery, PerformFailure};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{context::CallContext, dispatch::Exchange, pipeline::CallPipeline};
+use super::{context::CallContext, evidence::Exchange, state::CallPipeline};
 use crate::{
-    scene::Member,
-    sessions, tasks,
-    works::{self, Begun, Ear, Entered, Followed, Work},
+    deferred::upstream_tasks,
+    long_running::{self, Begun, Ear, Entered, Followed, Work},
+    world::Member,
 };
 
 impl CallPipeline<'_> {
@@ -25,9 +25,9 @@ impl CallPipeline<'_> {
         context: &mut CallContext,
     ) -> (Option<Entered>, bool) {
         let (Some(work), Some(claim)) = (&self.work, fenced.claim()) else { return (None, false) };
-        let counterpart = sessions::counterpart(&context.guest);
+        let counterpart = context.guest.counterpart();
         let offered = tokio::select! {
-            offered = tasks::offered(member, &counterpart, fenced.upstream_tool(), deadline) => offered,
+            offered = upstream_tasks::offered(member, &counterpart, fenced.upstream_tool(), deadline) => offered,
             () = work.cancel.cancelled() => None,
         };
         let relays = offered.is_some() && work.takes_tasks();
@@ -35,7 +35,7 @@ impl CallPipeline<'_> {
         if !relays {
             context.task = None;
         }
-        (Some(work.begin(self.core, Begun { id: claim.id.clone(), relays })), submits)
+        (Some(work.begin(&self.calls.deferred.long_running.works, Begun { id: claim.id.clone(), relays })), submits)
     }
 
     /// The result of what the call only submitted, where its contract says how to ask for that; else the answer as it is.
@@ -46,7 +46,9 @@ impl CallPipeline<'_> {
         cancel: CancellationToken,
     ) -> Result<Answer, PerformFailure> {
         let Exchange { member, contract, fenced, deadline, .. } = exchange;
-        let (Some(plan), Some(claim)) = (works::plan(contract), fenced.claim().cloned()) else { return Ok(answer) };
+        let (Some(plan), Some(claim)) = (long_running::plan(contract), fenced.claim().cloned()) else {
+            return Ok(answer);
+        };
         let work = self.work.clone().unwrap_or_else(|| Work::alone(&claim.id, cancel, None));
         let followed = Followed {
             ear: Ear { core: Arc::clone(self.core), work, id: claim.id.clone() },
@@ -55,9 +57,10 @@ impl CallPipeline<'_> {
             deadline: *deadline,
             delivery: &Delivery::until,
         };
-        let outcome = works::follow_operation(&followed, plan, self.scene, &self.record.caller, answer).await;
-        let changes = fenced.effect_class().mutates().then(Vec::new);
-        self.changed(member, changes.as_deref());
+        let outcome = long_running::follow_operation(&followed, plan, self.scene, &self.record.caller, answer).await;
+        if fenced.effect_class().mutates() {
+            self.core.cache.changed(&member.id, &[]);
+        }
         outcome
     }
 

@@ -5,13 +5,15 @@ use servanda_contract::{Timestamp, faults};
 use servanda_gates::{JournalError, Note, NoteKind, Notebook, effect::OwnerId};
 use servanda_upstream::{NotPosted, Receipt};
 
-use super::{event::Event, rounds::ANSWER_MS_MAX};
+use super::event::Event;
 
+/// How long a receiver may take to answer.
+pub const ANSWER_MS_MAX: u64 = 15_000;
 const VERSION: u32 = 1;
 /// How long one that was given up is kept for people to see.
 const GIVEN_UP_KEPT_MS: u64 = 30 * 86_400_000;
 /// Deliveries of one page, and of one list.
-pub(super) const PAGE: u32 = 256;
+pub(crate) const PAGE: u32 = 256;
 const LISTED_MAX: usize = 1_000;
 /// How long after it was due an owner that is alive has begun and ended its attempt.
 const TAKEOVER_MS: u64 = ANSWER_MS_MAX + 5_000;
@@ -143,12 +145,12 @@ impl Delivery {
     }
 
     /// The same, to be delivered by another process.
-    pub(super) fn taken_by(self, owner: &OwnerId) -> Self {
+    pub(crate) fn taken_by(self, owner: &OwnerId) -> Self {
         Self { owner: Some(owner.clone()), ..self }
     }
 
     /// As it is kept. One that is under way is kept until it is not.
-    pub(super) fn note(&self) -> Note {
+    pub(crate) fn note(&self) -> Note {
         let expires_at =
             self.given_up_at.map(|at| Timestamp::from_unix_ms(at.unix_ms().saturating_add(GIVEN_UP_KEPT_MS)));
         let key = format!("{} {}", self.event_id, self.callback);
@@ -156,7 +158,7 @@ impl Delivery {
     }
 
     /// From what was kept; one of a newer version is not ours to touch.
-    pub(super) fn of(note: &Note) -> Option<Self> {
+    pub(crate) fn of(note: &Note) -> Option<Self> {
         serde_json::from_str(&note.value).ok().filter(|delivery: &Self| delivery.version == VERSION)
     }
 

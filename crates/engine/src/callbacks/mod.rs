@@ -1,13 +1,12 @@
 //! Callbacks: telling somebody outside how long work ended, signed, at least once, whatever happens to this process.
 //!
 //! The intent to tell is a note that is written with the end itself (`outbox`); a pure `step` says what follows on an attempt
-//! (`delivery`); a shell in the background makes the attempts (`rounds`). Deliberately not here: sockets, and what a receiver
+//! (`delivery`). Deliberately not here: the shell that makes the attempts (`deferred::callback_rounds`), sockets, and what a receiver
 //! does with an event that it gets twice, which has the same id both times.
 
 mod delivery;
 mod event;
 mod outbox;
-mod rounds;
 mod signature;
 #[cfg(test)]
 mod tests;
@@ -17,14 +16,12 @@ use std::{collections::BTreeSet, fmt};
 use servanda_gates::{PortFuture, effect::Ending};
 use servanda_upstream::{Letter, NotPosted, Post, PostAddress, Receipt};
 
-pub use delivery::{Delivery, deliveries};
+pub use delivery::{ANSWER_MS_MAX, Delivery, deliveries};
 pub use outbox::Told;
-pub use rounds::ANSWER_MS_MAX;
 pub use signature::{BadSecret, SigningSecret};
 
-pub(crate) use delivery::Patience;
+pub(crate) use delivery::{Next, PAGE, Patience, Turn, step};
 pub(crate) use outbox::Outbox;
-pub(crate) use rounds::deliver;
 
 /// Somebody who wants to be told, as the operator configured it.
 #[derive(Debug, Clone)]

@@ -57,7 +57,7 @@ pub struct Probed {
 }
 
 impl Observed {
-    pub(super) const VERSION: u8 = VERSION;
+    pub(crate) const VERSION: u8 = VERSION;
 
     /// What a note says; none if it is in a form that this version does not know.
     pub fn read(note: &Note) -> Option<Self> {
@@ -70,7 +70,7 @@ impl Observed {
     }
 
     /// As a note. What accuses a tool is kept for good, like the record of its call.
-    pub(super) fn note(&self, now: Timestamp) -> Result<Note, JournalError> {
+    pub(crate) fn note(&self, now: Timestamp) -> Result<Note, JournalError> {
         let value = serde_json::to_string(self).map_err(|error| JournalError::new(error.to_string()))?;
         let kept_until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(KEPT_MS));
         let expires_at = (self.verdict != Verdict::Violation).then_some(kept_until);

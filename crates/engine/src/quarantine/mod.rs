@@ -10,17 +10,17 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use servanda_catalog::{Catalog, Change, HeldTool};
-use servanda_contract::Timestamp;
+use servanda_contract::{Timestamp, time::Clock};
 use servanda_gates::{JournalError, NoteKind, Notebook};
 
 pub(crate) use self::history::GATEWAY;
 pub use self::history::{Event, History, SeenChange, ToolKey, What};
-use crate::{core::Core, discovery::tell_change};
+use crate::world::{PresentWorld, discovery::tell_change};
 
 /// Notes that are read at once, and pages of them at the most.
 const PAGE: u32 = 256;
@@ -29,8 +29,11 @@ const PAGES_MAX: usize = 64;
 const STORE_MS_MAX: u64 = 5_000;
 
 /// What is held back, as this process knows it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Quarantine {
+    notebook: Arc<dyn Notebook>,
+    clock: Arc<dyn Clock>,
+    world: Arc<PresentWorld>,
     known: Mutex<Known>,
     /// One at a time reads the notes or writes one: what is read is never older than what was written here.
     turn: tokio::sync::Mutex<()>,
@@ -77,90 +80,94 @@ pub async fn note_down(
     Ok(history)
 }
 
-/// Holds a tool back: here before this returns, and on record if the store takes it in time.
-pub(crate) async fn hold(core: &Core, tool: ToolKey, event: Event) {
-    let mut history = History::new(tool.clone());
-    history.add(event.clone());
-    let Some(held) = history.held() else { return };
-    let changes = {
-        let mut known = core.quarantine.known();
-        known.held.insert(tool.clone(), held);
-        known.unsaved.insert(tool.clone(), event);
-        known.apply_to(&core.scene().catalog)
-    };
-    changes.iter().for_each(tell_change);
-    let saving = async {
-        let _turn = core.quarantine.turn.lock().await;
-        save(core).await
-    };
-    match tokio::time::timeout(Duration::from_millis(STORE_MS_MAX), saving).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(
-            upstream = tool.upstream, tool = tool.tool, %error,
-            "that a tool is held back is not on record yet; other gateways do not know of it"
-        ),
-        Err(_) => tracing::error!(
-            upstream = tool.upstream,
-            tool = tool.tool,
-            "the ledger is too slow; that a tool is held back may not be on record yet"
-        ),
+impl Quarantine {
+    pub(crate) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>, world: Arc<PresentWorld>) -> Self {
+        Self { notebook, clock, world, known: Mutex::default(), turn: tokio::sync::Mutex::default() }
     }
-}
 
-/// Learns what is held back before the first call. What was told when it happened is not told as news again.
-pub(crate) async fn recall_first(core: &Core) -> Result<(), JournalError> {
-    let changes = learn(core).await?;
-    let held = changes.iter().filter(|change| !change.now.is_open()).map(|change| change.tool.as_str());
-    let tools = held.collect::<Vec<_>>().join(", ");
-    if !tools.is_empty() {
-        tracing::warn!(
-            tools,
-            "tools are held back for what they did or by an operator; `servanda quarantine list` says why"
-        );
-    }
-    Ok(())
-}
-
-/// Learns what is held back from the notes, and tells what is new. On an error everything stays as it is known.
-pub(crate) async fn recall(core: &Core) -> Result<(), JournalError> {
-    learn(core).await?.iter().for_each(tell_change);
-    Ok(())
-}
-
-async fn learn(core: &Core) -> Result<Vec<Change>, JournalError> {
-    let _turn = core.quarantine.turn.lock().await;
-    let recalling = async {
-        let saved = save(core).await;
-        let histories = histories(core.notebook.as_ref(), core.clock.now()).await?;
-        saved.map(|()| histories)
-    };
-    let histories = tokio::time::timeout(Duration::from_millis(STORE_MS_MAX), recalling).await;
-    let histories = histories.map_err(|_| JournalError::new("the store took too long"))??;
-    let mut known = core.quarantine.known();
-    let held = histories.into_iter().filter_map(|history| Some((history.tool.clone(), history.held()?)));
-    let mut held: BTreeMap<ToolKey, HeldTool> = held.collect();
-    // What happened while the notes were read is in none of them.
-    let unsaved = known.unsaved.keys().filter_map(|tool| Some((tool.clone(), known.held.get(tool)?.clone())));
-    held.extend(unsaved);
-    known.held = held;
-    Ok(known.apply_to(&core.scene().catalog))
-}
-
-/// Puts what happened here on record. Called by whoever has the turn.
-async fn save(core: &Core) -> Result<(), JournalError> {
-    let unsaved = core.quarantine.known().unsaved.clone();
-    for (tool, event) in unsaved {
-        note_down(core.notebook.as_ref(), &tool, event.clone(), core.clock.now()).await?;
-        let mut known = core.quarantine.known();
-        // What happened to it since is not on record.
-        if known.unsaved.get(&tool) == Some(&event) {
-            known.unsaved.remove(&tool);
+    /// Holds a tool back: here before this returns, and on record if the store takes it in time.
+    pub(crate) async fn hold(&self, tool: ToolKey, event: Event) {
+        let mut history = History::new(tool.clone());
+        history.add(event.clone());
+        let Some(held) = history.held() else { return };
+        let changes = {
+            let mut known = self.known();
+            known.held.insert(tool.clone(), held);
+            known.unsaved.insert(tool.clone(), event);
+            known.apply_to(&self.world.scene().catalog)
+        };
+        changes.iter().for_each(tell_change);
+        let saving = async {
+            let _turn = self.turn.lock().await;
+            self.save().await
+        };
+        match tokio::time::timeout(Duration::from_millis(STORE_MS_MAX), saving).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(
+                upstream = tool.upstream, tool = tool.tool, %error,
+                "that a tool is held back is not on record yet; other gateways do not know of it"
+            ),
+            Err(_) => tracing::error!(
+                upstream = tool.upstream,
+                tool = tool.tool,
+                "the ledger is too slow; that a tool is held back may not be on record yet"
+            ),
         }
     }
-    Ok(())
-}
 
-impl Quarantine {
+    /// Learns what is held back before the first call. What was told when it happened is not told as news again.
+    pub(crate) async fn recall_first(&self) -> Result<(), JournalError> {
+        let changes = self.learn().await?;
+        let held = changes.iter().filter(|change| !change.now.is_open()).map(|change| change.tool.as_str());
+        let tools = held.collect::<Vec<_>>().join(", ");
+        if !tools.is_empty() {
+            tracing::warn!(
+                tools,
+                "tools are held back for what they did or by an operator; `servanda quarantine list` says why"
+            );
+        }
+        Ok(())
+    }
+
+    /// Learns what is held back from the notes, and tells what is new. On an error everything stays as it is known.
+    pub(crate) async fn recall(&self) -> Result<(), JournalError> {
+        self.learn().await?.iter().for_each(tell_change);
+        Ok(())
+    }
+
+    async fn learn(&self) -> Result<Vec<Change>, JournalError> {
+        let _turn = self.turn.lock().await;
+        let recalling = async {
+            let saved = self.save().await;
+            let histories = histories(self.notebook.as_ref(), self.clock.now()).await?;
+            saved.map(|()| histories)
+        };
+        let histories = tokio::time::timeout(Duration::from_millis(STORE_MS_MAX), recalling).await;
+        let histories = histories.map_err(|_| JournalError::new("the store took too long"))??;
+        let mut known = self.known();
+        let held = histories.into_iter().filter_map(|history| Some((history.tool.clone(), history.held()?)));
+        let mut held: BTreeMap<ToolKey, HeldTool> = held.collect();
+        // What happened while the notes were read is in none of them.
+        let unsaved = known.unsaved.keys().filter_map(|tool| Some((tool.clone(), known.held.get(tool)?.clone())));
+        held.extend(unsaved);
+        known.held = held;
+        Ok(known.apply_to(&self.world.scene().catalog))
+    }
+
+    /// Puts what happened here on record. Called by whoever has the turn.
+    async fn save(&self) -> Result<(), JournalError> {
+        let unsaved = self.known().unsaved.clone();
+        for (tool, event) in unsaved {
+            note_down(self.notebook.as_ref(), &tool, event.clone(), self.clock.now()).await?;
+            let mut known = self.known();
+            // What happened to it since is not on record.
+            if known.unsaved.get(&tool) == Some(&event) {
+                known.unsaved.remove(&tool);
+            }
+        }
+        Ok(())
+    }
+
     /// Has what is known hold in a catalog.
     pub(crate) fn apply_to(&self, catalog: &Catalog) {
         let changes = self.known().apply_to(catalog);

@@ -16,7 +16,7 @@ use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, P
 use servanda_mcp::{ClientCapabilities, Era};
 use tokio::sync::Notify;
 
-use super::{Event, History, SeenChange, ToolKey, What, hold, recall};
+use super::{Event, History, SeenChange, ToolKey, What};
 use crate::{
     Engine, Limits,
     engine::Stores,
@@ -207,18 +207,18 @@ async fn a_store_that_is_away_lets_nobody_go() {
     let notebook = Arc::new(Moody::default());
     let engine = engine(&notebook);
     notebook.away.store(true, Ordering::SeqCst);
-    hold(engine.core(), key("echo"), observed()).await;
+    engine.core().quarantine.hold(key("echo"), observed()).await;
     assert_eq!(held(&engine), BTreeMap::from([("echo", true), ("write", false)]));
-    assert!(recall(engine.core()).await.is_err());
+    assert!(engine.core().quarantine.recall().await.is_err());
     assert!(held(&engine)["echo"], "what is known stays in force");
     notebook.away.store(false, Ordering::SeqCst);
-    recall(engine.core()).await.unwrap();
+    engine.core().quarantine.recall().await.unwrap();
     assert!(held(&engine)["echo"]);
     let written = super::histories(notebook.as_ref(), engine.core().clock.now()).await.unwrap();
     assert_eq!(written[0].last(), Some(&observed()), "and it is on record now");
     // What is written down by then may be let go by anybody.
     super::note_down(notebook.as_ref(), &key("echo"), released(), NOW).await.unwrap();
-    recall(engine.core()).await.unwrap();
+    engine.core().quarantine.recall().await.unwrap();
     assert_eq!(held(&engine), BTreeMap::from([("echo", false), ("write", false)]));
 }
 
@@ -230,10 +230,10 @@ async fn what_happens_while_the_notes_are_read_holds() {
     let engine = Arc::new(engine(&notebook));
     notebook.slow.store(true, Ordering::SeqCst);
     let (inside, other) = (Arc::clone(&engine), Arc::clone(&engine));
-    let recalling = tokio::spawn(async move { recall(inside.core()).await });
+    let recalling = tokio::spawn(async move { inside.core().quarantine.recall().await });
     notebook.listed.notified().await;
     notebook.slow.store(false, Ordering::SeqCst);
-    let holding = tokio::spawn(async move { hold(other.core(), key("echo"), observed()).await });
+    let holding = tokio::spawn(async move { other.core().quarantine.hold(key("echo"), observed()).await });
     while !held(&engine)["echo"] {
         tokio::task::yield_now().await;
     }
@@ -241,7 +241,7 @@ async fn what_happens_while_the_notes_are_read_holds() {
     recalling.await.unwrap().unwrap();
     assert_eq!(held(&engine), BTreeMap::from([("echo", true), ("write", true)]));
     holding.await.unwrap();
-    recall(engine.core()).await.unwrap();
+    engine.core().quarantine.recall().await.unwrap();
     assert_eq!(held(&engine), BTreeMap::from([("echo", true), ("write", true)]));
 }
 

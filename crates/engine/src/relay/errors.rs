@@ -7,12 +7,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use crate::{bridge::PutFailure, scene::Member, upstream_failure};
-
-/// Parameters that do not fit.
-pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
-    RpcError::new(code::INVALID_PARAMS, message)
-}
+use crate::{answers::upstream_failure, questions::PutFailure, world::Member};
 
 /// A server that did not answer; its own error where it did.
 pub(crate) fn of_failure(failure: &PutFailure, member: &Member) -> RpcError {
@@ -78,7 +73,7 @@ mod tests {
 
     use super::{no_resource, of_read_failure};
     use crate::{
-        bridge::{PutFailure, QuestionRules},
+        questions::{PutFailure, QuestionRules},
         testing::member,
     };
 
@@ -88,7 +83,7 @@ mod tests {
 
     fn rejected(code: i64, data: Option<&str>) -> PutFailure {
         let data = data.map(|text| RawValue::from_string(text.to_owned()).unwrap());
-        put(crate::upstream_failure::rejected(RpcError { code, message: "theirs".to_owned(), data }))
+        put(crate::answers::upstream_failure::rejected(RpcError { code, message: "theirs".to_owned(), data }))
     }
 
     #[test]

@@ -16,16 +16,16 @@ use servanda_mcp::{
 use servanda_upstream::{Answer, PerformFailure, Question};
 
 use super::{
-    INQUIRY_MS_MAX, Party,
+    INQUIRY_MS_MAX, Party, Relay,
     cursor::{Cursor, Place},
-    invalid_params, showing,
+    showing,
 };
 use crate::{
-    bridge::PutFailure,
-    core::{Core, within_ms},
-    gateway::{Inquiry, Subject},
-    scene::{Member, Scene},
-    upstream_failure,
+    answers::{refusals::invalid_params, upstream_failure},
+    client::{Inquiry, Subject},
+    clock::within_ms,
+    questions::PutFailure,
+    world::{Member, Scene},
 };
 
 /// Pages without an item that are read for one page of ours.
@@ -62,9 +62,9 @@ struct Page<'a> {
 struct LeftOut;
 
 /// One page.
-pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, RpcError> {
+pub(super) async fn page(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<String, RpcError> {
     let list = List::of(inquiry.subject);
-    let scene = core.scene();
+    let scene = relay.core.scene();
     let mut places = start(&scene, &inquiry)?;
     if inquiry.subject == Subject::Prompts && !inquiry.guest.authority.rights().resources.is_all() {
         // Nor could they be asked for.
@@ -72,13 +72,13 @@ pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, R
     }
     let others: Vec<_> = inquiry.params.iter().filter(|(name, _)| name != "cursor").cloned().collect();
     let goes_on = inquiry.params.len() > others.len();
-    let party = Party::of(core, inquiry.guest, inquiry.terms, INQUIRY_MS_MAX).await;
+    let party = Party::of(relay, inquiry.guest, inquiry.terms, INQUIRY_MS_MAX).await;
     let mut unavailable = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
         let asked =
             places.iter().filter_map(|place| Some((place, scene.member_read_by(&place.upstream, &party.guest)?)));
         let asked = asked.map(async |(place, member)| {
-            (place, member, list.ask(core, &party, member, &others, place.theirs.as_deref()).await)
+            (place, member, list.ask(relay, &party, member, &others, place.theirs.as_deref()).await)
         });
         let answers = join_all(asked).await;
         if let [(_, _, Err(failure))] = answers.as_slice()
@@ -141,7 +141,7 @@ impl List {
     /// A page of one upstream; none if it has no such list.
     async fn ask(
         self,
-        core: &Core,
+        relay: &Relay,
         party: &Party,
         member: &Arc<Member>,
         others: &[(String, Box<RawValue>)],
@@ -149,7 +149,7 @@ impl List {
     ) -> Result<Option<Answer>, PutFailure> {
         let connected_by = party.deadline.min(within_ms(CONNECT_MS_MAX));
         let offer = member.offers(self.capability, connected_by).await;
-        let put = |failure| party.question_rules(core, member).put_failure(failure, &mut Vec::new());
+        let put = |failure| party.question_rules(relay, member).put_failure(failure, &mut Vec::new());
         if offer.map_err(put)?.is_none() {
             return Ok(None);
         }
@@ -158,7 +158,7 @@ impl List {
             params.push(("cursor".to_owned(), cursor));
         }
         let question = Question { method: self.subject.method(), name: None, params };
-        match party.ask(core, member, question).await {
+        match party.ask(relay, member, question).await {
             Ok(answer) => Ok(Some(answer)),
             Err(failure) if matches!(*failure, PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) => {
                 Ok(None)

@@ -1,8 +1,9 @@
-//! Everything but calls that guests ask of upstreams: resources, prompts, completions. Names and URIs are put into the
+//! Everything but calls that guests ask of upstreams: resources, prompts, completions, tasks; and what upstreams announce. Names and URIs are put into the
 //! upstream's terms on the way there and into the guest's on the way back; the rest passes byte for byte.
 //!
 //! Nothing here is decided by a contract or put on record: these requests read, and what they read is the server's own.
 
+pub(crate) mod announcements;
 mod cursor;
 mod errors;
 mod lists;
@@ -10,30 +11,48 @@ mod party;
 mod prompts;
 mod showing;
 mod single;
-mod uris;
+pub(crate) mod subscriptions;
+mod tasks;
 
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use servanda_mcp::RpcError;
 
-pub(crate) use self::{
-    errors::{invalid_params, no_resource, of_failure, of_read_failure},
+use self::{
+    errors::{no_resource, of_failure, of_read_failure},
     party::Party,
-    prompts::PromptTable,
-    uris::Exposure,
+    subscriptions::Watches,
 };
 use crate::{
+    answers::refusals::invalid_params,
+    bridge::{Bridge, Sessions},
+    client::{Guest, Inquiry, InquiryAnswer, Subject},
     core::Core,
-    gateway::{Guest, Inquiry, InquiryAnswer, Subject},
-    tasks,
+    deferred::Deferred,
 };
+
+/// What inquiries share: the rooms that they pass through, and which resources are watched.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    core: Arc<Core>,
+    deferred: Arc<Deferred>,
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+    watches: Watches,
+}
+
+impl Relay {
+    pub(crate) fn new(deferred: Arc<Deferred>, bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Self {
+        Self { core: Arc::clone(&deferred.core), deferred, bridge, sessions, watches: Watches::default() }
+    }
+}
 
 /// How long an inquiry may take, unless its guest wants to wait less.
 pub(crate) const INQUIRY_MS_MAX: u64 = 60_000;
 
 /// Answers an inquiry.
-pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+pub(crate) async fn inquire(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
     match inquiry.subject {
         Subject::Resource => require_covered(&inquiry.guest, &text(&inquiry.params, "uri")?)?,
         Subject::Prompt => require_unlimited(&inquiry.guest)?,
@@ -41,12 +60,12 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<Inquir
     }
     match inquiry.subject {
         Subject::Resources | Subject::ResourceTemplates | Subject::Prompts => {
-            Box::pin(lists::page(core, inquiry)).await.map(InquiryAnswer::Complete)
+            Box::pin(lists::page(relay, inquiry)).await.map(InquiryAnswer::Complete)
         }
-        Subject::Resource | Subject::Prompt => single::read(core, inquiry).await,
-        Subject::Completion => Box::pin(single::complete(core, inquiry)).await.map(InquiryAnswer::Complete),
+        Subject::Resource | Subject::Prompt => single::read(relay, inquiry).await,
+        Subject::Completion => Box::pin(single::complete(relay, inquiry)).await.map(InquiryAnswer::Complete),
         Subject::Task | Subject::TaskUpdate | Subject::TaskCancel | Subject::TaskResult | Subject::Tasks => {
-            Box::pin(tasks::inquire(core, inquiry)).await.map(InquiryAnswer::Complete)
+            Box::pin(tasks::inquire(relay, inquiry)).await.map(InquiryAnswer::Complete)
         }
     }
 }

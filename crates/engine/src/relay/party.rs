@@ -7,14 +7,15 @@ use servanda_mcp::{Era, LogLevel, RpcError, envelope::code, shape};
 use servanda_upstream::{Answer, Continuation, PerformFailure, Question};
 use tokio::time::Instant;
 
+use super::{Relay, errors::of_failure};
 use crate::{
-    bridge::{Conversation, Ending, Errand, Hearer, Leg, Listener, Outlet, PutFailure, QuestionRules, Reception},
-    core::{Core, within_ms},
-    gateway::{Guest, Terms},
-    outline::Outline,
-    relay::of_failure,
-    scene::Member,
-    sessions, tasks,
+    bridge::{Conversation, Ending, Errand, Hearer, Listener, Outlet, Reception},
+    client::{Guest, Terms},
+    clock::within_ms,
+    deferred::upstream_tasks,
+    delivery_template::{Leg, Outline},
+    questions::{PutFailure, QuestionRules},
+    world::Member,
 };
 
 /// Who asks, and how.
@@ -39,15 +40,15 @@ struct Inquiring {
 
 impl Party {
     /// The party of an inquiry that may take that long.
-    pub(crate) async fn of(core: &Core, guest: Guest, terms: Terms, ms_max: u64) -> Self {
-        let level = core.sessions.level(&guest, terms.log_level.as_deref());
+    pub(crate) async fn of(relay: &Relay, guest: Guest, terms: Terms, ms_max: u64) -> Self {
+        let level = relay.sessions.level(&guest, terms.log_level.as_deref());
         let outline = Outline {
             cancel: terms.cancel,
-            counterpart: sessions::counterpart(&guest),
+            counterpart: guest.counterpart(),
             wants_progress: terms.wants_progress,
             log_level: level.map(|level| level.as_str().to_owned()),
             trace_parent: terms.trace_parent,
-            meta: tasks::with_their_id(core, &guest, terms.meta).await,
+            meta: upstream_tasks::with_their_id(&relay.deferred, &guest, terms.meta).await,
             key_header: None,
             entrusted: None,
             lease: None,
@@ -84,20 +85,20 @@ impl Party {
     /// Puts a question and goes on to its last answer. The upstream's own questions meanwhile are added to `asked`.
     pub(crate) async fn converse(
         &self,
-        core: &Core,
+        relay: &Relay,
         member: &Arc<Member>,
         question: Question,
         continuation: Continuation,
         asked: &mut Vec<QuestionRecord>,
     ) -> Ending {
-        core.sessions.tell_level(member, &self.outline.counterpart, self.level, self.deadline).await;
-        let rules = self.question_rules(core, member);
+        relay.sessions.tell_level(member, &self.outline.counterpart, self.level, self.deadline).await;
+        let rules = self.question_rules(relay, member);
         let Self { guest, deadline, outline, hearer, reception, .. } = self.clone();
         let cancel = outline.cancel.clone();
         let can_be_asked = if guest.era == Era::Legacy { hearer.sink.is_some() } else { reception.is_some() };
         let listener = Listener { era: guest.era, capabilities: guest.capabilities, can_be_asked };
-        let outlet = Outlet::new(core, member, guest.era, &guest.affinity);
-        let bridge = &core.bridge;
+        let outlet = Outlet::new(&relay.bridge, member, guest.era, &guest.affinity);
+        let bridge = &relay.bridge;
         let conversation =
             Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation, rules };
         let mut inquiring = Inquiring { member: Arc::clone(member), question, outline };
@@ -106,7 +107,7 @@ impl Party {
                 Ok(()) => Ending::Answered { answer, asked },
                 Err(fault) => {
                     tracing::warn!(upstream = %member.id, %fault, "an answer of an upstream is not passed on");
-                    Ending::Failed(self.malformed(core, member, format!("its answer {fault}")))
+                    Ending::Failed(self.malformed(relay, member, format!("its answer {fault}")))
                 }
             },
             other => other,
@@ -114,43 +115,43 @@ impl Party {
     }
 
     /// What an upstream may ask meanwhile.
-    pub(crate) fn question_rules(&self, core: &Core, member: &Member) -> QuestionRules {
-        let scene = core.scene();
+    pub(crate) fn question_rules(&self, relay: &Relay, member: &Member) -> QuestionRules {
+        let scene = relay.core.scene();
         let rules = match &self.refused_questions {
             Some(refused) => scene.question_rules(member).refusing(refused),
             None => scene.question_rules_outside_calls(member),
         };
-        rules.asking(&self.guest.affinity, &core.bridge.elicitations)
+        rules.asking(&self.guest.affinity, &relay.bridge.elicitations)
     }
 
-    fn malformed(&self, core: &Core, member: &Member, why: String) -> PutFailure {
-        self.question_rules(core, member).put_failure(PerformFailure::Malformed { why }, &mut Vec::new())
+    fn malformed(&self, relay: &Relay, member: &Member, why: String) -> PutFailure {
+        self.question_rules(relay, member).put_failure(PerformFailure::Malformed { why }, &mut Vec::new())
     }
 
     /// Puts a question that the upstream never answers with another. No record is kept; the upstream's questions meanwhile are in the log.
     pub(crate) async fn ask(
         &self,
-        core: &Core,
+        relay: &Relay,
         member: &Arc<Member>,
         question: Question,
     ) -> Result<Answer, PutFailure> {
-        self.ask_for_record(core, member, question, &mut Vec::new()).await
+        self.ask_for_record(relay, member, question, &mut Vec::new()).await
     }
 
     /// The same about a call. The upstream's own questions meanwhile are added to `asked`.
     pub(crate) async fn ask_for_record(
         &self,
-        core: &Core,
+        relay: &Relay,
         member: &Arc<Member>,
         question: Question,
         asked: &mut Vec<QuestionRecord>,
     ) -> Result<Answer, PutFailure> {
-        match self.converse(core, member, question, Continuation::default(), asked).await {
+        match self.converse(relay, member, question, Continuation::default(), asked).await {
             Ending::Answered { answer, .. } => Ok(answer),
             Ending::Failed(failure) => Err(failure),
-            Ending::Task(_) => Err(self.malformed(core, member, "it makes a task where it must not".to_owned())),
+            Ending::Task(_) => Err(self.malformed(relay, member, "it makes a task where it must not".to_owned())),
             Ending::Input(_) | Ending::Undeclared { .. } | Ending::NotGiven { .. } => {
-                Err(self.malformed(core, member, "it asks for input where it must not".to_owned()))
+                Err(self.malformed(relay, member, "it asks for input where it must not".to_owned()))
             }
         }
     }
@@ -158,11 +159,11 @@ impl Party {
     /// The same for one upstream alone: its error is the guest's.
     pub(crate) async fn ask_one(
         &self,
-        core: &Core,
+        relay: &Relay,
         member: &Arc<Member>,
         question: Question,
     ) -> Result<Answer, RpcError> {
-        self.ask(core, member, question).await.map_err(|failure| of_failure(&failure, member))
+        self.ask(relay, member, question).await.map_err(|failure| of_failure(&failure, member))
     }
 }
 

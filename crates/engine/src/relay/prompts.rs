@@ -3,8 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::Arc,
 };
 
 use serde::Deserialize;
@@ -16,40 +15,17 @@ use servanda_catalog::{
 };
 use servanda_mcp::fields::method;
 use servanda_upstream::{Delivery, PerformFailure, Question};
-use tokio::{sync::Mutex as AsyncMutex, task::JoinSet, time::Instant};
+use tokio::{task::JoinSet, time::Instant};
 
 use super::showing;
 use crate::{
-    gateway::Guest,
-    scene::{Member, Scene},
+    client::Guest,
+    world::{Member, PromptNames, Scene},
 };
 
-/// How often a list is read again for names that are not found.
-const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// Pages of one list, and prompts on them.
 const PAGES_MAX: usize = 200;
 const PROMPTS_MAX: usize = 20_000;
-
-/// An upstream's prompts by their exposed names.
-#[derive(Debug, Default)]
-pub(crate) struct PromptTable {
-    table: Mutex<Table>,
-    /// Held by whoever reads the list, so that it is read once for many who miss a name.
-    reading: AsyncMutex<()>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    names: BTreeMap<String, String>,
-    /// Own names of prompts that agents are not shown.
-    withheld: BTreeSet<String>,
-    read_at: Option<Instant>,
-    /// Counts what the upstream says about changes; the names hold as long as it is what it was when they were read.
-    changes: u64,
-    changes_when_read: Option<u64>,
-    /// The edition of the pins that the names were judged by.
-    pins_edition: u64,
-}
 
 #[derive(Deserialize)]
 struct Page {
@@ -113,11 +89,11 @@ async fn look(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: 
 
 /// Reads the list, unless somebody has since the name was missed, or a moment before.
 async fn read(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: Instant) -> Result<(), PerformFailure> {
-    let _reading = member.prompts.reading.lock().await;
+    let _reading = member.prompts.reading().await;
     if !member.prompts.may_be_read(catalog, missed_at) {
         return Ok(());
     }
-    let (changes, pins_edition) = (member.prompts.table().changes, catalog.pins_edition());
+    let (changes, pins_edition) = (member.prompts.changes(), catalog.pins_edition());
     let (mut names, mut withheld) = (BTreeMap::new(), BTreeSet::new());
     if member.offers("prompts", deadline).await?.is_some() {
         let mut cursor: Option<String> = None;
@@ -138,7 +114,7 @@ async fn read(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: 
             }
         }
     }
-    member.prompts.fill(Table { names, withheld, changes_when_read: Some(changes), pins_edition, ..Table::default() });
+    member.prompts.fill(PromptNames { names, withheld, changes, pins_edition });
     Ok(())
 }
 
@@ -148,38 +124,4 @@ async fn page(member: &Member, cursor: Option<&str>, deadline: Instant) -> Resul
     let question = Question { method: method::PROMPTS_LIST, name: None, params };
     let answer = member.server.ask(question, Delivery::until(deadline)).await?;
     serde_json::from_slice(&answer.result).map_err(|error| PerformFailure::Malformed { why: error.to_string() })
-}
-
-impl PromptTable {
-    /// The upstream said that its prompts changed.
-    pub(crate) fn outdate(&self) {
-        self.table().changes += 1;
-    }
-
-    fn get(&self, exposed: &str) -> Option<String> {
-        self.table().names.get(exposed).cloned()
-    }
-
-    fn holds(&self, catalog: &Catalog) -> bool {
-        let table = self.table();
-        table.changes_when_read == Some(table.changes) && table.pins_edition == catalog.pins_edition()
-    }
-
-    fn may_be_read(&self, catalog: &Catalog, missed_at: Instant) -> bool {
-        let read_at = self.table().read_at;
-        !self.holds(catalog) || read_at.is_none_or(|read_at| read_at < missed_at && read_at.elapsed() >= READ_INTERVAL)
-    }
-
-    fn withholds(&self, own_name: &str) -> bool {
-        self.table().withheld.contains(own_name)
-    }
-
-    fn fill(&self, read: Table) {
-        let mut table = self.table();
-        *table = Table { read_at: Some(Instant::now()), changes: table.changes, ..read };
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

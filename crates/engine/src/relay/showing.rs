@@ -10,7 +10,7 @@ use servanda_catalog::{
 };
 use servanda_contract::legibility::{faults, reveal};
 
-use crate::scene::Member;
+use crate::world::Member;
 
 /// The item as an agent is shown it, with the server's own names; none if it is withheld, and then the log says why.
 pub(super) fn shown<'a>(

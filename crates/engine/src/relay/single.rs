@@ -13,15 +13,14 @@ use servanda_mcp::{
 use servanda_upstream::{Answer, Continuation, Question};
 
 use super::{
-    INQUIRY_MS_MAX, Party, invalid_params, no_resource, of_failure, of_read_failure, party::not_an_object, prompts,
+    INQUIRY_MS_MAX, Party, Relay, no_resource, of_failure, of_read_failure, party::not_an_object, prompts,
     require_covered, require_unlimited, text, with_text,
 };
 use crate::{
+    answers::refusals::{self, invalid_params},
     bridge::{Brought, Claim, Ending, Final, Opening, Reception, Turn},
-    core::Core,
-    gateway::{Inquiry, InquiryAnswer, Subject},
-    refusals,
-    scene::{Member, Scene},
+    client::{Inquiry, InquiryAnswer, Subject},
+    world::{Member, Scene},
 };
 
 /// Where an inquiry goes, in the upstream's own terms.
@@ -44,46 +43,46 @@ struct Reading {
 }
 
 /// Reads a resource or gets a prompt.
-pub(super) async fn read(core: &Arc<Core>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+pub(super) async fn read(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
     let Inquiry { guest, subject, params, mut terms } = inquiry;
     let brought = Brought { input_responses: terms.input_responses.take(), request_state: terms.request_state.take() };
     let gives_up = terms.cancel.clone();
-    let (scene, era) = (core.scene(), guest.era);
+    let (scene, era) = (relay.core.scene(), guest.era);
     let caller = guest.caller.clone();
-    let party = Party::of(core, guest, terms, INQUIRY_MS_MAX).await;
+    let party = Party::of(relay, guest, terms, INQUIRY_MS_MAX).await;
     let continuation = Continuation::default();
     let mut reading = Reading { scene, subject, params, party, continuation, only_upstream: None, claim: None };
     if era == Era::Legacy {
-        return Box::pin(reading.run(core)).await;
+        return Box::pin(reading.run(relay)).await;
     }
     let claim = Claim { caller, request: digest(subject, &reading.params), first_call: None, key: None };
     let answers = brought.input_responses.clone();
-    match core.bridge.open(brought, &claim).await? {
+    match relay.bridge.open(brought, &claim).await? {
         Opening::Fresh(continuation) => reading.continuation = continuation,
         Opening::Round { upstream, continuation, .. } => {
             (reading.continuation, reading.only_upstream) = (continuation, Some(upstream));
         }
         Opening::Parked { id, .. } => {
             let hearer = reading.party.hearer();
-            return answer(core.bridge.visit(&id, None, answers.as_deref(), hearer, &gives_up).await);
+            return answer(relay.bridge.visit(&id, None, answers.as_deref(), hearer, &gives_up).await);
         }
     }
     reading.claim = Some(claim.clone());
     if !reading.party.guest.capabilities.answers_anything() {
-        return Box::pin(reading.run(core)).await;
+        return Box::pin(reading.run(relay)).await;
     }
     let (reception, turns) = Reception::open(claim, reading.party.hearer());
     reading.party = reading.party.received(Arc::clone(&reception));
-    let inside = Arc::clone(core);
+    let inside = Arc::clone(relay);
     let underway = Box::pin(async move { Final::Inquiry(reading.run(&inside).await) });
-    answer(core.bridge.host(reception, turns, underway, &gives_up).await)
+    answer(relay.bridge.host(reception, turns, underway, &gives_up).await)
 }
 
 /// Completes an argument of a prompt or of a template.
-pub(super) async fn complete(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, RpcError> {
+pub(super) async fn complete(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<String, RpcError> {
     let Inquiry { guest, params, terms, .. } = inquiry;
-    let (scene, era) = (core.scene(), guest.era);
-    let party = Party::of(core, guest, terms, INQUIRY_MS_MAX).await;
+    let (scene, era) = (relay.core.scene(), guest.era);
+    let party = Party::of(relay, guest, terms, INQUIRY_MS_MAX).await;
     let raw = params.iter().find(|(name, _)| name == "ref").map(|(_, raw)| raw);
     let reference: RawObject<'_> = raw
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
@@ -112,19 +111,19 @@ pub(super) async fn complete(core: &Arc<Core>, inquiry: Inquiry) -> Result<Strin
     };
     let question =
         Question { method: Subject::Completion.method(), name: None, params: params.iter().map(change).collect() };
-    let answer = party.ask_one(core, &member, question).await?;
+    let answer = party.ask_one(relay, &member, question).await?;
     result(&answer, &member, |_, _| None)
 }
 
 impl Reading {
-    async fn run(self, core: &Arc<Core>) -> Result<InquiryAnswer, RpcError> {
+    async fn run(self, relay: &Arc<Relay>) -> Result<InquiryAnswer, RpcError> {
         let Route { member, question, exposed } = self.route().await?;
         if self.only_upstream.as_deref().is_some_and(|only| only != member.id.as_ref()) {
             return Err(invalid_params("the request is answered elsewhere since it was asked for input")
                 .with_hint("make the request anew, without `requestState`"));
         }
         let exposure = member.exposure();
-        match self.party.converse(core, &member, question, self.continuation, &mut Vec::new()).await {
+        match self.party.converse(relay, &member, question, self.continuation, &mut Vec::new()).await {
             Ending::Answered { answer, .. } => {
                 let expose = |name: &str, raw: &RawValue| match (self.subject, name) {
                     (Subject::Resource, "contents") => exposure.of_each(raw, "uri"),
@@ -139,7 +138,7 @@ impl Reading {
             Ending::Failed(failure) => Err(of_failure(&failure, &member)),
             Ending::Input(wanted) => {
                 let claim = self.claim.ok_or_else(|| not_an_object(&member))?;
-                let passed = core.bridge.pass_input(&wanted, &claim, &member.id).await;
+                let passed = relay.bridge.pass_input(&wanted, &claim, &member.id).await;
                 passed.map(|passed| InquiryAnswer::InputRequired(passed.json))
             }
             Ending::Task(_) => Err(not_an_object(&member)),

@@ -132,7 +132,8 @@ fn refusal(answer: CallAnswer) -> Refusal {
         CallAnswer::UnknownTool(refusal) => *refusal,
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) | CallAnswer::Failed(_) => panic!("not a refusal"),
         CallAnswer::Result(result) => {
-            let result: serde_json::Value = serde_json::from_str(&crate::answer::in_full(result).json).unwrap();
+            let result: serde_json::Value =
+                serde_json::from_str(&crate::answers::tool_result::in_full(result).json).unwrap();
             serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
         }
     }

@@ -24,7 +24,7 @@ pub(super) fn input(answer: CallAnswer) -> Value {
 
 pub(super) fn result(answer: CallAnswer) -> Value {
     match answer {
-        CallAnswer::Result(result) => parse(&crate::answer::in_full(result).json),
+        CallAnswer::Result(result) => parse(&crate::answers::tool_result::in_full(result).json),
         other => panic!("not a result: {other:?}"),
     }
 }
@@ -77,11 +77,11 @@ async fn a_question_becomes_input_required_and_the_answer_comes_with_the_next_re
             "_meta": {"servanda/asked-by": "up"},
         }}})
     );
-    assert_eq!((house.outcomes().len(), house.engine.core().bridge.parked()), (0, 1), "the call is not over");
+    assert_eq!((house.outcomes().len(), house.engine.bridge().parked()), (0, 1), "the call is not over");
     let terms = again(&asked["requestState"], &named("Ada"));
     assert_eq!(told(house.engine.call(call(&modern(), "write", terms)).await), "hello Ada");
     assert_eq!(house.outcomes(), ["completed"], "one call, one record");
-    assert_eq!(house.engine.core().bridge.parked(), 0);
+    assert_eq!(house.engine.bridge().parked(), 0);
 
     let terms = again(&asked["requestState"], &named("Eve"));
     let error = failed(house.engine.call(call(&modern(), "write", terms)).await);
@@ -122,7 +122,7 @@ async fn a_guest_that_stays_away_is_not_waited_for_for_ever() {
     assert_eq!(house.outcomes(), ["completed"], "the question was declined and the call ended by itself");
     let terms = again(&asked["requestState"], &named("Ada"));
     assert_eq!(failed(house.engine.call(call(&modern(), "write", terms)).await).code, -32602);
-    assert_eq!(house.engine.core().bridge.parked(), 0);
+    assert_eq!(house.engine.bridge().parked(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +155,7 @@ async fn an_answer_that_comes_while_the_guest_is_away_is_kept_for_it() {
     assert_eq!(house.outcomes(), ["completed"]);
     let terms = again(&asked["requestState"], &named("Ada"));
     assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "went on without");
-    assert_eq!(house.engine.core().bridge.parked(), 0);
+    assert_eq!(house.engine.bridge().parked(), 0);
 }
 
 /// A guest that is asked something goes away for the answer. Whether the server ends meanwhile or waits for the answer, the
@@ -314,7 +314,7 @@ async fn without_a_place_to_wait_questions_are_declined() {
         assert!(parked < 10_000, "there is no bound");
     };
     assert_eq!(told(answer), "hello nobody");
-    assert_eq!(house.engine.core().bridge.parked(), parked);
+    assert_eq!(house.engine.bridge().parked(), parked);
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ async fn the_same_key_is_answered_with_the_same_bytes_and_nothing_is_sent() {
     let payload = |json: &str| json.split_once("\"_meta\"").unwrap().0.to_owned();
     assert_eq!(payload(&first.json), payload(&again.json));
     assert!(payload(&again.json).contains(r#"[ {"type":"text","text":"done"} ],"x":1.0"#), "{}", again.json);
-    let full = |answered| parse(&crate::answer::in_full(answered).json);
+    let full = |answered| parse(&crate::answers::tool_result::in_full(answered).json);
     let (first, again) = (full(first), full(again));
     assert_eq!(observation(&first)["execution_metadata"]["idempotency_hit"], false);
     assert_eq!(observation(&again)["execution_metadata"]["idempotency_hit"], true);
@@ -234,7 +234,7 @@ async fn a_blind_retry_is_stopped_unless_it_says_that_it_is_a_new_operation() {
     assert_eq!((blind.error_code, blind.effect), (TaxonomyClass::IdempotencyConflict, EffectKnowledge::None));
     assert_eq!((blind.handle.as_deref(), blind.retryable), (Some(handle.as_str()), false));
     assert!(blind.hint.contains(OPERATION_ARGUMENT), "{}", blind.hint);
-    assert_eq!((bank.calls(), bank.house.engine.core().tallies.counts().2), (1, 1));
+    assert_eq!((bank.calls(), bank.house.engine.calls().tallies.counts().2), (1, 1));
     let new = write(&json!({"text": "hello", OPERATION_ARGUMENT: "second payment"}), OperationKeys::default());
     refusal(bank.call(new).await);
     assert_eq!(bank.calls(), 2);

@@ -17,10 +17,9 @@ use servanda_mcp::Era;
 use super::effects::died;
 use crate::{
     Authorities,
-    recovery::Lanes,
-    scene::Scene,
-    server::Server,
+    deferred::recovery::Lanes,
     testing::{HandClock, House, Scripted, draft, text},
+    world::{Scene, server::Server},
 };
 
 const ORPHANS: usize = 1_000;
@@ -151,7 +150,7 @@ async fn a_dead_upstream_holds_up_nobody_elses_orphans() {
         let left = town.crashed().await;
         let mut lanes = Lanes::default();
         // One round, which nobody waits for the end of: it does not end while a server hangs.
-        lanes.begin(town.house.engine.core()).await;
+        lanes.begin(town.house.engine.long_running()).await;
         let expected = [EffectState::OutcomeUnknown, EffectState::FailedRetryable, EffectState::Completed];
         let mut found = expected;
         for _ in 0..10_000 {
@@ -174,7 +173,7 @@ async fn a_slow_upstream_gets_a_few_at_once_and_the_next_round_is_for_the_others
     let mut waits_for = town.crashed().await.live;
     let mut lanes = Lanes::default();
     for round in 1..=4 {
-        lanes.begin(town.house.engine.core()).await;
+        lanes.begin(town.house.engine.long_running()).await;
         for _ in 0..10_000 {
             tokio::task::yield_now().await;
             if town.state(&waits_for).await == EffectState::Completed {
@@ -200,7 +199,7 @@ async fn a_failing_upstream_is_left_alone_by_its_breaker() {
     town.crashed().await;
     for _ in 0..3 {
         let mut lanes = Lanes::default();
-        lanes.begin(town.house.engine.core()).await;
+        lanes.begin(town.house.engine.long_running()).await;
         lanes.ended().await;
     }
     let calls = Town::calls(&town.dead);

@@ -42,7 +42,7 @@ fn ask_outside(server: &Scripted, method: &str, params: &Value) -> oneshot::Rece
 /// The text that a client gets for an answer of any kind.
 fn shown(answer: CallAnswer) -> String {
     match answer {
-        CallAnswer::Result(result) => crate::answer::in_full(result).json,
+        CallAnswer::Result(result) => crate::answers::tool_result::in_full(result).json,
         CallAnswer::Task(json) | CallAnswer::InputRequired(json) => json,
         CallAnswer::Failed(error) => serde_json::to_string(&error).unwrap(),
         CallAnswer::UnknownTool(refusal) => refusal.message.clone(),

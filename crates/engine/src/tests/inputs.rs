@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::conversations::{failed, input, result, told};
 use crate::{
     CallAnswer, Gateway as _, Guest, Remark, Subject, Terms,
-    bridge::QUESTIONS_MAX,
+    questions::QUESTIONS_MAX,
     testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, said, text},
 };
 
@@ -433,7 +433,7 @@ async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
             }
             CallAnswer::Result(refused) => {
                 assert!(!passes, "{code}");
-                let refused = parse(&crate::answer::in_full(refused).json);
+                let refused = parse(&crate::answers::tool_result::in_full(refused).json);
                 let theirs = &refused["_meta"]["servanda/upstream-error"];
                 assert_eq!(*theirs, json!({"code": code, "message": "theirs", "data": {"requiredCapabilities": {}}}));
             }

@@ -16,11 +16,12 @@ use super::conversations::{input, result, told};
 use crate::{
     Authorities, CallAnswer, CallRequest, Gateway as _, Guest, SystemClock, Terms,
     callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
-    names::{TOOLS, recall},
-    scene::Scene,
-    server::Server,
     testing::{House, Scripted, again, call, draft, guest, said, scene, scene_of, text},
-    works::RESULT_TOOL,
+    world::{
+        RESULT_TOOL, Scene,
+        names::{TOOLS, recall},
+        server::Server,
+    },
 };
 
 fn saying(what: &'static str) -> Arc<Scripted> {

@@ -24,9 +24,9 @@ use super::{
 };
 use crate::{
     CallAnswer, CallRequest, Gateway as _, Guest, News, Terms,
+    deferred::recovery::look_once,
     probes::{Found, Observed, Seen, Verdict},
     quarantine::{self, Event, ToolKey, What},
-    recovery::look_once,
     testing::{Heard, Scripted, call, draft, said, scene_of, text},
 };
 
@@ -283,7 +283,7 @@ async fn with_a_change_that_is_sent_again_it_is_inconclusive() {
     bank.clock.pass_ms(60_000);
     let recovering = {
         let restarted = Arc::clone(&restarted);
-        tokio::spawn(async move { look_once(restarted.engine.core(), &mut BTreeSet::new()).await })
+        tokio::spawn(async move { look_once(restarted.engine.long_running(), &mut BTreeSet::new()).await })
     };
     books.begun.notified().await;
     let read = async || result(restarted.engine.call(call(&Guest::local(), "echo", Terms::default())).await);

@@ -13,8 +13,8 @@ use servanda_upstream::Answer;
 use super::conversations::told;
 use crate::{
     CallAnswer, Gateway as _, Guest, SystemClock, Terms,
-    scene::Scene,
     testing::{House, Rules, Scripted, ask, call, draft, guest, listening, ruled, scene_of, text},
+    world::Scene,
 };
 
 const FORBIDS_FORMS: &str = r#"
@@ -91,7 +91,7 @@ async fn a_modern_server_that_may_not_ask_ends_its_call() {
             let CallAnswer::Result(answered) = house.engine.call(call(&guest, "write", Terms::default())).await else {
                 panic!("the question was passed on");
             };
-            let answered = crate::answer::in_full(answered);
+            let answered = crate::answers::tool_result::in_full(answered);
             assert!(answered.json.contains("does not permit questions of the kind `form`"), "{}", answered.json);
             assert!(refusal_on_record(&house).contains("`form`"));
         }

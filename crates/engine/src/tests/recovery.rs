@@ -25,7 +25,7 @@ use super::{
 use crate::{
     CallRequest, Gateway as _,
     callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
-    recovery::look_once,
+    deferred::recovery::look_once,
     testing::{House, Scripted, draft, guest_of, parse, said, scene_of, text},
 };
 
@@ -104,7 +104,7 @@ impl Crashed {
     }
 
     async fn look(&self) {
-        look_once(self.restarted.engine.core(), &mut BTreeSet::new()).await;
+        look_once(self.restarted.engine.long_running(), &mut BTreeSet::new()).await;
     }
 }
 
@@ -269,8 +269,8 @@ async fn an_effect_whose_contract_is_gone_is_left_as_it_is() {
     crashed.bank.clock.pass_ms(MINUTE_MS);
     let empty = crashed.bank.house.restarted(scene_of(&crashed.bank.server, Vec::new()), crashed.bank.clock.clone());
     let mut told = BTreeSet::new();
-    look_once(empty.engine.core(), &mut told).await;
-    look_once(empty.engine.core(), &mut told).await;
+    look_once(empty.engine.long_running(), &mut told).await;
+    look_once(empty.engine.long_running(), &mut told).await;
     assert_eq!((told.len(), crashed.bank.states().await), (1, vec![EffectState::Dispatching]));
     crashed.look().await;
     assert_eq!(crashed.bank.states().await, [EffectState::Completed], "and settled when it is back");
@@ -286,7 +286,7 @@ async fn an_effect_is_not_taken_while_its_server_is_not_there() {
         crashed.bank.clock.pass_ms(MINUTE_MS);
         let down = Scripted::new(Era::Modern, &json!("down"), |_| async { panic!("it is not there") });
         let early = crashed.bank.house.restarted(scene_of(&down, contracts), crashed.bank.clock.clone());
-        look_once(early.engine.core(), &mut BTreeSet::new()).await;
+        look_once(early.engine.long_running(), &mut BTreeSet::new()).await;
         assert_eq!(crashed.bank.states().await, [EffectState::Dispatching], "it would only become unknown");
         crashed.look().await;
         assert_eq!(crashed.bank.states().await, [EffectState::Completed]);
@@ -306,7 +306,7 @@ async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
         }
     }
     bank.clock.pass_ms(MINUTE_MS);
-    look_once(bank.house.engine.core(), &mut BTreeSet::new()).await;
+    look_once(bank.house.engine.long_running(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::Dispatching]);
 }
 
@@ -334,7 +334,7 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
     }
     bank.clock.pass_ms(MINUTE_MS);
     let other = bank.house.restarted(scene_of(&bank.server, vec![contract]), bank.clock.clone());
-    look_once(other.engine.core(), &mut BTreeSet::new()).await;
+    look_once(other.engine.long_running(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
     if settled_by_hand {
         let by_hand = ByHand { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };

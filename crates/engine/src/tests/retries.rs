@@ -103,12 +103,12 @@ async fn what_left_once_is_uncertain_whatever_becomes_of_the_repeat() {
 async fn a_tool_that_cannot_dedupe_is_tried_again_only_if_nothing_left() {
     let bank = failing(asked_tool(), vec![unavailable, unavailable]);
     result(bank.call(keyed("k")).await);
-    assert_eq!((bank.calls(), bank.house.engine.core().tallies.counts()), (3, (2, 0, 0)));
+    assert_eq!((bank.calls(), bank.house.engine.calls().tallies.counts()), (3, (2, 0, 0)));
 
     let bank = failing(asked_tool(), vec![died]);
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!(refused.effect, EffectKnowledge::Unknown);
-    assert_eq!((bank.calls(), bank.house.engine.core().tallies.counts()), (1, (0, 1, 0)), "wanted, and not made");
+    assert_eq!((bank.calls(), bank.house.engine.calls().tallies.counts()), (1, (0, 1, 0)), "wanted, and not made");
 }
 
 /// Each time it is sent, it is revoked meanwhile: what was provably not executed is not sent again, and what left is as uncertain as

@@ -20,12 +20,11 @@ use servanda_upstream::PerformFailure;
 
 use super::effects::{Bank, refusal, write};
 use crate::{
-    Gateway as _, SystemClock, Terms, answer,
-    bridge::NotGiven,
-    gateway::ToolResult,
-    refusals, standing,
+    Gateway as _, SystemClock, Terms,
+    answers::{refusals, standing, tool_result, upstream_failure},
+    client::ToolResult,
+    questions::NotGiven,
     testing::{Scripted, draft, parse, text},
-    upstream_failure,
 };
 
 /// Must show 4 of issue 17.
@@ -50,7 +49,7 @@ fn rendered(refusal: &Refusal) -> (String, String, ToolResult) {
         attempt_number: 1,
     };
     let observation = Observation::of_refusal(&occasion, refusal, Verification::none());
-    let result = answer::of_refusal(refusal.clone(), observation);
+    let result = tool_result::of_refusal(refusal.clone(), observation);
     let wire = parse(&result.json);
     (wire["content"][0]["text"].as_str().unwrap().to_owned(), wire["_meta"].to_string(), result)
 }
@@ -292,7 +291,7 @@ async fn every_refusal_costs_little() {
     let mut dear = Vec::new();
     for refusal in all().await {
         let (told, meta, result) = rendered(&refusal);
-        let full = parse(&answer::in_full(result).json)["content"][0]["text"].as_str().unwrap().to_owned();
+        let full = parse(&tool_result::in_full(result).json)["content"][0]["text"].as_str().unwrap().to_owned();
         let (told_tokens, meta_tokens, full_tokens) = (tokens(&told), tokens(&meta), tokens(&full));
         if told_tokens > REFUSAL_TOKENS_MAX || meta_tokens > META_TOKENS_MAX {
             dear.push(format!("{told_tokens} + {meta_tokens}: {told}"));
@@ -401,7 +400,7 @@ async fn what_comes_with_a_result_costs_little() {
         let told = parse(&result.json)["_meta"].clone();
         assert_eq!(told["servanda/call"]["class"], "SUCCESS");
         assert_eq!(told["servanda/call"].get("replayed"), (what == "change, replayed").then_some(&Value::Bool(true)));
-        let full = parse(&answer::in_full(result).json)["_meta"].to_string();
+        let full = parse(&tool_result::in_full(result).json)["_meta"].to_string();
         let told = told.to_string();
         println!("`_meta` of a {what}: {} tokens in full, {} told: {told}", tokens(&full), tokens(&told));
         assert!(tokens(&told) <= META_TOKENS_MAX, "{told}");

@@ -3,10 +3,8 @@
 use serde_json::{json, value::RawValue};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 
-use super::{
-    Action, Dialogue, End, Event, Listener, QUESTIONS_MAX, ROUNDS_MAX, read_input_requests, read_input_responses,
-};
-use crate::bridge::PutQuestion;
+use super::{Action, Dialogue, End, Event, Listener, ROUNDS_MAX, read_input_responses};
+use crate::questions::{PutQuestion, QUESTIONS_MAX, read_input_requests};
 
 const FORM: &str = "elicitation/create";
 const MODEL: &str = "sampling/createMessage";

@@ -21,9 +21,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Callback, Callbacks, Patience, SigningSecret, Subscription, deliver, deliveries};
+use super::super::{Callback, Callbacks, Patience, SigningSecret, Subscription, deliveries};
 use crate::{
     Engine, Gateway as _, Guest, SystemClock, Terms,
+    deferred::deliver,
     testing::{House, Scripted, call, draft, said, scene_of},
 };
 

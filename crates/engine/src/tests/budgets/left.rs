@@ -19,7 +19,7 @@ use servanda_mcp::Era;
 use super::{COST_MICROS, bank, costly, counted, keyless, money, reading, stands};
 use crate::{
     CallRequest, Gateway as _,
-    recovery::look_once,
+    deferred::recovery::look_once,
     testing::{House, scene_of, text},
     tests::effects::{Bank, HOUR_MS, keyed, refusal},
 };
@@ -60,7 +60,7 @@ async fn crashed(contracts: Vec<ToolContract>, request: CallRequest) -> (Bank, H
 }
 
 async fn look(house: &House) {
-    look_once(house.engine.core(), &mut BTreeSet::new()).await;
+    look_once(house.engine.long_running(), &mut BTreeSet::new()).await;
 }
 
 #[tokio::test]

@@ -160,7 +160,7 @@ async fn a_call_whose_turn_does_not_come_is_told_while_its_caller_waits() {
 async fn without_a_place_a_call_is_waited_for() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-    let works = bank.house.engine.core().works.clone();
+    let works = bank.house.engine.long_running().works.clone();
     let places: Vec<_> = std::iter::from_fn(|| works.place()).collect();
     assert!(!places.is_empty());
     let release = async {

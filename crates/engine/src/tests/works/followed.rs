@@ -89,7 +89,7 @@ fn a_task_of_the_upstream_is_followed_and_followed_on_after_a_crash() {
         assert!((4..=30).contains(&polled), "less and less often: {polled}");
         // Not before it is clear that nobody follows it any more, and although its owner is long gone.
         lives.recover(MINUTE_MS / 4, async |house| {
-            assert!(house.engine.core().works.live(&handle.clone().into()).is_none());
+            assert!(house.engine.long_running().works.live(&handle.clone().into()).is_none());
         });
         lives.recover(MINUTE_MS, async |house| {
             let found = status(house, &takes_tasks(), &json!(handle)).await;

@@ -25,7 +25,7 @@ use tokio::{runtime::Runtime, sync::Semaphore};
 use super::effects::Bank;
 use crate::{
     CallAnswer, CallRequest, Gateway as _, Guest, InquiryAnswer, Subject, Terms,
-    recovery::look_once,
+    deferred::recovery::look_once,
     testing::{HandClock, Heard, House, Scripted, call, draft, guest, inquiry, parse, scene_of},
 };
 
@@ -186,7 +186,7 @@ impl TwoLives {
     pub(super) fn recover<T>(&self, after_ms: u64, life: impl AsyncFnOnce(&House) -> T) -> T {
         self.clock.pass_ms(after_ms);
         self.live(async |house| {
-            look_once(house.engine.core(), &mut BTreeSet::new()).await;
+            look_once(house.engine.long_running(), &mut BTreeSet::new()).await;
             life(house).await
         })
     }

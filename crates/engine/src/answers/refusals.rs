@@ -1,0 +1,361 @@
+//! The engine's own refusals, in words: no such tool, no upstream, a ledger too slow, an answer kept back.
+
+use servanda_catalog::{Hold, NotResolved};
+use servanda_contract::{
+    CallId, GateName, Proposal, Refusal, TaxonomyClass,
+    refusal::EffectKnowledge,
+    taxonomy::{EnvelopeCode, NextAction},
+    tool::EffectClass,
+};
+use servanda_gates::{
+    JournalError,
+    effect::{self, Rules},
+};
+use servanda_mcp::{RpcError, envelope::code};
+use servanda_policy::PrincipalError;
+
+use super::observe::Broken;
+use crate::questions::NotGiven;
+
+/// When to come again for something that others are changing.
+const TURN_RETRY_AFTER_MS: u64 = 1_000;
+
+/// Where operators read why a tool is held back, and let it go.
+const QUARANTINE_REVIEW: &str = "`servanda quarantine list` says why, `servanda quarantine release` lets it go";
+/// Where operators look when the ledger does not take what it should.
+const LEDGER_REVIEW: &str = "`servanda doctor` looks at the ledger";
+
+pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal {
+    let call_id = proposal.call_id.clone();
+    let shown: String = proposal.tool.chars().take(128).collect();
+    match reason {
+        NotResolved::Unknown { did_you_mean } => {
+            // Many clients show their model the message alone.
+            let meant = did_you_mean.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+            let hint = "call a tool that `tools/list` has".to_owned();
+            no_tool(call_id, format!("there is no tool `{shown}`{meant}"), hint)
+        }
+        NotResolved::Gone { upstream } => {
+            let message = format!("`{shown}` is not offered any more by `{upstream}`");
+            no_tool(call_id, message, "call a tool that `tools/list` has now".to_owned())
+                .for_operators("there is no contract for it any more")
+        }
+        NotResolved::Withdrawn { upstream } => Refusal::new(
+            call_id,
+            GateName::Resolve,
+            TaxonomyClass::DependencyUnavailable,
+            format!(
+                "`{shown}` has a contract, but the upstream `{upstream}` does not offer it to this client, or not any more"
+            ),
+            "use another tool".to_owned(),
+        )
+        .for_operators("`servanda tools` shows what each upstream offers")
+        .with_next_action(NextAction::UseAnotherTool),
+        NotResolved::Held { hold } => held(call_id, &shown, &hold),
+    }
+}
+
+fn no_tool(call_id: CallId, message: String, hint: String) -> Refusal {
+    let mut refusal = Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint);
+    refusal.envelope_code = EnvelopeCode::ToolNotFound;
+    refusal.with_next_action(NextAction::UseAnotherTool)
+}
+
+/// A caller that no policy can speak of.
+pub(crate) fn no_principal(call_id: CallId, error: &PrincipalError) -> Box<Refusal> {
+    tracing::error!(%call_id, %error, "a caller cannot be told to the policies");
+    let message = "who is calling cannot be told to the policies".to_owned();
+    let hint = "tell the user: only an operator can change this".to_owned();
+    let refusal = Refusal::new(call_id, GateName::Policy, TaxonomyClass::PolicyViolation, message, hint);
+    Box::new(refusal.for_operators("the name of the tenant or the number of scopes is not one that policies take"))
+}
+
+/// A tool that is held back. What its server wrote is the reason and must not reach the agent by way of the refusal: only
+/// operators are shown it.
+fn held(call_id: CallId, tool: &str, hold: &Hold) -> Refusal {
+    let review = format!("`servanda diff {tool}` shows it, `servanda pin {tool}` agrees to it");
+    let (class, why, operators) = match hold {
+        Hold::Observed { .. } => (
+            TaxonomyClass::PolicyViolation,
+            "it changed something although its contract says that it only reads".to_owned(),
+            QUARANTINE_REVIEW.to_owned(),
+        ),
+        // The reason is the operators' own business, and theirs to read.
+        Hold::Blocked { .. } => {
+            (TaxonomyClass::PolicyViolation, "an operator holds it back".to_owned(), QUARANTINE_REVIEW.to_owned())
+        }
+        Hold::Quarantined { severity, .. } => (
+            TaxonomyClass::PolicyViolation,
+            format!("its definition at the upstream changed since somebody agreed to it ({} change)", severity.word()),
+            review,
+        ),
+        Hold::Unpinned => (
+            TaxonomyClass::PolicyViolation,
+            "nobody has agreed to its definition at the upstream yet".to_owned(),
+            review,
+        ),
+        Hold::Rejected { .. } => (
+            TaxonomyClass::PolicyViolation,
+            "its definition at the upstream cannot be used".to_owned(),
+            format!("`servanda diff {tool}` says why; tell the server's author"),
+        ),
+        Hold::Incompatible { reasons } => (
+            TaxonomyClass::DependencyUnavailable,
+            format!("it does not take what its contract says ({})", counted(reasons.len(), "difference")),
+            format!("`servanda diff {tool}` says where; correct the contract"),
+        ),
+    };
+    let message = format!("`{tool}` is held back: {why}");
+    Refusal::new(call_id, GateName::Resolve, class, message, "use another tool, or tell the user".to_owned())
+        .for_operators(operators)
+        .with_next_action(NextAction::UseAnotherTool)
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    if number == 1 { format!("one {thing}") } else { format!("{number} {thing}s") }
+}
+
+pub(crate) fn quarantined(call_id: &CallId, effect_class: EffectClass, broken: Broken) -> Refusal {
+    let mutates = effect_class.mutates();
+    let effect = if mutates { EffectKnowledge::Happened } else { EffectKnowledge::None };
+    let happened = if mutates { "; the effect happened, do not repeat the call" } else { "" };
+    Refusal::new(
+        call_id.clone(),
+        GateName::Observe,
+        TaxonomyClass::ObservationNormalizationFail,
+        format!("the upstream's answer {}{happened}", broken.message),
+        "the answer was kept back; a person can look at it".to_owned(),
+    )
+    .for_operators(format!("`servanda explain {call_id} --quarantined` shows the answer"))
+    .with_field_errors(broken.errors)
+    .with_effect(effect)
+}
+
+/// A contract whose upstream is not configured.
+pub(crate) fn no_upstream(call_id: CallId, id: &str) -> Box<Refusal> {
+    Box::new(
+        Refusal::new(
+            call_id,
+            GateName::Perform,
+            TaxonomyClass::DependencyUnavailable,
+            format!("no upstream `{id}` is configured"),
+            "use another tool, or tell the user".to_owned(),
+        )
+        .for_operators("add the upstream to servanda.yaml; `servanda check` finds such contracts")
+        .with_next_action(NextAction::UseAnotherTool),
+    )
+}
+
+/// A call that could not be put on record in the time it had.
+pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass, can_come_again: bool) -> Box<Refusal> {
+    let mut refusal = Box::new(
+        Refusal::new(
+            call_id,
+            GateName::Fence,
+            TaxonomyClass::DependencyUnavailable,
+            "not sent: the call could not be put on record in time".to_owned(),
+            "try again later".to_owned(),
+        )
+        .for_operators(LEDGER_REVIEW),
+    );
+    let of_key = effect::of_unread_key(can_come_again, Rules::IN_FORCE);
+    match effect::unmarked(class, true, of_key) {
+        EffectKnowledge::None => {}
+        EffectKnowledge::Unknown => refusal.leave_in_doubt(),
+        EffectKnowledge::UnknownBefore | EffectKnowledge::Happened => refusal.mark_unknown_before(),
+    }
+    refusal
+}
+
+/// A call that changes what others are changing, and whose turn did not come.
+pub(crate) fn not_its_turn(call_id: CallId) -> Box<Refusal> {
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "not sent: other calls were changing the same thing all the time".to_owned(),
+        "wait, look whether the change is still wanted, then make the same call again".to_owned(),
+    );
+    refusal.retry_after_ms = Some(TURN_RETRY_AFTER_MS);
+    Box::new(refusal)
+}
+
+/// A call that its caller gave up before anything was sent.
+pub(crate) fn given_up(call_id: CallId) -> Box<Refusal> {
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::State,
+        TaxonomyClass::DependencyUnavailable,
+        "its caller gave the call up before anything was sent".to_owned(),
+        "call again if it is still wanted".to_owned(),
+    )
+    .with_next_action(NextAction::ReplanOrAskUser);
+    refusal.retryable = false;
+    Box::new(refusal)
+}
+
+/// A call that the upstream answered, and whose end the store has not taken yet.
+pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str, effect: EffectKnowledge) -> Refusal {
+    let refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Observe,
+        TaxonomyClass::DependencyUnavailable,
+        "the tool answered, but its answer could not be put on record yet".to_owned(),
+        "do not make the call anew; the same call with the same key gets the answer once it is on record".to_owned(),
+    );
+    let mut refusal = refusal.with_effect(effect).with_handle(handle).with_next_action(NextAction::RetryWithSameKey);
+    refusal.retryable = false;
+    refusal
+}
+
+/// A call whose effect another dispatch went on with while it was under way.
+pub(crate) fn went_on(call_id: &CallId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "the operation went on without this call while it was under way".to_owned(),
+        "make the same call again with the same key: it is answered with what became of the operation".to_owned(),
+    )
+    .with_next_action(NextAction::RetryWithSameKey);
+    refusal.retryable = false;
+    refusal
+}
+
+/// A call that did nothing itself, or does not know, while another with its key did it.
+pub(crate) fn done_by_another(call_id: &CallId) -> Refusal {
+    Refusal::new(
+        call_id.clone(),
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "another call with the same key did the operation meanwhile".to_owned(),
+        "make the same call again with the same key: it is answered with the result".to_owned(),
+    )
+    .with_effect(EffectKnowledge::Happened)
+    .with_next_action(NextAction::RetryWithSameKey)
+}
+
+/// A call whose key could not be made.
+pub(crate) fn no_key(call_id: CallId, error: &JournalError) -> Box<Refusal> {
+    Box::new(
+        Refusal::new(
+            call_id,
+            GateName::Fence,
+            TaxonomyClass::DependencyUnavailable,
+            format!("the key of the operation could not be made, so nothing was sent: {error}"),
+            "try again later".to_owned(),
+        )
+        .for_operators(LEDGER_REVIEW),
+    )
+}
+
+/// A state of one operation, brought with the key of another.
+pub(crate) fn of_another_operation(call_id: CallId) -> Refusal {
+    Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::SignatureMismatch,
+        "the `requestState` belongs to another operation than the one that is named, so nothing was sent".to_owned(),
+        "go on with the key of the first call, or with none".to_owned(),
+    )
+}
+
+/// A state of one upstream for a tool that another performs by now.
+pub(crate) fn moved(call_id: CallId) -> Refusal {
+    Refusal::new(
+        call_id,
+        GateName::Resolve,
+        TaxonomyClass::StaleState,
+        "the tool is performed elsewhere since the upstream asked for input".to_owned(),
+        "make the call anew, without `requestState`".to_owned(),
+    )
+}
+
+/// A fenced call that the upstream did not give back.
+pub(crate) fn lost_evidence(call_id: CallId) -> Box<Refusal> {
+    let message = "the call was sent, and nothing is known about it any more".to_owned();
+    let hint = "do not send it again; look at the target, or ask a person".to_owned();
+    let class = TaxonomyClass::UnknownError;
+    Box::new(Refusal::new(call_id, GateName::Perform, class, message, hint).with_effect(EffectKnowledge::Unknown))
+}
+
+/// An upstream's error that the protocol itself defines, for the record.
+pub(crate) fn rejected_by_protocol(call_id: &CallId, error: &RpcError) -> Refusal {
+    Refusal::new(
+        call_id.clone(),
+        GateName::Perform,
+        TaxonomyClass::StructuralViolation,
+        format!("the request was turned down with error {}: {}", error.code, error.message),
+        "the error was passed on as it was: it is for the client, not for the model".to_owned(),
+    )
+}
+
+/// Parameters of an inquiry that do not fit.
+pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
+    RpcError::new(code::INVALID_PARAMS, message)
+}
+
+/// A state that cannot be gone on from, for the record.
+pub(crate) fn round_refused(call_id: &CallId, error: &RpcError) -> Refusal {
+    let hint = "look how the call that used it ended, and make the call anew only if it is still wanted".to_owned();
+    let class = TaxonomyClass::StaleState;
+    let mut refusal = Refusal::new(call_id.clone(), GateName::Fence, class, error.message.clone(), hint);
+    refusal.repairable = false;
+    refusal.retryable = false;
+    refusal
+}
+
+/// The protocol's error for a client that lacks a capability; `required` is JSON.
+pub(crate) fn undeclared(required: &str) -> RpcError {
+    let data = serde_json::value::RawValue::from_string(format!(r#"{{"requiredCapabilities":{required}}}"#)).ok();
+    let message = "the upstream asks for what the client did not declare it can give".to_owned();
+    RpcError { code: code::MISSING_CLIENT_CAPABILITY, message, data }
+}
+
+/// A server asked for input, and its client did not give it.
+pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven, effect: EffectKnowledge) -> Refusal {
+    let hint = match effect {
+        EffectKnowledge::None => "tell the user what was asked, and call again if it can be given",
+        _ => "part of it may be done: tell the user, and look at the target before calling again",
+    };
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Perform,
+        TaxonomyClass::SemanticInvalidity,
+        format!("the upstream asked for `{}` and did not get it: {}", what.method, what.why),
+        hint.to_owned(),
+    )
+    .with_effect(effect);
+    refusal.repairable = false;
+    refusal.next_action = NextAction::ReplanOrAskUser;
+    refusal
+}
+
+/// A caller whose calls were refused too often.
+pub(crate) fn too_many_refused(call_id: &CallId, wait_ms: u64) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Resolve,
+        TaxonomyClass::RateLimited,
+        "too many of your calls were refused in the last minute; this one was not looked at".to_owned(),
+        "wait, read why the earlier calls were refused, and correct them before calling again".to_owned(),
+    );
+    refusal.retry_after_ms = Some(wait_ms);
+    refusal
+}
+
+/// A task whose id could not be kept: it runs, and nobody could ask for it.
+pub(crate) fn task_not_kept(call_id: &CallId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Observe,
+        TaxonomyClass::DependencyUnavailable,
+        "the upstream works on it as a task, but the gateway could not keep the task's id".to_owned(),
+        "do not send it again; look at the target, or ask a person".to_owned(),
+    )
+    .with_effect(EffectKnowledge::Unknown)
+    .with_next_action(NextAction::StopAndTellUser);
+    // It runs: to send it again could do it twice.
+    refusal.retryable = false;
+    refusal
+}

@@ -1,0 +1,187 @@
+//! What one stage of a call hands to the next, and why a stage ends the call instead. Each value is evidence that the stages before it
+//! passed. Deliberately not here: how a stage earns it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use servanda_contract::{
+    GateName, Refusal, TaxonomyClass,
+    record::Outcome,
+    refusal::EffectKnowledge,
+    tool::{EffectClass, QuestionKind},
+};
+use servanda_gates::{
+    CompiledContract, Fenced,
+    effect::{Awaits, Claim, ClientKey, Effect, End, Reply},
+};
+use servanda_mcp::{Era, RpcError};
+use servanda_upstream::Lease;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{probing::Around, resource_queue::Turn};
+use crate::{
+    bridge::{self, Ending, ROUND_MS_MAX},
+    cache::UnderWay,
+    core::Held,
+    deferred::late::LateAnswer,
+    long_running::Entered,
+    probes::Mutation,
+    records,
+    world::Member,
+};
+
+/// The operation that a call is part of.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) key: ClientKey,
+    /// The nonce of the `requestState` that the call continues from.
+    pub(super) continues: Option<String>,
+}
+
+/// What is decided about a call before it is paid for: who performs it, and until when.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) member: Arc<Member>,
+    pub(super) contract: Arc<CompiledContract>,
+    /// How long a dispatch may take.
+    pub(super) timeout_ms: u64,
+    /// When the answer has to be there.
+    pub(super) deadline: Instant,
+    /// The resources that the call changes; none if it only reads.
+    pub(super) changes: Option<Vec<String>>,
+    pub(super) operation_id: Option<String>,
+    /// What the server may not ask of the caller.
+    pub(super) refused_questions: Vec<QuestionKind>,
+}
+
+/// What a call holds from its turn until its end is on record.
+#[derive(Debug, Default)]
+pub(super) struct Dispatch {
+    /// The effect that it is.
+    pub(super) effect: Option<Mark>,
+    /// No other call changes the same resources meanwhile.
+    pub(super) _turn: Option<Turn>,
+    /// Clients can ask about it as long work.
+    pub(super) entered: Option<Entered>,
+    /// What the probes saw before it was sent.
+    pub(super) around: Option<Box<Around>>,
+    /// The probes of other calls know that something may change.
+    pub(super) mutation: Option<Mutation>,
+}
+
+/// The effect of a call, as this process holds it.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub(super) claim: Claim,
+    pub(super) held: Held,
+    pub(super) class: EffectClass,
+    /// The nonce of the state that a later call may continue from, as long as nothing was sent.
+    pub(super) continues: Option<String>,
+}
+
+/// A call whose bytes may leave.
+#[derive(Debug)]
+pub(super) struct Sendable {
+    pub(super) fenced: Fenced,
+    /// How long its bytes may leave; none if it is no effect.
+    pub(super) lease: Option<Lease>,
+    pub(super) dispatch: Dispatch,
+}
+
+/// A call that was sent, and how that ended.
+#[derive(Debug)]
+pub(super) struct Performed {
+    pub(super) exchange: Exchange,
+    pub(super) ending: Ending,
+    pub(super) dispatch: Dispatch,
+    /// The place in the cache for its answer.
+    pub(super) to_cache: Option<Box<UnderWay>>,
+    /// What a `requestState` for its client is bound to.
+    pub(super) binding: Option<bridge::Claim>,
+    pub(super) cancel: CancellationToken,
+}
+
+/// What the end of a call depends on.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) member: Arc<Member>,
+    pub(super) contract: Arc<CompiledContract>,
+    pub(super) fenced: Fenced,
+    pub(super) guest_era: Era,
+    pub(super) wants_task: bool,
+    /// When the server wants to be asked again.
+    pub(super) retry_after_ms: Option<u64>,
+    /// Whether the server made a task of the call and the gateway waited for it.
+    pub(super) was_task: bool,
+    pub(super) deadline: Instant,
+    pub(super) refused_questions: Vec<QuestionKind>,
+    /// The answer that may still come after the deadline.
+    pub(super) late: Option<LateAnswer>,
+}
+
+impl Dispatch {
+    /// What a refusal means for the effect. A call that continued from a state and was not sent may continue from it again.
+    pub(super) fn end_of_refusal(&self, refusal: &Refusal) -> End {
+        let continues = self.effect.as_ref().and_then(|effect| effect.continues.as_ref());
+        match (refusal.effect, continues) {
+            (EffectKnowledge::None, Some(nonce)) => End::Awaits(Awaits::Input(nonce.clone()), ROUND_MS_MAX),
+            _ => records::end_of_refusal(refusal),
+        }
+    }
+
+    /// The call may have been sent, so the state that it continued from is used up.
+    pub(super) fn use_up_state(&mut self) {
+        if let Some(effect) = &mut self.effect {
+            effect.continues = None;
+        }
+    }
+}
+
+/// Why a call ends before it is sent.
+#[derive(Debug)]
+pub(super) enum Exit {
+    /// A stage refused it.
+    Refused {
+        refusal: Box<Refusal>,
+        /// How it is recorded.
+        outcome: Outcome,
+        /// What it holds already: a call may be refused after its effect was claimed.
+        dispatch: Box<Dispatch>,
+    },
+    /// The `requestState` that it continues from cannot be used.
+    State(RpcError),
+    /// The cache has its answer.
+    Cached(Bytes),
+    /// Its effect exists already, or belongs to another call.
+    Standing(Reply, Option<Arc<Effect>>),
+}
+
+impl Exit {
+    /// A gate refused the call.
+    pub(super) fn refused(refusal: Box<Refusal>) -> Self {
+        Self::Refused { refusal, outcome: Outcome::Refused, dispatch: Box::default() }
+    }
+
+    /// The call passed the gates and was not sent all the same.
+    pub(super) fn not_sent(refusal: Box<Refusal>) -> Self {
+        Self::not_dispatched(refusal, Dispatch::default())
+    }
+
+    /// The same for a call that holds something.
+    pub(super) fn not_dispatched(refusal: Box<Refusal>, dispatch: Dispatch) -> Self {
+        let outcome = outcome_of(&refusal);
+        Self::Refused { refusal, outcome, dispatch: Box::new(dispatch) }
+    }
+}
+
+/// How a call that was not sent is recorded.
+fn outcome_of(refusal: &Refusal) -> Outcome {
+    match (refusal.gate, refusal.error_code, refusal.effect) {
+        (GateName::State | GateName::Scope | GateName::Budget, _, _)
+        | (_, TaxonomyClass::IdempotencyConflict, _)
+        | (_, _, EffectKnowledge::UnknownBefore) => Outcome::Refused,
+        (_, _, EffectKnowledge::None) => Outcome::NotExecuted,
+        _ => Outcome::Unknown,
+    }
+}

@@ -1,0 +1,68 @@
+//! Gates 1 to 10: a call is held against its contract, its caller's credential, the policies, and what is expected of its tool.
+
+use std::sync::Arc;
+
+use servanda_authority::Authenticated;
+use servanda_contract::Refusal;
+use servanda_gates::{Expected, Permit, Resolved, pass_all};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+};
+
+use super::{context::CallContext, destinations, evidence::Exit, expectations, state::CallPipeline};
+use crate::{answers::refusals, client::JUDGED_AT_ONCE_BYTES_MAX};
+
+impl CallPipeline<'_> {
+    /// Takes a call through gates 1 to 10, and looks up where the URLs among its arguments lead.
+    pub(super) async fn judge(&mut self, resolved: Resolved, context: &CallContext) -> Result<Permit, Exit> {
+        let (resolved, expected) = self.expecting(resolved).await;
+        let (contract, chain) = (Arc::clone(resolved.contract()), resolved.proposal().chain.clone());
+        let judged = self.pass_gates(resolved, &context.guest.authority);
+        self.record.policy = self.trail.take_policy();
+        let judged = destinations::look_up(judged).await;
+        let permit = self.judged(judged, &chain).map_err(|mut refusal| {
+            expectations::name_fitting(&mut refusal, self.scene, &context.guest, &expected, &contract);
+            Exit::refused(refusal)
+        })?;
+        self.record.proposal_digest = Some(permit.proposal_digest());
+        Ok(permit)
+    }
+
+    /// The call with what its task, its intent and the operator's rules expect of its tool.
+    pub(super) async fn expecting(&self, resolved: Resolved) -> (Resolved, Vec<Expected>) {
+        let expected = expectations::of(self.core, self.scene, resolved.proposal(), resolved.contract()).await;
+        (resolved.expecting(expected.clone()), expected)
+    }
+
+    /// Notes what the gates said in the chain of repairs that the call belongs to.
+    pub(super) fn judged<T>(&self, judged: Result<T, Box<Refusal>>, chain: &str) -> Result<T, Box<Refusal>> {
+        match judged {
+            Ok(passed) => {
+                self.calls.repairs.passed(&self.record, chain);
+                Ok(passed)
+            }
+            Err(mut refusal) => {
+                self.calls.repairs.refused(&self.record, chain, &mut refusal);
+                Err(refusal)
+            }
+        }
+    }
+
+    fn pass_gates(&mut self, resolved: Resolved, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
+        let is_large = resolved.proposal().arguments.len() > JUDGED_AT_ONCE_BYTES_MAX;
+        let is_shared = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+        if is_large && is_shared {
+            return block_in_place(|| self.pass_gates_here(resolved, authority));
+        }
+        self.pass_gates_here(resolved, authority)
+    }
+
+    /// Judges a call under its caller's credential and the policies in force.
+    fn pass_gates_here(&mut self, resolved: Resolved, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
+        let authorities = &self.scene.authorities;
+        let principal = authorities.principal(authority);
+        let principal = principal.map_err(|error| refusals::no_principal(self.record.call_id.clone(), &error))?;
+        pass_all(resolved, &authorities.mandate(authority, &principal), self.core.gate_limits, &mut self.trail)
+    }
+}

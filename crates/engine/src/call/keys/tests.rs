@@ -1,0 +1,120 @@
+//! Two operations never have one key, and one has the same after a restart.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bytes::Bytes;
+use servanda_catalog::{Catalog, names::Naming};
+use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Timestamp, ToolContract};
+use servanda_gates::{
+    FleetingNotebook, GateLimits, Permit, Registered, Trail, admit, effect::ClientKey, pass_all, resolve,
+};
+
+use super::Keys;
+use crate::{
+    Authorities,
+    clock::CallStopwatch,
+    internal_call::Named,
+    testing::{draft, guest_of},
+};
+
+type Change = fn(&mut Proposal, &mut ToolContract);
+
+fn permit(change: Change) -> Permit {
+    let mut contract = draft("up", "write", true);
+    let mut proposal = Proposal {
+        call_id: CallId::from("call_1".to_owned()),
+        caller: Caller { session: Some("session".to_owned()), ..Caller::local() },
+        tool: "write".to_owned(),
+        arguments: Bytes::from_static(br#"{"text":"hello"}"#),
+        received_at: Timestamp::from_unix_ms(0),
+        trace_id: String::new(),
+        chain: String::new(),
+        caller_wait_ms: None,
+        keys: OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
+    };
+    change(&mut proposal, &mut contract);
+    let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
+    let contract = Arc::clone(&catalog.entries().next().unwrap().1.contract);
+    let authorities = Authorities::of_defaults(&catalog).unwrap();
+    let Caller { tenant, principal, .. } = &proposal.caller;
+    let authority = guest_of(tenant, principal, proposal.received_at).authority;
+    let principal = authorities.principal(&authority).unwrap();
+    let limits = GateLimits { arguments_bytes_max: 1_000, arguments_depth_max: 8 };
+    let stopwatch = CallStopwatch::start();
+    let mut trail = Trail::new(&stopwatch);
+    let resolved = resolve(proposal, &Named(contract), &mut trail).unwrap();
+    pass_all(resolved, &authorities.mandate(&authority, &principal), limits, &mut trail).unwrap()
+}
+
+fn said(proposal: &mut Proposal) -> &mut OperationKeys {
+    &mut proposal.keys
+}
+
+#[tokio::test]
+async fn everything_that_makes_an_operation_another_makes_its_key_another() {
+    let keys = Keys::new(Arc::new(FleetingNotebook::default()));
+    let by_operation: [Change; 9] = [
+        |proposal, _| said(proposal).operation_id = Some("a".to_owned()),
+        |proposal, _| said(proposal).operation_id = Some("b".to_owned()),
+        |proposal, _| {
+            (said(proposal).operation_id, said(proposal).workflow_id) = (Some("a".to_owned()), Some("w".to_owned()));
+        },
+        |proposal, _| {
+            (said(proposal).operation_id, said(proposal).run_id) = (Some("a".to_owned()), Some("w".to_owned()));
+        },
+        |proposal, _| (said(proposal).operation_id, proposal.caller.tenant) = (Some("a".to_owned()), "t".to_owned()),
+        |proposal, _| (said(proposal).operation_id, proposal.caller.principal) = (Some("a".to_owned()), "t".to_owned()),
+        |proposal, contract| {
+            (said(proposal).operation_id, contract.identity.name) = (Some("a".to_owned()), "up.other".to_owned());
+        },
+        |proposal, contract| {
+            (said(proposal).operation_id, contract.identity.version) = (Some("a".to_owned()), "7.0.0".to_owned());
+        },
+        |proposal, _| {
+            said(proposal).operation_id = Some("a".to_owned());
+            proposal.arguments = Bytes::from_static(br#"{"text":"other"}"#);
+        },
+    ];
+    let by_step: [Change; 4] = [
+        |proposal, _| said(proposal).step_id = Some("a".to_owned()),
+        |proposal, _| said(proposal).step_id = Some("b".to_owned()),
+        |proposal, _| (said(proposal).step_id, proposal.caller.session) = (Some("a".to_owned()), None),
+        |proposal, _| {
+            said(proposal).step_id = Some("a".to_owned());
+            proposal.arguments = Bytes::from_static(br#"{"text":"other"}"#);
+        },
+    ];
+    let mut seen = BTreeSet::new();
+    for (number, change) in by_operation.into_iter().chain(by_step).enumerate() {
+        let key = keys.of(&permit(change)).await.unwrap();
+        assert!(matches!(key, ClientKey::Derived(_)), "{number}");
+        assert_eq!(key, keys.of(&permit(change)).await.unwrap(), "{number}");
+        assert!(seen.insert(key), "{number} has the key of another");
+    }
+}
+
+#[tokio::test]
+async fn never_from_the_arguments_alone() {
+    let keys = Keys::new(Arc::new(FleetingNotebook::default()));
+    let unnamed = keys.of(&permit(|_, _| {})).await.unwrap();
+    assert_eq!(unnamed, ClientKey::Call(CallId::from("call_1".to_owned())));
+    let next = keys.of(&permit(|proposal, _| proposal.call_id = CallId::from("call_2".to_owned()))).await.unwrap();
+    assert_ne!(unnamed, next);
+}
+
+#[tokio::test]
+async fn a_corrected_contract_keeps_the_key_and_steps_need_the_secret() {
+    let notebook = Arc::new(FleetingNotebook::default());
+    let (one, other) = (Keys::new(notebook.clone()), Keys::new(notebook));
+    let operation: Change = |proposal, _| said(proposal).operation_id = Some("a".to_owned());
+    let corrected: Change = |proposal, contract| {
+        said(proposal).operation_id = Some("a".to_owned());
+        contract.identity.version = "1.9.9".to_owned();
+    };
+    assert_eq!(one.of(&permit(operation)).await.unwrap(), one.of(&permit(corrected)).await.unwrap());
+    let step: Change = |proposal, _| said(proposal).step_id = Some("a".to_owned());
+    assert_eq!(one.of(&permit(step)).await.unwrap(), other.of(&permit(step)).await.unwrap(), "after a restart");
+    let stranger = Keys::new(Arc::new(FleetingNotebook::default()));
+    assert_ne!(one.of(&permit(step)).await.unwrap(), stranger.of(&permit(step)).await.unwrap());
+}

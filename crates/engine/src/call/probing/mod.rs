@@ -1,0 +1,238 @@
+//! Looks around a call: the contract's probes are taken before it is sent and after its end is on record, and the two looks are held
+//! against what the contract declares. A tool that says it only reads and changed something is held back before its caller is answered.
+//!
+//! `look` takes the looks, by way of read-only tools and the gates, or of the file system; what follows from them is `probes`'. A look
+//! that cannot be taken is on record as such and never a reason to refuse or fail a call. Deliberately not here: how a quarantine is
+//! kept, and calls that were never sent.
+
+mod look;
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use servanda_contract::{CallId, Caller, record::Outcome};
+use servanda_gates::{CompiledContract, Permit};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::look::Looking;
+use super::Calls;
+use crate::{
+    clock::within_ms,
+    core::Core,
+    probes::{Case, Found, Observed, Probed, Quiet, Seen, Verdict, compare, compare_again, judge, may_have_left},
+    quarantine::{Event, GATEWAY, SeenChange, ToolKey, What},
+    world::Scene,
+};
+
+/// How long all probes of a look may take together.
+const LOOK_MS_MAX: u64 = 3_000;
+/// Which part of a call's time the first look may take at the most.
+const SHARE: u32 = 4;
+/// How long it is waited before the third look: what changes by itself has to have time for it.
+const AGAIN_AFTER_MS: u64 = 200;
+/// How long what was seen may take to be on record.
+const RECORD_MS_MAX: u64 = 5_000;
+
+/// A call around which it is looked, after the first look.
+#[derive(Debug)]
+pub(crate) struct Around {
+    call_id: CallId,
+    caller: Caller,
+    contract: Arc<CompiledContract>,
+    arguments: Value,
+    quiet: Option<Quiet>,
+    before: Vec<Seen>,
+}
+
+/// What was seen after a call, and what follows. Third looks are there only where they were taken.
+#[derive(Debug)]
+struct Sight {
+    outcome: Outcome,
+    alone: bool,
+    verdict: Verdict,
+    found: Vec<Found>,
+    after: Vec<Seen>,
+    again: Vec<Seen>,
+}
+
+/// A call that its caller gave up while it was looked; nothing was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GivenUp;
+
+/// Looks before a call is sent, if its contract has probes and the call is one of those that are looked at.
+pub(crate) async fn look_before(
+    calls: &Calls,
+    scene: &Scene,
+    permit: &Permit,
+    deadline: Instant,
+    cancel: &CancellationToken,
+) -> Result<Option<Box<Around>>, GivenUp> {
+    if permit.contract().probes().is_empty() {
+        return Ok(None);
+    }
+    Box::pin(first_look(calls, scene, permit, deadline, cancel)).await
+}
+
+async fn first_look(
+    calls: &Calls,
+    scene: &Scene,
+    permit: &Permit,
+    deadline: Instant,
+    cancel: &CancellationToken,
+) -> Result<Option<Box<Around>>, GivenUp> {
+    if !permit.contract().probes().choose(permit.call_id()) {
+        return Ok(None);
+    }
+    let mut around = Around {
+        call_id: permit.call_id().clone(),
+        caller: permit.proposal().caller.clone(),
+        contract: permit.shared_contract(),
+        arguments: serde_json::from_slice(permit.arguments().bytes()).unwrap_or_default(),
+        quiet: calls.core.mutations.quiet(),
+        before: Vec::new(),
+    };
+    let left = deadline.saturating_duration_since(Instant::now()) / SHARE;
+    let until = Instant::now() + left.min(Duration::from_millis(LOOK_MS_MAX));
+    let looking = around.looking(calls, scene);
+    let before = tokio::select! {
+        biased;
+        // Sent without a look, a call would escape it.
+        () = cancel.cancelled() => return Err(GivenUp),
+        seen = looking.all(until) => seen,
+    };
+    around.before = before;
+    Ok(Some(Box::new(around)))
+}
+
+impl Around {
+    /// Looks again after a call whose end is on record, judges, and acts on it. When this returns, a tool that lied is held
+    /// back.
+    pub(crate) async fn end(self, calls: &Calls, scene: &Scene, outcome: Outcome) {
+        if !may_have_left(outcome) {
+            return;
+        }
+        let sight = self.look_again(calls, scene, outcome).await;
+        let observed = self.observed(&calls.core, sight);
+        if observed.verdict == Verdict::Violation {
+            self.accuse(&calls.core, &observed).await;
+        }
+        tell(&observed);
+        self.put_down(&calls.core, &observed).await;
+    }
+
+    async fn look_again(&self, calls: &Calls, scene: &Scene, outcome: Outcome) -> Sight {
+        let looking = self.looking(calls, scene);
+        let is_still = || self.quiet.is_some_and(|quiet| calls.core.mutations.is_still(quiet));
+        let after = looking.all(within_ms(LOOK_MS_MAX)).await;
+        let alone = is_still();
+        let (reads_only, completed) = (self.reads_only(), outcome == Outcome::Completed);
+        let mut found: Vec<Found> = self.before.iter().zip(&after).map(|(one, other)| compare(one, other)).collect();
+        let mut verdict = judge(&Case { reads_only, completed, alone, found: &found });
+        let mut again = Vec::new();
+        if verdict == Verdict::Violation {
+            tokio::time::sleep(Duration::from_millis(AGAIN_AFTER_MS)).await;
+            again = looking.all(within_ms(LOOK_MS_MAX)).await;
+            // What another call changed meanwhile is no sign that it changes by itself.
+            if is_still() {
+                let looks = found.iter_mut().zip(after.iter().zip(&again));
+                looks.for_each(|(found, (after, again))| *found = compare_again(*found, after, again));
+            }
+            verdict = judge(&Case { reads_only, completed, alone, found: &found });
+        }
+        Sight { outcome, alone, verdict, found, after, again }
+    }
+
+    fn looking<'a>(&'a self, calls: &'a Calls, scene: &'a Scene) -> Looking<'a> {
+        Looking { calls, scene, probes: self.contract.probes(), arguments: &self.arguments, caller: &self.caller }
+    }
+
+    fn reads_only(&self) -> bool {
+        !self.contract.contract().effect_class().mutates()
+    }
+
+    fn observed(&self, core: &Core, sight: Sight) -> Observed {
+        let Sight { outcome, alone, verdict, found, after, again } = sight;
+        let again = again.into_iter().map(Some).chain(std::iter::repeat(None));
+        let looks = self.before.iter().cloned().zip(after).zip(again);
+        let looked_at = self.contract.probes().iter().zip(found).zip(looks);
+        let probes = looked_at.map(|((probe, found), ((before, after), again))| Probed {
+            name: probe.name.clone(),
+            target: probe.target(),
+            found,
+            before,
+            after,
+            again,
+        });
+        Observed {
+            version: Observed::VERSION,
+            call_id: self.call_id.to_string(),
+            tool: self.contract.contract().identity.name.clone(),
+            contract_digest: self.contract.digest(),
+            reads_only: self.reads_only(),
+            outcome: outcome.name().to_owned(),
+            alone,
+            sample_percent: self.contract.probes().sample_percent(),
+            verdict,
+            at_ms: core.clock.now().unix_ms(),
+            probes: probes.collect(),
+        }
+    }
+
+    /// Holds the tool back, here at once and everywhere soon.
+    async fn accuse(&self, core: &Core, observed: &Observed) {
+        let binding = &self.contract.contract().binding;
+        let changed = observed.probes.iter().filter(|probe| probe.found == Found::Changed);
+        let seen = changed.map(|probe| SeenChange {
+            name: probe.name.clone(),
+            before: probe.before.clone(),
+            after: probe.after.clone(),
+        });
+        let event = Event {
+            at_ms: observed.at_ms,
+            by: GATEWAY.to_owned(),
+            contract: observed.tool.clone(),
+            contract_digest: Some(observed.contract_digest),
+            what: What::Observed { call_id: observed.call_id.clone(), probes: seen.collect() },
+        };
+        let tool = ToolKey { upstream: binding.upstream.clone(), tool: binding.tool.clone() };
+        core.quarantine.hold(tool, event).await;
+    }
+
+    async fn put_down(&self, core: &Core, observed: &Observed) {
+        let call_id = &self.call_id;
+        let written = async { core.notebook.write(observed.note(core.clock.now())?).await };
+        match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), written).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%call_id, %error, "what was seen around a call was not kept"),
+            Err(_) => tracing::error!(%call_id, "the ledger is too slow; what was seen around a call may not be kept"),
+        }
+    }
+}
+
+/// Tells the operator. That a tool is held back has been told by then.
+fn tell(observed: &Observed) {
+    let Observed { call_id, tool, verdict, .. } = observed;
+    for probe in &observed.probes {
+        if let (Seen::NotTaken(why), _) | (_, Seen::NotTaken(why)) = (&probe.before, &probe.after) {
+            tracing::warn!(%call_id, tool, probe = probe.name, why, "a probe could not be taken");
+        }
+    }
+    match verdict {
+        Verdict::Inconclusive => {
+            let [changed, volatile] = [Found::Changed, Found::Volatile].map(|found| observed.names(found).join(", "));
+            tracing::warn!(
+                %call_id, tool, changed, volatile,
+                "something changed around a call that only reads, and it cannot be told that it was this call; see \
+                 `servanda explain {call_id}`"
+            );
+        }
+        Verdict::NoChangeSeen => tracing::warn!(
+            %call_id, tool,
+            "a call was done that should change something, and no probe saw a change; see `servanda explain {call_id}`"
+        ),
+        Verdict::AsDeclared | Verdict::Violation | Verdict::NotJudged => {
+            tracing::debug!(%call_id, tool, verdict = verdict.word(), "it was looked around a call");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Refuses a call: the refusal is put on record, settles the effect where there is one, and becomes the answer. Why a call is refused is
+//! decided by the stage that refuses it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use servanda_contract::{
+    CallRecord, Refusal, ToolContract,
+    observation::{Observation, Verification},
+    record::Outcome,
+    refusal::EffectKnowledge,
+    taxonomy::EnvelopeCode,
+};
+use servanda_gates::effect::{self, Rules, Target};
+use servanda_mcp::RpcError;
+
+use super::{conclusion::occasion_of, evidence::Dispatch, state::CallPipeline};
+use crate::{
+    answers::{refusals, tool_result},
+    client::{CallAnswer, ToolResult},
+    records,
+};
+
+/// How long a refused call looks whether an earlier call with its key was done.
+const LOOK_BACK_MS_MAX: u64 = 1_000;
+
+impl CallPipeline<'_> {
+    pub(super) async fn refuse_unresolved(mut self: Box<Self>, mut refusal: Box<Refusal>) -> CallAnswer {
+        self.look_back(&mut refusal, Outcome::Refused).await;
+        self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
+        let observation = Observation::of_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
+        records::put_down(self.core, self.record, false, None).await;
+        if refusal.envelope_code == EnvelopeCode::ToolNotFound {
+            return CallAnswer::UnknownTool(refusal);
+        }
+        CallAnswer::Result(tool_result::of_refusal(*refusal, observation))
+    }
+
+    pub(super) async fn refuse_state(mut self: Box<Self>, error: RpcError) -> CallAnswer {
+        let refusal = refusals::round_refused(&self.record.call_id, &error);
+        self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
+        records::put_down(self.core, self.record, false, None).await;
+        CallAnswer::Failed(error)
+    }
+
+    /// Refuses a call, and settles its effect by that where it has one. A call that was sent may be refused too, because of its answer.
+    pub(super) async fn refuse(
+        mut self: Box<Self>,
+        contract: &ToolContract,
+        mut refusal: Refusal,
+        outcome: Outcome,
+        quarantine: Option<Bytes>,
+        dispatch: Dispatch,
+    ) -> ToolResult {
+        if let Some(effect) = &dispatch.effect
+            && refusal.effect == EffectKnowledge::Unknown
+        {
+            refusal.handle = Some(effect.claim.id.to_string());
+        }
+        let outcome = if dispatch.effect.is_none() { self.look_back(&mut refusal, outcome).await } else { outcome };
+        self.finish(outcome, refusal.error_code, Some(&refusal));
+        // What may have happened must not be forgotten; a call that never left may be written down a moment later.
+        let durable = refusal.effect != EffectKnowledge::None || quarantine.is_some();
+        let end = dispatch.end_of_refusal(&refusal);
+        let observed = |record: &CallRecord, refusal: &Refusal| {
+            let observation =
+                Observation::of_refusal(&occasion_of(record, contract), refusal, tool_result::verification(contract));
+            tool_result::of_refusal(refusal.clone(), observation)
+        };
+        if dispatch.effect.is_none() {
+            let answered = observed(&self.record, &refusal);
+            self.conclude(dispatch, end, durable, quarantine).await;
+            return answered;
+        }
+        let record = self.record.clone();
+        let settled = self.conclude(dispatch, end, durable, quarantine).await;
+        observed(&record, &settled.told(refusal))
+    }
+
+    /// Looks up the key of a call that is refused before its key was looked up: an earlier call with the key may have been done, and the
+    /// refusal must not claim otherwise. Returns how the call is recorded.
+    async fn look_back(&mut self, refusal: &mut Refusal, outcome: Outcome) -> Outcome {
+        let Some(key) = self.unread_key.take() else { return outcome };
+        if refusal.effect != EffectKnowledge::None {
+            return outcome;
+        }
+        let reading = self.core.effects.find(Target::Key(key));
+        let found = tokio::time::timeout(Duration::from_millis(LOOK_BACK_MS_MAX), reading).await;
+        let of_key = match found {
+            Ok(Ok(effect)) => effect::of_key(effect.as_ref()),
+            _ => effect::of_unread_key(true, Rules::IN_FORCE),
+        };
+        if of_key == EffectKnowledge::None {
+            return outcome;
+        }
+        refusal.mark_unknown_before();
+        Outcome::Refused
+    }
+}

@@ -1,0 +1,33 @@
+//! The state of one call: what its stages share, and its record so far. The stages themselves are in their own files, and `pipeline` lists
+//! them.
+
+use std::sync::Arc;
+
+use servanda_contract::CallRecord;
+use servanda_gates::{Trail, effect::EffectKey};
+use tokio::time::Instant;
+
+use super::Calls;
+use crate::{budgets::Bill, clock::CallStopwatch, core::Core, long_running::Work, world::Scene};
+
+/// One call on its way, and what its record says so far.
+pub(super) struct CallPipeline<'a> {
+    pub(super) core: &'a Arc<Core>,
+    pub(super) calls: &'a Arc<Calls>,
+    pub(super) scene: &'a Scene,
+    pub(super) stopwatch: &'a CallStopwatch,
+    pub(super) trail: Trail<'a>,
+    pub(super) record: CallRecord,
+    /// The key under which an earlier call may have done something, until the store is asked about it. A refusal must not claim that
+    /// nothing happened before that.
+    pub(super) unread_key: Option<EffectKey>,
+    /// The nonce of the `requestState` that this call used up. It is given back if nothing is sent.
+    pub(super) spent_nonce: Option<String>,
+    /// What the call draws from budgets, until it is known how it ended.
+    pub(super) charge: Bill,
+    /// The long work that the call is, by its contract.
+    pub(super) work: Option<Arc<Work>>,
+    pub(super) started: Instant,
+    /// When the server was there to be called: the contract's time does not include starting it.
+    pub(super) begun: Instant,
+}

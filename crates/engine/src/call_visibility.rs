@@ -1,0 +1,43 @@
+//! Whether a client may know of a call that was made before, perhaps by another client. Gate 7 compared the call with its credential;
+//! a client that asks how the call ended, cancels it or answers its questions passes the same comparison. A client that may not know of
+//! a call gets the same answer as for one that does not exist.
+
+use std::collections::BTreeSet;
+
+use servanda_authority::Need;
+use servanda_contract::{Caller, Timestamp, tool::SideEffectClass};
+
+use crate::{client::Guest, world::Scene};
+
+/// What is on record of it.
+#[derive(Debug)]
+pub(crate) struct PastCall<'a> {
+    /// Whose it is.
+    pub(crate) owner: &'a Caller,
+    /// The exposed name as called.
+    pub(crate) exposed_tool: &'a str,
+    /// The contract's name.
+    pub(crate) contract: &'a str,
+    /// What it changes and reads, by name.
+    pub(crate) touches: &'a [String],
+    /// How grave it was, if the program that it brought decided.
+    pub(crate) program_class: Option<SideEffectClass>,
+}
+
+impl PastCall<'_> {
+    /// Whether it is that guest's to know of: begun by the same party, and covered by the credential the guest came with. A
+    /// credential may have been narrowed without another agent between.
+    pub(crate) fn is_of(&self, guest: &Guest, scene: &Scene, now: Timestamp) -> bool {
+        if !guest.caller.may_see_what_is_of(self.owner) {
+            return false;
+        }
+        let rights = guest.authority.rights();
+        if let Some(contract) = scene.contract(self.exposed_tool, self.contract) {
+            let class = self.program_class.unwrap_or(contract.contract().transactional.side_effect_class);
+            return rights.lacks(&contract.need(class, self.touches, now)).is_none();
+        }
+        // How grave it was, and which scopes it took, nobody can say any more.
+        let (scopes, class) = (&BTreeSet::new(), SideEffectClass::CriticalMutation);
+        rights.lacks(&Need { scopes, tool: self.contract, resources: self.touches, class, at: now }).is_none()
+    }
+}

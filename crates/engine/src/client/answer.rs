@@ -1,0 +1,58 @@
+//! What a client is answered: a call by a tool result or by an error of the protocol, an inquiry by the members of its result. How a result
+//! is written is in `answers`.
+
+use servanda_contract::{Observation, Refusal};
+use servanda_mcp::RpcError;
+
+/// The answer every call gets.
+#[derive(Debug)]
+pub enum CallAnswer {
+    /// A tool result: of the upstream, or a refusal the model can read.
+    Result(ToolResult),
+    /// No such tool: the protocol has an error of its own for that.
+    UnknownTool(Box<Refusal>),
+    /// Only for modern guests: the members of an `input_required` result, as a JSON object without `resultType`.
+    InputRequired(String),
+    /// Only for guests who take tasks: the members of the era's task result, as a JSON object without `resultType`.
+    Task(String),
+    /// An error of the protocol, which no tool result can say. What is known about the outside world is in the record.
+    Failed(RpcError),
+}
+
+/// The members of an MCP tool result: content, structured content, error flag, and in `_meta` what a client uses.
+#[derive(Debug)]
+pub struct ToolResult {
+    /// A JSON object without `resultType`, which a door of the modern era adds.
+    pub json: String,
+    /// Whether it reports a failure.
+    pub is_error: bool,
+    /// Every scope the call needs, where more scopes are all that is missing.
+    pub scopes_needed: Vec<String>,
+    /// What else is known about the call, for callers that ask for it.
+    pub(crate) rest: Option<Box<Rest>>,
+}
+
+impl ToolResult {
+    /// A result of which nothing more is known than it says.
+    pub fn plain(json: String, is_error: bool) -> Self {
+        Self { json, is_error, scopes_needed: Vec::new(), rest: None }
+    }
+}
+
+/// What is known about a call beyond what its answer says.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    pub(crate) observation: Observation,
+    /// None for an answer of the tool.
+    pub(crate) refusal: Option<Refusal>,
+    pub(crate) upstream_error: Option<RpcError>,
+}
+
+/// The answer of an inquiry, as a JSON object without `resultType`.
+#[derive(Debug)]
+pub enum InquiryAnswer {
+    /// The result.
+    Complete(String),
+    /// Only for modern guests: the members of an `input_required` result.
+    InputRequired(String),
+}

@@ -1,0 +1,93 @@
+//! Asking a status tool whether an effect was executed, and settling the effect by what it says.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use servanda_contract::{Caller, tool::StatusQuery};
+use servanda_gates::{
+    CompiledContract,
+    effect::{Applied, Change, Claim, Effect, End, Event, Reply, StoredAnswer, Target},
+};
+use tokio::time::Instant;
+
+use super::exposed;
+use crate::{
+    core::Core,
+    internal_call::{self, Asking, Unanswered},
+    long_running,
+    world::Scene,
+};
+
+/// How much of a status tool's answer is kept.
+const ANSWER_CHARS_MAX: usize = 2_000;
+
+/// Asks, and settles what the answer settles. Where the tool cannot be asked, the effect is left as it is: it is asked about
+/// again. Gives what the ledger replied to the answer.
+pub(crate) async fn ask_and_settle(
+    core: &Arc<Core>,
+    scene: &Scene,
+    claim: Claim,
+    effect: &Effect,
+    deadline: Instant,
+) -> Option<Reply> {
+    let end = match ask(core, scene, effect, deadline).await {
+        Ok(end) => end,
+        Err(why) => {
+            tracing::warn!(effect = %effect.id, %why, "how an effect ended could not be asked");
+            return None;
+        }
+    };
+    let event = Event::Settle(claim, end);
+    let notices = core.told(scene).of_effect(effect);
+    let is_told = !notices.is_empty();
+    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
+    let reply = match core.effects.apply(change).await {
+        Ok(Applied { reply, effect }) => {
+            if let (Reply::Settled, Some(settled)) = (&reply, &effect) {
+                long_running::ended(core, settled).await;
+            }
+            Some(reply)
+        }
+        Err(error) => {
+            tracing::warn!(effect = %effect.id, %error, "what a status tool said about an effect could not be kept");
+            None
+        }
+    };
+    if is_told {
+        core.outbox.wake();
+    }
+    reply
+}
+
+async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> Result<End, String> {
+    let entry = exposed(scene, effect).and_then(|name| scene.catalog.entry(&name));
+    let contract = entry.map(|entry| Arc::clone(&entry.contract)).ok_or("its contract is gone")?;
+    let query = contract.contract().effect.as_ref().and_then(|declared| declared.status.as_ref());
+    let query = query.ok_or("its contract names no status tool any more")?;
+    let key = Value::from(effect.order.upstream_key.as_str());
+    let arguments = Value::Object(Map::from_iter([(query.key_argument.clone(), key)]));
+    let caller = Caller {
+        client: Some("servanda recovery".to_owned()),
+        ..Caller::named(&effect.key.tenant, &effect.key.principal)
+    };
+    let asking = Asking { tool: &query.tool, arguments: Bytes::from(arguments.to_string()), caller };
+    match internal_call::ask(core, scene, asking, deadline).await {
+        Ok(result) => Ok(judge(&contract, query, &result).unwrap_or_else(End::Unknown)),
+        Err(Unanswered::Unusable(why)) => Ok(End::Unknown(format!("the status tool could not tell: {why}"))),
+        Err(Unanswered::NotAsked(why)) => Err(why),
+    }
+}
+
+/// What a status tool's answer means; the error says why that cannot be told.
+fn judge(contract: &CompiledContract, query: &StatusQuery, result: &Value) -> Result<End, String> {
+    let found = contract.says_found(result)?;
+    let said: String = result.to_string().chars().take(ANSWER_CHARS_MAX).collect();
+    Ok(if found {
+        End::Completed(StoredAnswer::Known(format!("the status tool `{}` found it: {said}", query.tool)))
+    } else if query.absence_is_authoritative {
+        End::Absent(format!("the status tool `{}` does not know it", query.tool))
+    } else {
+        End::Unknown(format!("the status tool `{}` does not know it, which proves nothing", query.tool))
+    })
+}

@@ -1,0 +1,68 @@
+//! Which of our task ids stands for which task of which upstream: for notifications, which come with the upstream's id.
+//! What outlives the process is in the notebook; this is filled from there as tasks are asked about.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Tasks remembered at once; the oldest goes first.
+const TASKS_MAX: usize = 10_000;
+
+/// An upstream's id and a task's id there.
+type Theirs = (String, String);
+
+/// Tasks by the upstream's own ids.
+#[derive(Debug, Default)]
+pub(crate) struct TaskIndex {
+    tasks: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    ours: HashMap<Theirs, Arc<str>>,
+    order: VecDeque<Theirs>,
+}
+
+impl TaskIndex {
+    /// Remembers a task.
+    pub(crate) fn learn(&self, upstream: &str, theirs: &str, ours: &str) {
+        let mut known = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (upstream.to_owned(), theirs.to_owned());
+        if known.ours.insert(key.clone(), Arc::from(ours)).is_some() {
+            return;
+        }
+        known.order.push_back(key);
+        if known.order.len() > TASKS_MAX
+            && let Some(oldest) = known.order.pop_front()
+        {
+            known.ours.remove(&oldest);
+        }
+    }
+
+    /// Our id of a task.
+    pub(crate) fn ours(&self, upstream: &str, theirs: &str) -> Option<Arc<str>> {
+        let known = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        known.ours.get(&(upstream.to_owned(), theirs.to_owned())).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TASKS_MAX, TaskIndex};
+
+    #[test]
+    fn tasks_of_two_upstreams_are_apart_and_bounded_in_number() {
+        let index = TaskIndex::default();
+        index.learn("a", "1", "ours-a");
+        index.learn("b", "1", "ours-b");
+        index.learn("a", "1", "ours-a");
+        assert_eq!(index.ours("a", "1").as_deref(), Some("ours-a"));
+        assert_eq!(index.ours("b", "1").as_deref(), Some("ours-b"));
+        for number in 0..TASKS_MAX {
+            index.learn("c", &number.to_string(), "ours");
+        }
+        assert_eq!(index.ours("a", "1"), None, "the oldest went first");
+        assert_eq!(index.tasks.lock().unwrap().ours.len(), TASKS_MAX);
+    }
+}

@@ -1,0 +1,180 @@
+//! What is kept about a task, so that it can be asked about after a restart: whose it is, where it runs, and the record of
+//! the call it was. Another principal's task is as good as none.
+
+use serde::{Deserialize, Serialize};
+use servanda_contract::{CallRecord, Timestamp, record::QuestionRecord, tool::QuestionKind};
+use servanda_gates::{
+    JournalError, Note, NoteKind,
+    effect::{Claim, EffectId},
+};
+use servanda_mcp::{Era, RpcError};
+
+use crate::{
+    answers::refusals::invalid_params, call_visibility::PastCall, client::Guest, core::Core, deferred::Deferred,
+    questions::QUESTIONS_MAX, task_shape::Created,
+};
+
+/// How long a task is kept whose server names no time, and at the most.
+const KEPT_MS_MAX: u64 = 30 * 86_400_000;
+/// How much longer than the server promises a task is kept here: to the server the time runs from its own clock.
+const GRACE_MS: u64 = 60_000;
+
+/// What is kept about a task, under the id we gave it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TaskNote {
+    pub(super) version: u32,
+    pub(crate) upstream: String,
+    pub(crate) theirs: String,
+    #[serde(with = "era")]
+    pub(crate) upstream_era: Era,
+    /// The era of the guest that it was made for.
+    #[serde(with = "era")]
+    pub(crate) guest_era: Era,
+    /// The contract's name.
+    pub(super) contract: String,
+    pub(super) created_at: Timestamp,
+    pub(super) expires_at: Timestamp,
+    /// Whether its end is on record.
+    pub(super) settled: bool,
+    /// The call, as it was recorded when it became a task.
+    pub(super) record: CallRecord,
+    /// The effect that its end settles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) effect: Option<EffectNote>,
+    /// What the call changes and reads, by name. A note without it may be of anything.
+    #[serde(default = "anything")]
+    pub(super) touches: Vec<String>,
+    /// What its server may not ask of the caller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refused_questions: Vec<QuestionKind>,
+}
+
+/// An effect, and which time of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct EffectNote {
+    id: EffectId,
+    epoch: u64,
+}
+
+const VERSION: u32 = 1;
+
+impl TaskNote {
+    pub(super) fn new(upstream: &str, created: &Created, guest_era: Era, record: CallRecord, now: Timestamp) -> Self {
+        let kept_ms = created.ttl_ms.map_or(KEPT_MS_MAX, |ttl_ms| ttl_ms.saturating_add(GRACE_MS)).min(KEPT_MS_MAX);
+        Self {
+            version: VERSION,
+            upstream: upstream.to_owned(),
+            theirs: created.theirs.clone(),
+            upstream_era: created.era,
+            guest_era,
+            contract: record.contract.as_ref().map(|contract| contract.name.clone()).unwrap_or_default(),
+            created_at: now,
+            expires_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(kept_ms)),
+            settled: false,
+            record,
+            effect: None,
+            touches: anything(),
+            refused_questions: Vec::new(),
+        }
+    }
+
+    /// The same of a call that changes and reads these.
+    pub(super) fn touching(self, touches: Vec<String>) -> Self {
+        Self { touches, ..self }
+    }
+
+    /// The same of a call whose server may not ask these kinds.
+    pub(super) fn refusing(self, refused_questions: Vec<QuestionKind>) -> Self {
+        Self { refused_questions, ..self }
+    }
+
+    /// The same of a call that is an effect.
+    pub(super) fn settling(self, claim: Option<Claim>) -> Self {
+        Self { effect: claim.map(|Claim { id, epoch }| EffectNote { id, epoch }), ..self }
+    }
+
+    /// Adds the server's questions. False if all of them are there already.
+    pub(super) fn ask(&mut self, asked: Vec<QuestionRecord>) -> bool {
+        let questions = &mut self.record.questions;
+        let before = questions.len();
+        for question in asked {
+            if !questions.contains(&question) && questions.len() < QUESTIONS_MAX {
+                questions.push(question);
+            }
+        }
+        questions.len() > before
+    }
+
+    /// The evidence by which its end settles its effect.
+    pub(super) fn claim(&self) -> Option<Claim> {
+        self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
+    }
+
+    fn is_of(&self, core: &Core, guest: &Guest) -> bool {
+        let Self { record, contract, touches, .. } = self;
+        let program_class = record.policy.as_ref().and_then(|policy| policy.program_class);
+        let past = PastCall { owner: &record.caller, exposed_tool: &record.tool, contract, touches, program_class };
+        self.version == VERSION && past.is_of(guest, &core.scene(), core.clock.now())
+    }
+}
+
+fn anything() -> Vec<String> {
+    vec!["*".to_owned()]
+}
+
+/// Writes a task down.
+pub(super) async fn write(deferred: &Deferred, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
+    let value = serde_json::to_string(note).map_err(|error| JournalError::new(error.to_string()))?;
+    let (key, expires_at) = (ours.to_owned(), Some(note.expires_at));
+    deferred.core.notebook.write(Note { kind: NoteKind::Task, key, value, expires_at }).await?;
+    deferred.tasks.learn(&note.upstream, &note.theirs, ours);
+    Ok(())
+}
+
+/// Keeps what a task asked, unless its end is on record already.
+pub(super) async fn write_questions(deferred: &Deferred, ours: &str, note: &TaskNote) {
+    let Some(mut kept) = read(deferred, ours).await.filter(|kept| !kept.settled) else { return };
+    if kept.ask(note.record.questions.clone())
+        && let Err(error) = write(deferred, ours, &kept).await
+    {
+        tracing::warn!(%error, task = ours, "what a task asked could not be kept");
+    }
+}
+
+/// A task that is that guest's.
+pub(crate) async fn find(deferred: &Deferred, guest: &Guest, ours: &str) -> Result<TaskNote, RpcError> {
+    let note = read(deferred, ours).await.filter(|note| note.is_of(&deferred.core, guest));
+    note.ok_or_else(|| invalid_params("there is no such task, or it has expired"))
+}
+
+/// A task, whosever it is: for what upstreams say about it.
+pub(super) async fn read(deferred: &Deferred, ours: &str) -> Option<TaskNote> {
+    let core = &deferred.core;
+    // Tasks and lists of them share a kind; the ids of tasks are ours, and never begin like a list's key.
+    let note = core.notebook.read(NoteKind::Task, ours, core.clock.now()).await.ok()??;
+    let note: TaskNote = serde_json::from_str(&note.value).ok()?;
+    deferred.tasks.learn(&note.upstream, &note.theirs, ours);
+    Some(note)
+}
+
+/// Eras by their names.
+mod era {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use servanda_mcp::Era;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(era: &Era, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match era {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        })
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Era, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "legacy" => Ok(Era::Legacy),
+            "modern" => Ok(Era::Modern),
+            other => Err(D::Error::custom(format!("no era: `{other}`"))),
+        }
+    }
+}

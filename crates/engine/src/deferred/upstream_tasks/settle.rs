@@ -1,0 +1,190 @@
+//! What a task ended with: held against the contract before anybody sees it, and put on record once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use servanda_contract::{
+    Digest, GateName, Refusal, TaxonomyClass,
+    digest::Domain,
+    record::{Decision, Outcome, QuestionRecord, Verdict},
+};
+use servanda_gates::{
+    CompiledContract,
+    effect::{Concluded, End},
+};
+use servanda_mcp::{
+    RawObject, RpcError,
+    envelope::code,
+    fields::{member as field, result_type},
+};
+use servanda_upstream::PerformFailure;
+
+use super::note::{self, TaskNote};
+use crate::{
+    answers::{observe, refusals, tool_result, upstream_failure},
+    deferred::Deferred,
+    questions::QuestionRules,
+    records::{self, Settling},
+    task_shape::with_members,
+    world::{Member, Scene},
+};
+
+/// A task and what is needed to judge it.
+pub(crate) struct Ended<'a> {
+    pub(crate) deferred: &'a Arc<Deferred>,
+    pub(crate) scene: &'a Scene,
+    pub(crate) member: &'a Member,
+    pub(crate) ours: &'a str,
+    pub(crate) note: TaskNote,
+}
+
+impl Ended<'_> {
+    /// What the task may ask of the caller.
+    pub(super) fn question_rules(&self) -> QuestionRules {
+        self.scene.question_rules(self.member).refusing(&self.note.refused_questions)
+    }
+
+    /// Keeps the task's questions for its record. Clients may poll a task often, and its state repeats the same questions each time.
+    pub(crate) async fn asked(&mut self, asked: Vec<QuestionRecord>) {
+        if self.note.ask(asked) {
+            note::write_questions(self.deferred, self.ours, &self.note).await;
+        }
+    }
+
+    /// A result: as a guest may see it, or the error that it has to be told instead.
+    pub(crate) async fn with_result(self, result: &Bytes) -> Result<String, RpcError> {
+        let contract = self.contract().ok_or_else(|| {
+            RpcError::new(code::INTERNAL_ERROR, "the result cannot be checked: the contract of its tool is gone")
+                .with_hint("operators: `servanda check` looks at the contracts")
+        })?;
+        let Self { deferred, member, ours, mut note, .. } = self;
+        let core = &deferred.core;
+        member.server.unwatch_task(&note.theirs);
+        let checked = observe::observe(&contract, result);
+        let now = core.clock.now();
+        let mutates = contract.contract().effect_class().mutates();
+        if mutates {
+            core.cache.changed(&member.id, &[]);
+        }
+        note.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));
+        note.record.finished_at = Some(now);
+        let decision = if checked.is_ok() { Decision::Passed } else { Decision::Refused };
+        note.record.verdicts.push(Verdict { gate: GateName::Observe, decision, took_us: 0 });
+        match checked {
+            Ok(observed) => {
+                let failed = observed.class != TaxonomyClass::Success;
+                note.record.outcome = if failed { Outcome::ToolError } else { Outcome::Completed };
+                note.record.class = Some(observed.class);
+                let identity = &contract.contract().identity;
+                let occasion = servanda_contract::observation::Occasion {
+                    tool: &identity.name,
+                    version: &identity.version,
+                    ..tool_result::occasion(&note.record)
+                };
+                let verification = tool_result::verification(contract.contract());
+                let mut observation = tool_result::observation(&occasion, &observed, verification);
+                observation.status.retryable &= !mutates;
+                let json = tool_result::of_observed(&observed, observation, member.exposure(), result.len()).json;
+                let end = records::end_of(&observed, contract.contract(), result);
+                // What the ledger does not hold as done is not told as done.
+                match settle(deferred, ours, note, end, mutates, None).await {
+                    Concluded::Accepted => Ok(with_result_type(&json, result)),
+                    Concluded::NotYet | Concluded::Disagrees => Err(not_on_record()),
+                }
+            }
+            Err(broken) => {
+                let refusal = refusals::quarantined(&note.record.call_id, contract.contract().effect_class(), broken);
+                let error = RpcError::new(code::INTERNAL_ERROR, refusal.message.clone()).with_data(&refusal);
+                let end = records::end_of_refusal(&refusal);
+                note.refused(Outcome::Quarantined, refusal);
+                settle(deferred, ours, note, end, true, Some(result.clone())).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// An error of the protocol: what the upstream would have answered the call with.
+    pub(crate) async fn with_error(self, error: &RpcError) {
+        self.with_failure(&upstream_failure::rejected(error.clone())).await;
+    }
+
+    /// It was given up.
+    pub(crate) async fn cancelled(self) {
+        self.with_failure(&PerformFailure::Cancelled { sent: true }).await;
+    }
+
+    async fn with_failure(self, failure: &PerformFailure) {
+        let contract = self.contract();
+        let Self { deferred, member, ours, mut note, .. } = self;
+        let core = &deferred.core;
+        member.server.unwatch_task(&note.theirs);
+        let Some(contract) = contract else { return };
+        if contract.contract().effect_class().mutates() {
+            core.cache.changed(&member.id, &[]);
+        }
+        let was_sent_before = note.claim().is_some_and(|claim| claim.epoch > 1);
+        let call_id = &note.record.call_id;
+        let (refusal, outcome) = upstream_failure::interpret(call_id, contract.contract(), failure, was_sent_before);
+        note.record.finished_at = Some(core.clock.now());
+        let end = records::end_of_refusal(&refusal);
+        note.refused(outcome, refusal);
+        settle(deferred, ours, note, end, true, None).await;
+    }
+
+    /// The contract the call was decided from, as it is now: what is passed on today keeps today's promises.
+    fn contract(&self) -> Option<Arc<CompiledContract>> {
+        self.scene.contract(&self.note.record.tool, &self.note.contract)
+    }
+}
+
+impl TaskNote {
+    fn refused(&mut self, outcome: Outcome, refusal: Refusal) {
+        self.record.outcome = outcome;
+        self.record.class = Some(refusal.error_code);
+        self.record.refusal = Some(refusal);
+    }
+}
+
+/// Puts the end on record, unless it is there already.
+async fn settle(
+    deferred: &Deferred,
+    ours: &str,
+    note: TaskNote,
+    end: End,
+    durable: bool,
+    quarantine: Option<Bytes>,
+) -> Concluded {
+    let core = &deferred.core;
+    if note.settled {
+        return Concluded::Accepted;
+    }
+    let record = note.record.clone();
+    let concluded = match note.claim() {
+        None => {
+            records::put_down(core, record, durable, quarantine).await;
+            Concluded::Accepted
+        }
+        Some(claim) => records::settle(core, Settling { claim, end, record, quarantine, held: None }).await.concluded,
+    };
+    if concluded == Concluded::NotYet {
+        return concluded;
+    }
+    if let Err(error) = note::write(deferred, ours, &TaskNote { settled: true, ..note }).await {
+        tracing::warn!(%error, task = ours, "that a task is settled could not be kept");
+    }
+    concluded
+}
+
+fn not_on_record() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the task has ended, but its end is not on record")
+        .with_hint("ask for the task again; operators: `servanda doctor` looks at the ledger")
+}
+
+/// With the `resultType` that the upstream's own result had.
+fn with_result_type(json: &str, result: &Bytes) -> String {
+    let members: RawObject<'_> = serde_json::from_slice(result).unwrap_or_default();
+    if members.get(field::RESULT_TYPE).is_none() {
+        return json.to_owned();
+    }
+    with_members(json, &format!(r#""{}":"{}""#, field::RESULT_TYPE, result_type::COMPLETE))
+}

@@ -1,0 +1,230 @@
+//! Following what an upstream works on by itself: noted durably before anything else, then asked about less and less often
+//! until it ends, its time is over, or it is not wanted any more, which is passed on and waited for.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::{json, value::RawValue};
+use servanda_gates::effect::{Awaits, Change, Claim, End, Event, Target, owner_silence_ms_max};
+use servanda_mcp::{Era, RawObject, fields::method};
+use servanda_upstream::{Answer, Delivery, PerformFailure, Remark};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Ear, Progress,
+    note::{self, Place, Submitted},
+    pace::Pace,
+};
+use crate::{
+    answers::upstream_failure,
+    questions::legible_in_brief,
+    random::random,
+    task_shape::{Created, Status, of_task_error, question, with_related_task},
+    world::Member,
+};
+
+/// How long one question may take.
+const ASK_MS_MAX: u64 = 30_000;
+/// How much longer than its time it is left alone, so that whoever follows it has given up before.
+const GRACE_MS: u64 = 10_000;
+
+/// A long work that goes on at its upstream.
+pub(crate) struct Followed<'a> {
+    pub(crate) ear: Ear,
+    pub(crate) member: &'a Arc<Member>,
+    /// The evidence that it is this process's.
+    pub(crate) claim: Claim,
+    pub(crate) deadline: Instant,
+    /// How it is asked, until when.
+    pub(crate) delivery: &'a (dyn Fn(Instant) -> Delivery + Send + Sync),
+}
+
+/// Follows a task that an upstream made, to what the call would have been answered.
+pub(crate) async fn follow(followed: &Followed<'_>, created: &Created) -> Result<Answer, PerformFailure> {
+    let Created { theirs, era, poll_ms, .. } = created;
+    let modern = *era == Era::Modern;
+    followed.submit(Place::Task { theirs: theirs.clone(), modern, poll_ms: *poll_ms }).await;
+    followed.task(theirs, *era, *poll_ms).await.map_err(upstream_failure::after_sending)
+}
+
+/// What to do after a question about a task.
+enum Next {
+    Wait(Option<u64>),
+    Fetch,
+    Done(Result<Answer, PerformFailure>),
+}
+
+impl Followed<'_> {
+    /// Notes where it goes on, first beside the effect and then in it: after a crash it is asked about and not given up.
+    pub(super) async fn submit(&self, place: Place) {
+        let Ear { core, id, .. } = &self.ear;
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(GRACE_MS);
+        let now_ms = core.clock.now().unix_ms();
+        let until_ms = now_ms.saturating_add(left_ms);
+        let kept = note::keep_submitted(
+            core,
+            id,
+            &Submitted { epoch: self.claim.epoch, place, asked_at_ms: now_ms, until_ms },
+        )
+        .await;
+        let event = Event::Settle(self.claim.clone(), End::Awaits(Awaits::Task(id.to_string()), left_ms));
+        let change =
+            Change { target: Target::Id(id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
+        let marked = match kept {
+            Ok(()) => core.effects.apply(change).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = marked {
+            tracing::error!(effect = %id, %error, "where a long work goes on could not be kept; after a crash nobody would know");
+        }
+    }
+
+    /// Says every so often that somebody asks about it.
+    async fn touch(&self) {
+        let Ear { core, id, .. } = &self.ear;
+        let now_ms = core.clock.now().unix_ms();
+        if let Some(submitted) = note::submitted(core, id).await
+            && now_ms.saturating_sub(submitted.asked_at_ms) >= owner_silence_ms_max()
+        {
+            let _ = note::keep_submitted(core, id, &Submitted { asked_at_ms: now_ms, ..submitted }).await;
+        }
+    }
+
+    /// Waits before the next question. An error when its time is over. Says whether it is not wanted any more.
+    pub(super) async fn pause(&self, pause_ms: u64, told: bool) -> Result<bool, PerformFailure> {
+        let until = Instant::now() + Duration::from_millis(pause_ms);
+        loop {
+            let step = until.min(Instant::now() + Duration::from_millis(owner_silence_ms_max()));
+            tokio::select! {
+                () = self.ear.work.cancel.cancelled(), if !told => return Ok(true),
+                () = tokio::time::sleep_until(step.min(self.deadline)) => {}
+            }
+            self.touch().await;
+            if Instant::now() >= self.deadline {
+                let note = Some("its upstream still works on it".to_owned());
+                return Err(PerformFailure::TimedOut { note });
+            }
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+        }
+    }
+
+    pub(super) async fn task(&self, theirs: &str, era: Era, poll_ms: Option<u64>) -> Result<Answer, PerformFailure> {
+        let (mut pace, mut named_ms, mut told, mut fetch) = (Pace::default(), poll_ms, false, false);
+        loop {
+            match self.pause(pace.next_ms(named_ms, random()), told).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    told = true;
+                    self.say_unwanted(theirs).await;
+                }
+                Err(over) => {
+                    self.say_unwanted(theirs).await;
+                    return Err(over);
+                }
+            }
+            let next = if fetch { self.fetch(theirs).await } else { self.ask_once(theirs, era).await };
+            match next {
+                Next::Wait(ms) => named_ms = ms.or(named_ms),
+                Next::Fetch => (fetch, pace) = (true, Pace::default()),
+                Next::Done(Err(failure @ PerformFailure::Malformed { .. })) => {
+                    self.say_unwanted(theirs).await;
+                    return Err(failure);
+                }
+                Next::Done(done) => return done,
+            }
+        }
+    }
+
+    async fn ask_once(&self, theirs: &str, era: Era) -> Next {
+        let malformed = |why: &str| Next::Done(Err(PerformFailure::Malformed { why: why.to_owned() }));
+        let answer = match self.ask(method::TASKS_GET, theirs, ASK_MS_MAX).await {
+            Ok(answer) => answer,
+            Err(failure @ PerformFailure::Rejected { .. }) => return Next::Done(Err(failure)),
+            // The task goes on without us; it is asked about again.
+            Err(_) => return Next::Wait(None),
+        };
+        let Ok(task) = serde_json::from_slice::<RawObject<'_>>(&answer.result) else {
+            return malformed("the task is no object");
+        };
+        let Some(status) = Status::of(&task) else { return malformed("the task has no status") };
+        match (status, era) {
+            (Status::Working, _) => {
+                self.hear(&task);
+                Next::Wait(number(&task, if era == Era::Modern { "pollIntervalMs" } else { "pollInterval" }))
+            }
+            // A legacy server tells its end, and asks, while its result is waited for.
+            (Status::Completed | Status::Failed | Status::InputRequired, Era::Legacy) => Next::Fetch,
+            (Status::Completed, Era::Modern) => match task.get("result") {
+                Some(result) => {
+                    let result = Bytes::copy_from_slice(result.get().as_bytes());
+                    Next::Done(Ok(Answer { result, era }))
+                }
+                None => malformed("the task has no result"),
+            },
+            (Status::Failed, Era::Modern) => {
+                Next::Done(Err(upstream_failure::rejected(of_task_error(task.get("error")))))
+            }
+            (Status::InputRequired, Era::Modern) => malformed("the task wants input where nobody can be asked"),
+            (Status::Cancelled, _) => Next::Done(Err(PerformFailure::Cancelled { sent: true })),
+        }
+    }
+
+    async fn fetch(&self, theirs: &str) -> Next {
+        match self.ask(method::TASKS_RESULT, theirs, u64::MAX).await {
+            Ok(answer) => {
+                // The guest knows of no task.
+                let result = with_related_task(&answer.result, None).map_or_else(|| answer.result.clone(), Bytes::from);
+                Next::Done(Ok(Answer { result, era: answer.era }))
+            }
+            Err(failure @ (PerformFailure::Rejected { .. } | PerformFailure::TooLarge { .. })) => {
+                Next::Done(Err(failure))
+            }
+            Err(_) => Next::Wait(None),
+        }
+    }
+
+    async fn ask(&self, method: &'static str, theirs: &str, ms_max: u64) -> Result<Answer, PerformFailure> {
+        let until = Instant::now().checked_add(Duration::from_millis(ms_max)).unwrap_or(self.deadline);
+        // That the work is not wanted any more does not stop the questions about it.
+        let delivery = Delivery { cancel: CancellationToken::new(), ..(self.delivery)(until.min(self.deadline)) };
+        self.member.server.ask(question(method, theirs), delivery).await
+    }
+
+    async fn say_unwanted(&self, theirs: &str) {
+        let delivery = Delivery {
+            cancel: CancellationToken::new(),
+            ..(self.delivery)(Instant::now() + Duration::from_millis(ASK_MS_MAX))
+        };
+        if let Err(error) = self.member.server.ask(question(method::TASKS_CANCEL, theirs), delivery).await {
+            tracing::debug!(upstream = %self.member.id, %error, "a task that is not wanted any more could not be cancelled");
+        }
+    }
+
+    fn hear(&self, task: &RawObject<'_>) {
+        let message = task.get("statusMessage").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        if let Some(message) = message {
+            self.tell(&message);
+        }
+    }
+
+    /// Keeps what is said of its state, and tells whoever waits for the answer: as progress, which counts what was said,
+    /// because the protocol wants a number that grows.
+    pub(super) fn tell(&self, message: &str) {
+        let message = &*legible_in_brief(message);
+        let Some(count) = self.ear.work.hears_state(message) else { return };
+        self.ear.keep(Progress::of_status(message, self.ear.core.clock.now()));
+        if let Some(sink) = (self.delivery)(self.deadline).remarks
+            && let Ok(params) = serde_json::value::to_raw_value(&json!({ "progress": count, "message": message }))
+        {
+            let _ = sink.try_send(Remark::Progress(params));
+        }
+    }
+}
+
+fn number(task: &RawObject<'_>, name: &str) -> Option<u64> {
+    task.get(name).and_then(|raw: &RawValue| serde_json::from_str(raw.get()).ok())
+}

@@ -1,0 +1,112 @@
+//! Long work: calls whose contracts are of the timeout classes `long_running` and `async`. Their callers need not wait: once
+//! the effect is fenced the call goes on by itself, and its caller asks how it stands by the effect's handle, as a task of either era
+//! or with a tool of ours, here or after a restart.
+//!
+//! A long work is its effect: what it ended with is the effect's stored answer, and `deferred::recovery` looks after it when its
+//! process is gone. Kept beside it are only the last progress, that a cancellation was asked for, and where an upstream works on it
+//! ([`note`]). Deliberately not here: what is decided about a call, and settling an effect.
+
+mod ended;
+mod follow;
+mod inquiry;
+mod note;
+mod operation;
+mod pace;
+mod seen;
+mod submitted;
+mod task;
+mod task_list;
+mod work;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use servanda_gates::effect::EffectId;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+pub use self::note::Progress;
+pub(crate) use self::{
+    ended::ended,
+    follow::{Followed, follow},
+    inquiry::{Asker, find, inquire},
+    operation::{follow_operation, plan},
+    seen::{Seen, await_end, known_result, never_ran, under_way},
+    submitted::{Adopted, adopt, left_alone, submitted},
+    task::state,
+    task_list::TaskLists,
+    work::{Begun, Ear, Terms, Work, lost},
+};
+use crate::core::Core;
+
+/// How long a caller waits for long work: less than clients wait for anything.
+pub const LONG_WAIT_MS_MAX: u64 = 25_000;
+/// Long works of this process at once; a call beyond that is one that its caller waits for.
+const WORKS_MAX: usize = 4_096;
+
+/// What long work shares in this process.
+#[derive(Debug)]
+pub(crate) struct LongRunning {
+    pub(crate) core: Arc<Core>,
+    pub(crate) works: Arc<Works>,
+    pub(crate) lists: TaskLists,
+    /// How long a caller waits for long work; none if it waits for the end.
+    pub(crate) wait_ms_max: Option<u64>,
+}
+
+/// The long works that are under way in this process.
+#[derive(Debug)]
+pub(crate) struct Works {
+    live: Mutex<BTreeMap<EffectId, Arc<Work>>>,
+    places: Arc<Semaphore>,
+    /// Told whenever one ends.
+    ended: Notify,
+}
+
+impl Default for Works {
+    fn default() -> Self {
+        Self { live: Mutex::default(), places: Arc::new(Semaphore::new(WORKS_MAX)), ended: Notify::new() }
+    }
+}
+
+impl LongRunning {
+    pub(crate) fn new(core: Arc<Core>, wait_ms_max: Option<u64>) -> Self {
+        Self { core, works: Arc::default(), lists: TaskLists::default(), wait_ms_max }
+    }
+}
+
+/// A long work under way here, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    id: EffectId,
+    works: Arc<Works>,
+}
+
+impl Works {
+    /// A place for another one; none if there are too many.
+    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// The one of a handle.
+    pub(crate) fn live(&self, id: &EffectId) -> Option<Arc<Work>> {
+        self.locked().get(id).cloned()
+    }
+
+    pub(crate) fn enter(self: &Arc<Self>, id: &EffectId, work: &Arc<Work>) -> Entered {
+        self.locked().insert(id.clone(), Arc::clone(work));
+        Entered { id: id.clone(), works: Arc::clone(self) }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<EffectId, Arc<Work>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.works.locked().remove(&self.id);
+        self.works.ended.notify_waiters();
+    }
+}

@@ -1,0 +1,157 @@
+//! Operations that a contract says how to ask about: the tool answers at once with an id, and a read-only tool of the same
+//! upstream tells how that stands. What it ends with is made into the result that the contract promises, and checked like any.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use servanda_contract::{Caller, tool::PollPlan};
+use servanda_gates::CompiledContract;
+use servanda_mcp::{Era, RawObject};
+use servanda_upstream::{Answer, PerformFailure};
+use tokio::time::Instant;
+
+use super::{follow::Followed, note::Place, pace::Pace};
+use crate::{
+    answers::upstream_failure,
+    internal_call::{self, Asking},
+    random::random,
+    world::Scene,
+};
+
+/// How long one question may take.
+const ASK_MS_MAX: u64 = 30_000;
+
+/// An operation, and how it is asked about.
+pub(crate) struct Operation<'a> {
+    pub(crate) plan: &'a PollPlan,
+    pub(crate) id: &'a Value,
+    pub(crate) scene: &'a Scene,
+    /// On whose behalf.
+    pub(crate) caller: &'a Caller,
+}
+
+/// How an operation stands, by what its status tool answered.
+#[derive(Debug, Clone, PartialEq)]
+enum Standing {
+    /// In that state, if it has one.
+    GoesOn(Option<String>),
+    Done(Value),
+    Failed(String),
+}
+
+/// The plan of a contract, if it has one.
+pub(crate) fn plan(contract: &CompiledContract) -> Option<&PollPlan> {
+    contract.contract().execution.as_ref()?.poll.as_ref()
+}
+
+/// Follows what an upstream's answer to the call submitted, to the result. An answer that says that the tool failed is the end.
+pub(crate) async fn follow_operation(
+    followed: &Followed<'_>,
+    plan: &PollPlan,
+    scene: &Scene,
+    caller: &Caller,
+    answer: Answer,
+) -> Result<Answer, PerformFailure> {
+    let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
+    if members.get("isError").is_some_and(|raw| raw.get() == "true") {
+        return Ok(answer);
+    }
+    let structured: Option<Value> =
+        members.get("structuredContent").and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let id = structured.as_ref().and_then(|structured| structured.pointer(&plan.operation_pointer));
+    let Some(id) = id.filter(|id| id.is_string() || id.is_number()) else {
+        let why = format!("its answer names no operation at `{}`", plan.operation_pointer);
+        return Err(PerformFailure::Malformed { why });
+    };
+    followed.submit(Place::Operation { id: id.clone() }).await;
+    let operation = Operation { plan, id, scene, caller };
+    followed.operation(&operation).await.map_err(upstream_failure::after_sending)
+}
+
+impl Followed<'_> {
+    /// Asks until it has ended or its time is over. That it is not wanted any more changes nothing: no contract says how to
+    /// give an operation up.
+    pub(super) async fn operation(&self, operation: &Operation<'_>) -> Result<Answer, PerformFailure> {
+        let Operation { plan, id, scene, caller } = operation;
+        let arguments = Map::from_iter([(plan.operation_argument.clone(), (*id).clone())]);
+        let arguments = Bytes::from(Value::Object(arguments).to_string());
+        let (mut pace, core) = (Pace::default(), &self.ear.core);
+        loop {
+            self.pause(pace.next_ms(plan.interval_ms, random()), true).await?;
+            let asking = Asking { tool: &plan.tool, arguments: arguments.clone(), caller: (*caller).clone() };
+            let until = self.deadline.min(Instant::now() + Duration::from_millis(ASK_MS_MAX));
+            // What cannot be asked or used now may be the next time.
+            let Ok(said) = internal_call::ask(core, scene, asking, until).await else { continue };
+            match judge(plan, &said) {
+                Standing::GoesOn(Some(state)) => self.tell(&state),
+                Standing::GoesOn(None) => {}
+                Standing::Done(result) => return Ok(done(&result)),
+                Standing::Failed(text) => return Ok(failed(&text)),
+            }
+        }
+    }
+}
+
+fn judge(plan: &PollPlan, said: &Value) -> Standing {
+    let state = said.pointer(&plan.state_pointer).map(|state| match state {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    match state {
+        Some(state) if plan.done_states.contains(&state) => {
+            let result = plan.result_pointer.as_deref().map_or(Some(said), |pointer| said.pointer(pointer));
+            Standing::Done(result.cloned().unwrap_or_default())
+        }
+        Some(state) if plan.failed_states.contains(&state) => Standing::Failed(said.to_string()),
+        state => Standing::GoesOn(state),
+    }
+}
+
+fn done(result: &Value) -> Answer {
+    let content = json!([{ "type": "text", "text": result.to_string() }]);
+    let answer = if result.is_object() {
+        json!({ "content": content, "structuredContent": result })
+    } else {
+        json!({ "content": content })
+    };
+    Answer { result: Bytes::from(answer.to_string()), era: Era::Legacy }
+}
+
+fn failed(text: &str) -> Answer {
+    let answer = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
+    Answer { result: Bytes::from(answer.to_string()), era: Era::Legacy }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use servanda_contract::tool::PollPlan;
+
+    use super::{Standing, judge};
+
+    fn plan(result_pointer: Option<&str>) -> PollPlan {
+        serde_json::from_value(json!({
+            "tool": "up.status", "operation_pointer": "/id", "operation_argument": "id", "state_pointer": "/job/state",
+            "done_states": ["done", "7"], "failed_states": ["failed"], "result_pointer": result_pointer,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn how_an_operation_stands_is_told_from_its_state_alone() {
+        let whole = json!({"job": {"state": "done"}, "out": {"a": 1}});
+        let goes_on = |state: Option<&str>| Standing::GoesOn(state.map(str::to_owned));
+        let table = [
+            (None, whole.clone(), Standing::Done(whole.clone())),
+            (Some("/out"), whole, Standing::Done(json!({"a": 1}))),
+            (Some("/out"), json!({"job": {"state": 7}}), Standing::Done(Value::Null)),
+            (None, json!({"job": {"state": "failed"}}), Standing::Failed(r#"{"job":{"state":"failed"}}"#.to_owned())),
+            (None, json!({"job": {"state": "queued"}}), goes_on(Some("queued"))),
+            (None, json!({"state": "done"}), goes_on(None)),
+        ];
+        for (pointer, said, expected) in table {
+            assert_eq!(judge(&plan(pointer), &said), expected, "{said}");
+        }
+    }
+}

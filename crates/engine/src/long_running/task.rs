@@ -1,0 +1,158 @@
+//! A long work as a task, in the form of either era.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json, value::RawValue};
+use servanda_contract::{
+    Observation, Timestamp,
+    observation::{Occasion, Verification},
+};
+use servanda_gates::effect::{EffectId, EffectState};
+use servanda_mcp::{
+    Era, RpcError,
+    envelope::{code, to_json},
+    fields::{member as field, result_type},
+};
+
+use super::{
+    Seen,
+    seen::{self, Ended},
+};
+use crate::{
+    answers::{observe, tool_result},
+    client::News,
+    core::Core,
+    task_shape::{add_related_task, with_members},
+    trace,
+    world::{Exposure, Scene},
+};
+
+/// How often a guest is to ask, at the least and at the most.
+const POLL_MS: (u64, u64) = (500, 5_000);
+
+/// The answer to the call that began it, without `resultType`.
+pub(super) fn created(seen: &Seen, era: Era) -> String {
+    let task = Value::Object(members(seen, era, "working", None));
+    match era {
+        Era::Modern => task.to_string(),
+        Era::Legacy => json!({ field::TASK: task }).to_string(),
+    }
+}
+
+/// How it stands, as `tasks/get` answers it.
+pub(crate) fn state(scene: &Scene, seen: &Seen, era: Era) -> String {
+    let Some(ended) = seen.ended(scene) else {
+        return Value::Object(members(seen, era, "working", working(seen))).to_string();
+    };
+    let message = after_cancellation(seen);
+    match (ended, era) {
+        _ if seen.is_cancelled() => {
+            let why = seen.effect.reason.clone();
+            Value::Object(members(seen, era, "cancelled", why)).to_string()
+        }
+        (Ended::Result(result), Era::Legacy) => {
+            let failed = seen.effect.state == EffectState::FailedFinal || is_error(&result);
+            Value::Object(members(seen, era, if failed { "failed" } else { "completed" }, message)).to_string()
+        }
+        (Ended::Result(result), Era::Modern) => {
+            let task = Value::Object(members(seen, era, "completed", message)).to_string();
+            let result = with_type(&rendered(seen, scene, &result));
+            with_members(&task, &format!(r#""result":{result}"#))
+        }
+        (Ended::Refused(refusal), Era::Legacy) => {
+            Value::Object(members(seen, era, "failed", Some(refusal.message))).to_string()
+        }
+        (Ended::Refused(refusal), Era::Modern) => {
+            let task = Value::Object(members(seen, era, "failed", Some(refusal.message.clone()))).to_string();
+            let error = RpcError::new(code::INTERNAL_ERROR, refusal.message.clone()).with_data(&refusal);
+            with_members(&task, &format!(r#""error":{}"#, to_json(&error)))
+        }
+    }
+}
+
+/// What the call would have been answered, as `tasks/result` answers it; none while it is under way.
+pub(super) fn result(seen: &Seen, scene: &Scene) -> Option<String> {
+    let json = match seen.ended(scene)? {
+        Ended::Result(result) => rendered(seen, scene, &result),
+        Ended::Refused(refusal) => {
+            let trace_id = trace::new_trace_id();
+            let observation = Observation::of_refusal(&seen.occasion(&trace_id), &refusal, Verification::none());
+            tool_result::of_refusal(*refusal, observation).json
+        }
+    };
+    Some(add_related_task(&json, seen.effect.id.as_str()))
+}
+
+/// Tells whoever listens how a work stands, each in the form of its era.
+pub(super) async fn announce(core: &Arc<Core>, id: &EffectId) {
+    if core.news.receiver_count() == 0 {
+        return;
+    }
+    let Some(seen) = seen::by_id(core, id).await else { return };
+    let (scene, owner) = (core.scene(), Arc::new(seen.effect.party()));
+    for era in [Era::Modern, Era::Legacy] {
+        let Ok(params) = RawValue::from_string(state(&scene, &seen, era)) else { continue };
+        core.announce(News::Task { owner: Arc::clone(&owner), task_id: id.as_str().into(), params: params.into() });
+    }
+}
+
+fn members(seen: &Seen, era: Era, status: &str, message: Option<String>) -> Map<String, Value> {
+    let (effect, order) = (&seen.effect, &seen.effect.order);
+    let updated_ms = seen.progress.as_ref().map_or(0, |said| said.at_ms).max(effect.changed_ms);
+    let (least, most) = POLL_MS;
+    let (ttl, poll) = match era {
+        Era::Modern => ("ttlMs", "pollIntervalMs"),
+        Era::Legacy => ("ttl", "pollInterval"),
+    };
+    let mut task = Map::new();
+    task.insert(field::TASK_ID.to_owned(), json!(effect.id));
+    task.insert("status".to_owned(), json!(status));
+    task.extend(message.map(|message| ("statusMessage".to_owned(), json!(message))));
+    task.insert("createdAt".to_owned(), json!(Timestamp::from_unix_ms(effect.created_ms).to_string()));
+    task.insert("lastUpdatedAt".to_owned(), json!(Timestamp::from_unix_ms(updated_ms).to_string()));
+    task.insert(ttl.to_owned(), json!(order.timeout_ms.saturating_add(order.dedup_window_ms)));
+    task.insert(poll.to_owned(), json!((order.timeout_ms / 100).clamp(least, most)));
+    task
+}
+
+fn working(seen: &Seen) -> Option<String> {
+    let said = seen.progress.as_ref().map(super::Progress::in_words).filter(|words| !words.is_empty());
+    let asked = seen.cancel_asked.then(|| {
+        "a cancellation was asked for and passed on; what was sent may still be done, and its end will be told"
+            .to_owned()
+    });
+    let parts: Vec<String> = asked.into_iter().chain(said).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn after_cancellation(seen: &Seen) -> Option<String> {
+    seen.cancel_asked.then(|| "a cancellation was asked for, and this is how it ended".to_owned())
+}
+
+/// The result as its caller would have got it.
+fn rendered(seen: &Seen, scene: &Scene, result: &bytes::Bytes) -> String {
+    let plain = || String::from_utf8_lossy(result).into_owned();
+    let Some(contract) = seen.contract(scene) else { return plain() };
+    let Ok(observed) = observe::observe(&contract, result) else { return plain() };
+    let trace_id = trace::new_trace_id();
+    let occasion: Occasion<'_> = seen.occasion(&trace_id);
+    let mut observation =
+        tool_result::observation(&occasion, &observed, tool_result::verification(contract.contract()));
+    observation.status.retryable &= !seen.effect.class.mutates();
+    let exposure = Exposure { naming: scene.naming, upstream: &seen.effect.order.upstream };
+    tool_result::of_observed(&observed, observation, exposure, result.len()).json
+}
+
+fn with_type(json: &str) -> String {
+    with_members(json, &format!(r#""{}":"{}""#, field::RESULT_TYPE, result_type::COMPLETE))
+}
+
+fn is_error(result: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Flag {
+        #[serde(default)]
+        is_error: bool,
+    }
+    serde_json::from_slice::<Flag>(result).is_ok_and(|flag| flag.is_error)
+}

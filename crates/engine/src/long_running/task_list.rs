@@ -1,0 +1,76 @@
+//! The list of a principal's tasks, in the notebook: long works of this gateway and tasks of upstreams alike, the oldest first.
+
+use serde::{Deserialize, Serialize};
+use servanda_contract::{Caller, Timestamp};
+use servanda_gates::{JournalError, Note, NoteKind};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::seen::Seen;
+use crate::core::Core;
+
+/// Tasks of one principal that can be listed; the oldest goes first.
+const LISTED_MAX: usize = 200;
+
+/// The lists of all principals.
+#[derive(Debug, Default)]
+pub(crate) struct TaskLists {
+    /// Held while a list is read and written again.
+    writing: AsyncMutex<()>,
+}
+
+impl TaskLists {
+    /// Adds a task to the list of its principal.
+    pub(crate) async fn enlist(
+        &self,
+        core: &Core,
+        caller: &Caller,
+        ours: &str,
+        expires_at: Timestamp,
+    ) -> Result<(), JournalError> {
+        let _alone = self.writing.lock().await;
+        let mut listed = list(core, caller).await;
+        if listed.iter().any(|listed| listed.id == ours) {
+            return Ok(());
+        }
+        listed.push(Listed { id: ours.to_owned(), expires_at });
+        let surplus = listed.len().saturating_sub(LISTED_MAX);
+        listed.drain(..surplus);
+        let expires_at = listed.iter().map(|listed| listed.expires_at).max();
+        let value = serde_json::to_string(&listed).map_err(|error| JournalError::new(error.to_string()))?;
+        core.notebook.write(Note { kind: NoteKind::Task, key: list_key(caller), value, expires_at }).await
+    }
+
+    /// Adds a long work to the list of its principal's tasks.
+    pub(crate) async fn enlist_work(&self, core: &Core, seen: &Seen) {
+        let (key, order) = (&seen.effect.key, &seen.effect.order);
+        let kept_ms = order.timeout_ms.saturating_add(order.dedup_window_ms);
+        let expires_at = Timestamp::from_unix_ms(core.clock.now().unix_ms().saturating_add(kept_ms));
+        let caller = Caller::named(&key.tenant, &key.principal);
+        if let Err(error) = self.enlist(core, &caller, seen.effect.id.as_str(), expires_at).await {
+            tracing::warn!(%error, effect = %seen.effect.id, "a long work is not in the list of its principal's tasks");
+        }
+    }
+
+    /// The ids of a principal's tasks, oldest first.
+    pub(crate) async fn listed(&self, core: &Core, caller: &Caller) -> Vec<String> {
+        list(core, caller).await.into_iter().map(|listed| listed.id).collect()
+    }
+}
+
+async fn list(core: &Core, caller: &Caller) -> Vec<Listed> {
+    let now = core.clock.now();
+    let note = core.notebook.read(NoteKind::Task, &list_key(caller), now).await.ok().flatten();
+    let listed: Vec<Listed> = note.and_then(|note| serde_json::from_str(&note.value).ok()).unwrap_or_default();
+    listed.into_iter().filter(|listed| now < listed.expires_at).collect()
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Listed {
+    id: String,
+    expires_at: Timestamp,
+}
+
+/// Unlike any id of a task, and for no two principals the same.
+fn list_key(caller: &Caller) -> String {
+    servanda_mcp::envelope::to_json(&["tasks of", &caller.tenant, &caller.principal])
+}

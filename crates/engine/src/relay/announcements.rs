@@ -1,0 +1,105 @@
+//! What upstreams announce, turned into what guests may know: exposed URIs and our task ids. One follower for every upstream
+//! of a world, and one for its catalog.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+};
+
+use serde_json::value::RawValue;
+use servanda_upstream::Announcement;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::Relay;
+use crate::{
+    client::News,
+    deferred::upstream_tasks,
+    world::{Member, Scene},
+};
+
+/// Follows a world's changes until it is replaced and its last call is over.
+pub(crate) fn follow(relay: &Arc<Relay>, scene: &Arc<Scene>) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(follow_catalog(Arc::downgrade(relay), scene));
+    for member in scene.members() {
+        runtime.spawn(follow_member(Arc::downgrade(relay), scene, Arc::clone(member)));
+    }
+}
+
+fn follow_catalog(relay: Weak<Relay>, scene: &Scene) -> impl Future<Output = ()> + Send + 'static {
+    let (catalog, mut changes, stop) = (Arc::clone(&scene.catalog), scene.catalog.changes(), scene.stop.clone());
+    let authorities = Arc::clone(&scene.authorities);
+    async move {
+        let mut heard = *changes.borrow_and_update();
+        loop {
+            tokio::select! {
+                said = changes.changed() => if said.is_err() { return },
+                () = stop.cancelled() => return,
+            }
+            let Some(relay) = relay.upgrade() else { return };
+            let now = *changes.borrow_and_update();
+            let upstreams = catalog.changed_since(heard);
+            heard = now;
+            relay.core.announce(News::Tools.within(authorities.tenants_of(upstreams.iter().map(String::as_str))));
+        }
+    }
+}
+
+fn follow_member(relay: Weak<Relay>, scene: &Scene, member: Arc<Member>) -> impl Future<Output = ()> + Send + 'static {
+    let (mut announcements, stop) = (member.server.announcements(), scene.stop.clone());
+    let tenants = scene.authorities.tenants_of([&*member.id]);
+    async move {
+        loop {
+            let said = tokio::select! {
+                said = announcements.recv() => said,
+                () = stop.cancelled() => return,
+            };
+            let Some(relay) = relay.upgrade() else { return };
+            match said {
+                Ok(announcement) => pass_on(&relay, &member, tenants.as_ref(), announcement).await,
+                Err(RecvError::Closed) => return,
+                // What was missed could have been anything.
+                Err(RecvError::Lagged(_)) => {
+                    for announcement in
+                        [Announcement::ToolsChanged, Announcement::PromptsChanged, Announcement::ResourcesChanged]
+                    {
+                        pass_on(&relay, &member, tenants.as_ref(), announcement).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Tells those who may know that there is such an upstream: everybody if no tenants are named.
+async fn pass_on(
+    relay: &Arc<Relay>,
+    member: &Arc<Member>,
+    tenants: Option<&Arc<BTreeSet<String>>>,
+    announcement: Announcement,
+) {
+    let announce = |news: News| relay.core.announce(news.within(tenants.cloned()));
+    if !matches!(announcement, Announcement::TaskChanged { .. }) {
+        relay.core.cache.changed(&member.id, &[]);
+    }
+    match announcement {
+        // Which tools there are is the catalog's to say.
+        Announcement::ToolsChanged => member.forget_tools(),
+        Announcement::PromptsChanged => {
+            member.prompts.outdate();
+            announce(News::Prompts);
+        }
+        Announcement::ResourcesChanged => announce(News::Resources),
+        Announcement::ResourceUpdated { uri, params } => {
+            let exposure = member.exposure();
+            let exposed = exposure.member(&params, "uri").and_then(|json| RawValue::from_string(json).ok());
+            let params = exposed.map_or(params, Arc::from);
+            announce(News::Resource { uri: Arc::from(exposure.uri(&uri)), params });
+        }
+        Announcement::TaskChanged { task_id, params } => {
+            if let Some(news) = upstream_tasks::changed(&relay.deferred, member, &task_id, &params).await {
+                relay.core.announce(news);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Who wants to hear of which resource, counted over all guests: a resource is watched at its upstream for as long as
+//! anybody here does.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use servanda_mcp::{RpcError, envelope::code};
+use servanda_upstream::{Announcement, PerformFailure};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use super::{INQUIRY_MS_MAX, Relay, no_resource, of_read_failure, require_covered};
+use crate::{
+    client::{Guest, Watch},
+    clock::within_ms,
+    world::{Member, Scene},
+};
+
+/// Resources watched at once.
+const WATCHES_MAX: usize = 10_000;
+/// How long to wait before a server that is down is tried again: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+
+/// How many watch what.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    counts: Mutex<BTreeMap<Watched, usize>>,
+}
+
+/// An upstream and a URI there.
+type Watched = (String, String);
+
+/// Begins to watch a resource.
+pub(crate) async fn watch(relay: &Arc<Relay>, guest: &Guest, exposed: &str) -> Result<Watch, RpcError> {
+    require_covered(guest, exposed)?;
+    let scene = relay.core.scene();
+    let (member, uri) = scene.by_uri(exposed, guest).ok_or_else(|| no_resource(guest.era, exposed))?;
+    let watched = (member.id.to_string(), uri.to_owned());
+    if !relay.watches.enter(&watched) {
+        return Err(RpcError::new(code::INTERNAL_ERROR, "too many resources are watched")
+            .with_hint("give up watches that are not needed any more, or try again later"));
+    }
+    // Counted first, so that nobody else's giving up ends what is just beginning; given up by the drop on every way out.
+    let given_up = Arc::downgrade(relay);
+    let counted = watched.clone();
+    let watch = Watch::new(move || {
+        if let Some(relay) = given_up.upgrade() {
+            leave(&relay, &counted);
+        }
+    });
+    let deadline = within_ms(INQUIRY_MS_MAX);
+    let rules = scene.question_rules_outside_calls(member).asking(&guest.affinity, &relay.bridge.elicitations);
+    let failed = |failure: PerformFailure| {
+        of_read_failure(&rules.put_failure(failure, &mut Vec::new()), member, guest.era, exposed)
+    };
+    // A legacy server that knows this guest by a connection of its own tells it there.
+    let alone = member.server.watch_alone(&guest.counterpart(), uri, deadline).await;
+    if let Some(alone) = alone.map_err(failed)? {
+        // In another world it is watched on the shared connection.
+        return Ok(Watch::new(move || drop((alone, watch))));
+    }
+    match member.server.watch(uri, deadline).await {
+        Ok(()) => Ok(watch),
+        Err(failure) => Err(failed(failure)),
+    }
+}
+
+/// Watches at the servers of another world what was watched at those of the one before. Nobody waits for it: a server that
+/// is down is tried again until it is back, for as long as anybody wants to hear of the resource.
+pub(crate) fn watch_again(relay: &Arc<Relay>, scene: &Arc<Scene>) {
+    for watched in relay.watches.all() {
+        let Some(member) = scene.member(&watched.0).cloned() else { continue };
+        let (relay, stop) = (Arc::downgrade(relay), scene.stop.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = keep_watching(&relay, &member, &watched) => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+}
+
+async fn keep_watching(relay: &Weak<Relay>, member: &Member, watched: &Watched) {
+    let uri = &watched.1;
+    // Followed before the first try: a server that comes back after it says that everything may have changed.
+    let mut announcements = member.server.announcements();
+    let mut pause = PAUSE.0;
+    loop {
+        let failure = member.server.watch(uri, within_ms(INQUIRY_MS_MAX)).await.err();
+        if !relay.upgrade().is_some_and(|relay| relay.watches.has(watched)) {
+            return member.server.unwatch(uri);
+        }
+        match failure {
+            None => return,
+            Some(error @ PerformFailure::Rejected { .. }) => {
+                tracing::warn!(upstream = %member.id, %error, "a resource cannot be watched any more");
+                return;
+            }
+            Some(error) => tracing::debug!(upstream = %member.id, %error, "a resource is not watched yet"),
+        }
+        let _ = tokio::time::timeout(pause, is_back(&mut announcements)).await;
+        pause = (pause * 2).min(PAUSE.1);
+    }
+}
+
+/// Waits until a server says that all of its resources may have changed, as one that was connected again does.
+async fn is_back(announcements: &mut broadcast::Receiver<Announcement>) {
+    loop {
+        match announcements.recv().await {
+            Ok(Announcement::ResourcesChanged) | Err(RecvError::Lagged(_)) => return,
+            Ok(_) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}
+
+fn leave(relay: &Relay, watched: &Watched) {
+    if relay.watches.leave(watched)
+        && let Some(member) = relay.core.scene().member(&watched.0)
+    {
+        member.server.unwatch(&watched.1);
+    }
+}
+
+impl Watches {
+    fn enter(&self, watched: &Watched) -> bool {
+        let mut counts = self.counts();
+        if counts.len() >= WATCHES_MAX && !counts.contains_key(watched) {
+            return false;
+        }
+        *counts.entry(watched.clone()).or_default() += 1;
+        true
+    }
+
+    /// Whether that was the last.
+    fn leave(&self, watched: &Watched) -> bool {
+        let mut counts = self.counts();
+        let Some(count) = counts.get_mut(watched) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(watched);
+            return true;
+        }
+        false
+    }
+
+    fn has(&self, watched: &Watched) -> bool {
+        self.counts().contains_key(watched)
+    }
+
+    fn all(&self) -> Vec<Watched> {
+        self.counts().keys().cloned().collect()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<Watched, usize>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WATCHES_MAX, Watches};
+
+    #[test]
+    fn the_last_one_ends_it_and_resources_are_bounded_in_number() {
+        let watches = Watches::default();
+        let resource = |number: usize| ("up".to_owned(), number.to_string());
+        assert!(watches.enter(&resource(0)) && watches.enter(&resource(0)));
+        assert!(!watches.leave(&resource(0)), "another still watches");
+        assert!(watches.leave(&resource(0)));
+        assert!(!watches.leave(&resource(0)), "it was over already");
+        assert_eq!((0..WATCHES_MAX + 5).filter(|number| watches.enter(&resource(*number))).count(), WATCHES_MAX);
+        assert!(watches.enter(&resource(0)), "what is watched already may be watched by more");
+    }
+}

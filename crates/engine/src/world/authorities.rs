@@ -1,0 +1,165 @@
+//! What the operator lets whom do, in one world: the policies in force, others that are tried out, whose tools there are, and who the
+//! callers are to all of them.
+//!
+//! Policies are validated against this world's contracts, so they are replaced with it. Who a caller is to the policies and what they are
+//! shown is worked out once and kept; there is at most so much of it.
+
+mod principals;
+mod recalled;
+mod views;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use servanda_authority::Authenticated;
+use servanda_catalog::{Catalog, Listing};
+use servanda_gates::{CompiledContract, InForce, Mandate};
+use servanda_policy::{
+    Defaults, Limits, LoadFailure, Policies, Principal, PrincipalError, Shadow, ToolFacts, Vocabulary, VocabularyError,
+};
+
+pub use recalled::Recalled;
+
+use self::{principals::Principals, views::Views};
+use crate::client::Guest;
+
+/// The policies of a world.
+pub struct Authorities {
+    policies: Policies,
+    shadow: Option<Shadow>,
+    environment: String,
+    tenants: Tenants,
+    principals: Principals,
+    views: Views,
+}
+
+/// Whose an upstream is, by its id. One that is not named, or has no tenants, is everybody's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tenants(BTreeMap<String, BTreeSet<String>>);
+
+/// Why there are no policies.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAuthorities {
+    /// The contracts cannot be told to the policy engine.
+    #[error(transparent)]
+    Vocabulary(#[from] VocabularyError),
+    /// A policy is wrong.
+    #[error(transparent)]
+    Policies(#[from] LoadFailure),
+}
+
+impl Authorities {
+    /// Policies in force, in an environment of that name.
+    pub fn new(policies: Policies, environment: &str) -> Self {
+        Self {
+            policies,
+            shadow: None,
+            environment: environment.to_owned(),
+            tenants: Tenants::default(),
+            principals: Principals::default(),
+            views: Views::default(),
+        }
+    }
+
+    /// The same beside policies that are tried out. Both have to have one vocabulary.
+    #[must_use]
+    pub fn with_shadow(self, shadow: Shadow) -> Self {
+        Self { shadow: Some(shadow), ..self }
+    }
+
+    /// The same where some upstreams are not everybody's. The policies' vocabulary has to say the same of their tools.
+    #[must_use]
+    pub fn with_tenants(self, tenants: Tenants) -> Self {
+        Self { tenants, ..self }
+    }
+
+    /// What holds for the tools of a catalog where nobody wrote anything.
+    pub fn of_defaults(catalog: &Catalog) -> Result<Self, NoAuthorities> {
+        let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
+        let vocabulary = Tenants::default().vocabulary(contracts)?;
+        let policies = Policies::load(Arc::new(vocabulary), &[], Defaults::On, &Limits::default())?;
+        Ok(Self::new(policies, "local"))
+    }
+
+    /// The policies in force.
+    pub fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// Those that are tried out.
+    pub fn shadow(&self) -> Option<&Shadow> {
+        self.shadow.as_ref()
+    }
+
+    /// Who a caller is to the policies.
+    pub fn principal(&self, authenticated: &Authenticated) -> Result<Arc<Principal>, PrincipalError> {
+        self.principals.of(authenticated, self.policies.vocabulary())
+    }
+
+    /// What a call of theirs is judged under.
+    pub fn mandate<'a>(&'a self, authenticated: &'a Authenticated, principal: &'a Principal) -> Mandate<'a> {
+        let (policies, shadow) = (&self.policies, self.shadow.as_ref());
+        let policy = InForce { policies, shadow, principal, environment: &self.environment };
+        Mandate { authenticated, policy }
+    }
+
+    /// What a guest is shown of a list: the very same one where nothing is kept from them.
+    pub(crate) fn shown(&self, catalog: &Catalog, listing: Arc<Listing>, guest: &Guest) -> Arc<Listing> {
+        let Ok(principal) = self.principal(&guest.authority) else {
+            // Whoever no policy can speak of can call nothing.
+            return Arc::new(Listing { generation: listing.generation, tools: Vec::new() });
+        };
+        views::View { policies: &self.policies, environment: &self.environment, catalog, principal, guest }
+            .of(&self.views, listing)
+    }
+
+    /// Whether an upstream is some tenants' and not this one's.
+    pub(crate) fn is_foreign(&self, upstream: &str, tenant: &str) -> bool {
+        self.tenants.of(upstream).is_some_and(|tenants| !tenants.contains(tenant))
+    }
+
+    /// Whose all of these upstreams are together; none if one of them is everybody's.
+    pub(crate) fn tenants_of<'u>(&self, upstreams: impl IntoIterator<Item = &'u str>) -> Option<Arc<BTreeSet<String>>> {
+        let tenants: Option<Vec<&BTreeSet<String>>> = upstreams.into_iter().map(|id| self.tenants.of(id)).collect();
+        Some(Arc::new(tenants?.into_iter().flatten().cloned().collect()))
+    }
+
+    /// Whether any upstream is not everybody's.
+    pub(crate) fn has_tenants(&self) -> bool {
+        !self.tenants.0.is_empty()
+    }
+}
+
+impl Tenants {
+    /// The vocabulary of contracts whose upstreams are these tenants'.
+    pub fn vocabulary<'a>(
+        &self,
+        contracts: impl IntoIterator<Item = &'a CompiledContract>,
+    ) -> Result<Vocabulary, VocabularyError> {
+        Vocabulary::of(contracts.into_iter().map(|compiled| {
+            let facts = ToolFacts::from(compiled.contract());
+            let tenants = self.of(&facts.contract.binding.upstream).unwrap_or(facts.tenants);
+            let (program_decides_class, input) = (compiled.program_decides_class(), Some(compiled.input()));
+            ToolFacts { tenants, program_decides_class, input, ..facts }
+        }))
+    }
+
+    fn of(&self, upstream: &str) -> Option<&BTreeSet<String>> {
+        self.0.get(upstream)
+    }
+}
+
+impl FromIterator<(String, BTreeSet<String>)> for Tenants {
+    fn from_iter<I: IntoIterator<Item = (String, BTreeSet<String>)>>(tenants: I) -> Self {
+        Self(tenants.into_iter().filter(|(_, tenants)| !tenants.is_empty()).collect())
+    }
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Authorities").field("policies", &self.policies).finish_non_exhaustive()
+    }
+}

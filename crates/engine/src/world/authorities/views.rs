@@ -1,0 +1,131 @@
+//! What a guest is shown: the tools that some call of theirs could be allowed for, by their credential and by the policies that
+//! decide calls. Scopes that are missing hide nothing: a client learns from the refusal of a call which it has to ask for.
+//!
+//! A list is worked out once for each kind of guest and kept; a guest from whom nothing is kept sees the very same list as before.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use servanda_authority::rights::Tools;
+use servanda_catalog::{Catalog, ListedTool, Listing};
+use servanda_contract::{Timestamp, tool::SideEffectClass};
+use servanda_gates::CompiledContract;
+use servanda_policy::{Circumstances, Policies, Principal, Standing};
+
+use crate::client::Guest;
+
+/// Lists that are kept. When there are more, all are forgotten and worked out again. They have their tools in common.
+const VIEWS_MAX: usize = 1_024;
+
+/// The lists that were worked out.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    state: RandomState,
+    /// By a number of what it depends on; two of one number take turns.
+    known: RwLock<HashMap<u64, Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// The whole list, which is held so that no other can be in its place.
+    whole: Arc<Listing>,
+    /// The principal, held for the same reason.
+    principal: Arc<Principal>,
+    client: Option<String>,
+    tools: Tools,
+    ceiling: SideEffectClass,
+    shown: Arc<Listing>,
+}
+
+/// One guest's look at a list.
+pub(super) struct View<'a> {
+    pub(super) policies: &'a Policies,
+    pub(super) environment: &'a str,
+    pub(super) catalog: &'a Catalog,
+    pub(super) principal: Arc<Principal>,
+    pub(super) guest: &'a Guest,
+}
+
+impl View<'_> {
+    /// What they see.
+    pub(super) fn of(self, views: &Views, whole: Arc<Listing>) -> Arc<Listing> {
+        let number = self.number(&views.state, &whole);
+        let known = views.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&number).filter(|known| self.is_of(known, &whole)) {
+            return Arc::clone(&known.shown);
+        }
+        drop(known);
+        let shown = self.work_out(&whole);
+        let rights = self.guest.authority.rights();
+        let found = Known {
+            client: self.client().map(str::to_owned),
+            tools: rights.tools.clone(),
+            ceiling: rights.ceiling,
+            whole,
+            shown: Arc::clone(&shown),
+            principal: self.principal,
+        };
+        let mut known = views.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= VIEWS_MAX {
+            known.clear();
+        }
+        known.insert(number, found);
+        shown
+    }
+
+    fn number(&self, state: &RandomState, whole: &Arc<Listing>) -> u64 {
+        let mut hasher = state.build_hasher();
+        (Arc::as_ptr(whole), Arc::as_ptr(&self.principal), self.client()).hash(&mut hasher);
+        // Credentials of one principal may be for different tools.
+        self.guest.authority.credential().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn is_of(&self, known: &Known, whole: &Arc<Listing>) -> bool {
+        let rights = self.guest.authority.rights();
+        Arc::ptr_eq(&known.whole, whole)
+            && Arc::ptr_eq(&known.principal, &self.principal)
+            && known.client.as_deref() == self.client()
+            && known.ceiling == rights.ceiling
+            && known.tools == rights.tools
+    }
+
+    /// What the software calls itself, where some policy asks for it.
+    fn client(&self) -> Option<&str> {
+        self.guest.caller.client.as_deref().filter(|_| self.policies.look_at_client())
+    }
+
+    fn work_out(&self, whole: &Arc<Listing>) -> Arc<Listing> {
+        let circumstances = Circumstances {
+            tenant: &self.guest.caller.tenant,
+            environment: self.environment,
+            // A list looks at no time.
+            time: Timestamp::from_unix_ms(0),
+            client: self.client(),
+            task: None,
+            intent: None,
+            question: None,
+            program_class: None,
+        };
+        let shows = |tool: &&Arc<ListedTool>| {
+            let entry = self.catalog.entry(&tool.name);
+            entry.is_some_and(|entry| self.shows(&entry.contract, &circumstances))
+        };
+        let tools: Vec<Arc<ListedTool>> = whole.tools.iter().filter(shows).cloned().collect();
+        if tools.len() == whole.tools.len() {
+            return Arc::clone(whole);
+        }
+        Arc::new(Listing { generation: whole.generation, tools })
+    }
+
+    /// Whether some call of a tool could be allowed, for some arguments, at some time, with all scopes.
+    fn shows(&self, contract: &CompiledContract, circumstances: &Circumstances<'_>) -> bool {
+        let (rights, name) = (self.guest.authority.rights(), &contract.contract().identity.name);
+        rights.tools.covers(name)
+            && contract.mildest_class() <= rights.ceiling
+            && self.policies.standing(&self.principal, name, circumstances) != Standing::Denied
+    }
+}

@@ -1,0 +1,160 @@
+//! Discovery against a real legacy server that offers one tool more whenever it is asked on a connection, and begins with more
+//! for a client that can do more: what was asked how often, and for whom, can be read off the catalog.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde_json::json;
+use servanda_catalog::{Catalog, inference::infer, names::Naming, pins::Definition};
+use servanda_contract::{CallId, Caller, Proposal, Timestamp};
+use servanda_gates::{FleetingNotebook, Registered, admit};
+use servanda_mcp::ClientCapabilities;
+use servanda_upstream::{Limits, Transport, Upstream, UpstreamId, UpstreamSpec};
+use tokio_util::sync::CancellationToken;
+
+use super::Discovery;
+use crate::client::Guest;
+
+const SCRIPT: &str = r#"
+next=0
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
+    *'"initialize"'*)
+      case "$line" in *'"roots":{'*) next=1 ;; *'"sampling":{'*) next=2 ;; *'"elicitation":{'*) next=3 ;; esac
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"growing","version":"1"}}}\n' "$id" ;;
+    *'"tools/list"'*)
+      next=$((next + 1))
+      tools='' number=0
+      while [ $number -lt $next ]; do
+        number=$((number + 1))
+        tools="$tools${tools:+,}{\"name\":\"tool_$number\",\"inputSchema\":{\"type\":\"object\"}}"
+      done
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}\n' "$id" "$tools" ;;
+  esac
+done
+"#;
+
+const TOOLS: [&str; 4] = ["tool_1", "tool_2", "tool_3", "tool_4"];
+
+/// Long enough for anything that must happen.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn discovery(command: &str) -> (Arc<Discovery>, Upstream) {
+    let contracts = TOOLS.map(|tool| {
+        let definition = json!({ "name": tool, "inputSchema": { "type": "object" } });
+        let definition = Definition::read(&definition.to_string()).unwrap();
+        admit(infer("growing", &definition).unwrap().contract, &Registered::new()).unwrap()
+    });
+    let transport = Transport::Stdio {
+        command: command.to_owned(),
+        args: ["-c", SCRIPT].map(str::to_owned).to_vec(),
+        env: BTreeMap::new(),
+        env_pass: Vec::new(),
+        cwd: None,
+    };
+    let spec = UpstreamSpec { id: UpstreamId("growing".to_owned()), transport, limits: Limits::default() };
+    let upstream = Upstream::new(spec, Arc::new(FleetingNotebook::default()));
+    let catalog = Arc::new(Catalog::new(contracts, Naming::Bare).unwrap());
+    let upstreams = BTreeMap::from([("growing".to_owned(), upstream.clone())]);
+    (Arc::new(Discovery::new(catalog, &upstreams)), upstream)
+}
+
+fn guest(capabilities: &str) -> Guest {
+    let raw = serde_json::value::RawValue::from_string(capabilities.to_owned()).unwrap();
+    Guest { capabilities: ClientCapabilities::parse(Some(&raw)), ..Guest::local() }
+}
+
+fn proposal(tool: &str) -> Proposal {
+    Proposal {
+        call_id: CallId::new(),
+        caller: Caller::local(),
+        tool: tool.to_owned(),
+        arguments: bytes::Bytes::new(),
+        received_at: Timestamp::from_unix_ms(0),
+        trace_id: String::new(),
+        chain: String::new(),
+        caller_wait_ms: None,
+        keys: servanda_contract::OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
+    }
+}
+
+async fn names(discovery: &Discovery, guest: &Guest) -> usize {
+    discovery.listing(guest, |_| true).await.tools.len()
+}
+
+/// However many calls come at once to a server nobody has asked, it is asked once before them; then not again.
+#[tokio::test]
+async fn a_server_is_asked_once_before_calls() {
+    let (discovery, upstream) = discovery("sh");
+    let nobody = Guest::local();
+    assert_eq!(names(&discovery, &nobody).await, TOOLS.len(), "nothing is known");
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let discovery = discovery.clone();
+        calls.spawn(async move { discovery.acquaint(&proposal("tool_1"), &Guest::local()).await });
+    }
+    calls.join_all().await;
+    assert_eq!(names(&discovery, &nobody).await, 1);
+    discovery.acquaint(&proposal("tool_2"), &nobody).await;
+    discovery.acquaint(&proposal("no_such_tool"), &nobody).await;
+    assert_eq!(names(&discovery, &nobody).await, 1);
+    upstream.shutdown().await;
+}
+
+/// A guest who can be asked something has the list of a legacy server asked for on their behalf; others like them share it.
+#[tokio::test]
+async fn lists_are_made_by_what_clients_can_do() {
+    let (discovery, upstream) = discovery("sh");
+    let (nobody, silent) = (Guest::local(), guest(r#"{"experimental":{}}"#));
+    let (roots, sampling) = (guest(r#"{"roots":{}}"#), guest(r#"{"sampling":{}}"#));
+    assert_eq!(names(&discovery, &roots).await, TOOLS.len(), "nobody is connected, so nobody is asked");
+    discovery.acquaint(&proposal("tool_1"), &nobody).await;
+    assert_eq!(names(&discovery, &roots).await, 2);
+    assert_eq!(names(&discovery, &roots).await, 2, "once");
+    assert_eq!(names(&discovery, &sampling).await, 3);
+    assert_eq!(names(&discovery, &silent).await, 1, "who can be asked nothing is like anybody");
+    assert_eq!(names(&discovery, &nobody).await, 1);
+    let resolves = |guest: &Guest| discovery.catalog.resolve("tool_2", &guest.capabilities).is_ok();
+    assert_eq!([&nobody, &roots, &sampling].map(resolves), [false, true, true]);
+    // A call of a kind of client that never listed anything is decided by a list of its own, too.
+    let elicitation = guest(r#"{"elicitation":{}}"#);
+    discovery.acquaint(&proposal("tool_4"), &elicitation).await;
+    assert!(discovery.catalog.resolve("tool_4", &elicitation.capabilities).is_ok());
+    upstream.shutdown().await;
+}
+
+/// A server that changes without a word is found out by the probe.
+#[tokio::test]
+async fn silent_changes_are_found() {
+    let (discovery, upstream) = discovery("sh");
+    let stop = CancellationToken::new();
+    let following = discovery.clone().follow("growing".to_owned(), Duration::from_millis(5), stop.clone());
+    let following = tokio::spawn(following);
+    let mut changes = discovery.catalog.changes();
+    let all = async {
+        // All are listed before anybody has asked, so this waits for the first answer and then for the last tool.
+        while changes.changed().await.is_ok() {
+            if discovery.catalog.listing(&ClientCapabilities::none()).tools.len() == TOOLS.len() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.unwrap();
+    stop.cancel();
+    following.await.unwrap();
+    upstream.shutdown().await;
+}
+
+/// An upstream that cannot be asked costs its tools nothing but the mark.
+#[tokio::test]
+async fn an_upstream_that_cannot_be_asked_is_unavailable() {
+    let (discovery, upstream) = discovery("no-such-program-anywhere");
+    discovery.acquaint(&proposal("tool_1"), &Guest::local()).await;
+    assert!(discovery.catalog.silence("growing").unwrap().contains("no-such-program-anywhere"));
+    assert!(discovery.catalog.resolve("tool_1", &ClientCapabilities::none()).is_ok());
+    let listing = discovery.listing(&Guest::local(), |_| true).await;
+    assert!(listing.tools.iter().all(|tool| tool.definition.get().contains(r#""availability":"unavailable""#)));
+    upstream.shutdown().await;
+}

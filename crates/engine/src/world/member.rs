@@ -1,0 +1,96 @@
+//! One server of a world, with what the engine keeps about it: how it has been doing, its prompts, and which tools it takes as tasks.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use servanda_catalog::names::Naming;
+use servanda_upstream::{Counterpart, Offer, PerformFailure};
+use tokio::time::Instant;
+
+use super::{exposure::Exposure, prompt_table::PromptTable, resilience::Guard, server::Server};
+
+/// One server of a world.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) id: Arc<str>,
+    pub(crate) server: Arc<dyn Server>,
+    pub(crate) naming: Naming,
+    pub(crate) prompts: PromptTable,
+    /// How it has been doing.
+    pub(crate) guard: Guard,
+    /// Which tools the server takes as tasks in its legacy era; none until it was asked.
+    task_support: Mutex<Option<Arc<TaskSupport>>>,
+}
+
+/// Tools that a server takes as tasks.
+#[derive(Debug, Default)]
+pub(crate) struct TaskSupport {
+    /// Only as tasks.
+    pub(crate) required: BTreeSet<String>,
+    /// As tasks too.
+    pub(crate) optional: BTreeSet<String>,
+}
+
+impl Member {
+    pub(crate) fn new(id: &str, server: Arc<dyn Server>, naming: Naming) -> Self {
+        Self {
+            id: Arc::from(id),
+            server,
+            naming,
+            prompts: PromptTable::default(),
+            guard: Guard::default(),
+            task_support: Mutex::default(),
+        }
+    }
+
+    /// Under which names its resources are seen.
+    pub(crate) fn exposure(&self) -> Exposure<'_> {
+        Exposure { naming: self.naming, upstream: &self.id }
+    }
+
+    /// What the server says about itself, and whether it has a capability.
+    pub(crate) async fn offers(&self, capability: &str, deadline: Instant) -> Result<Option<Offer>, PerformFailure> {
+        let offer = self.server.offer(deadline).await?;
+        let known = has(&offer.capabilities, &[capability]);
+        Ok(known.then_some(offer))
+    }
+
+    /// The same on the connection of that counterpart: a server of both eras may offer something else in each.
+    pub(crate) async fn offers_to(
+        &self,
+        counterpart: &Counterpart,
+        capability: &str,
+        deadline: Instant,
+    ) -> Result<Option<Offer>, PerformFailure> {
+        let offer = self.server.offer_to(counterpart, deadline).await?;
+        let known = has(&offer.capabilities, &[capability]);
+        Ok(known.then_some(offer))
+    }
+
+    /// Which tools it takes as tasks, if that is known.
+    pub(crate) fn task_support(&self) -> Option<Arc<TaskSupport>> {
+        self.task_support.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn learn_task_support(&self, support: Arc<TaskSupport>) {
+        *self.task_support.lock().unwrap_or_else(PoisonError::into_inner) = Some(support);
+    }
+
+    /// What was known about its tools may not hold any more.
+    pub(crate) fn forget_tools(&self) {
+        *self.task_support.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Whether capabilities have an object at that path.
+pub(crate) fn has(capabilities: &str, path: &[&str]) -> bool {
+    let mut text = capabilities;
+    for name in path {
+        let Ok(object) = serde_json::from_str::<servanda_mcp::RawObject<'_>>(text) else { return false };
+        let Some(member) = object.get(name) else { return false };
+        text = member.get();
+    }
+    text.starts_with('{')
+}

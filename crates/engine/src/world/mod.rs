@@ -1,0 +1,25 @@
+//! The world the engine works in: which tools exist, who performs them, how they have been doing, and what the operator lets whom do.
+//!
+//! [`Scene`] is one world; [`PresentWorld`] has the one that is in force. Deliberately not here: calls, and what is kept about clients.
+
+pub(crate) mod authorities;
+pub(crate) mod discovery;
+mod exposure;
+mod member;
+pub mod names;
+mod present;
+mod prompt_table;
+pub(crate) mod resilience;
+mod result_tool;
+mod scene;
+pub(crate) mod server;
+
+pub use self::scene::World;
+pub(crate) use self::{
+    exposure::Exposure,
+    member::{Member, TaskSupport, has},
+    present::PresentWorld,
+    prompt_table::PromptNames,
+    result_tool::{RESULT_TOOL, wish},
+    scene::Scene,
+};
