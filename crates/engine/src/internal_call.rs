@@ -1,6 +1,6 @@
-//! Asking a read-only tool on the gateway's own account: whether something was done, or how the world is before a call. The
-//! question is a call like any other, judged by that tool's own contract, which must be one that changes nothing and wants to
-//! know nothing first itself. It is on nobody's record but that of the call it is asked for.
+//! Calls a read-only tool on the gateway's own account: to learn whether something was done, or how the world is before a call. The
+//! question passes the gates by that tool's own contract, which must change nothing and ask nothing first. It leaves no record of its
+//! own; its result is on the record of the call that it is asked for.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Where a modern guest's request waits while the guest looks for answers that a legacy server wants: the request goes on,
-//! whoever comes again with its state is let in, and what happens next is told to them.
+//! Where a modern guest's request waits while the guest looks for answers that a legacy server wants. The request goes on meanwhile; a
+//! guest that comes again with its state is let in and told what happens next.
 //!
 //! Places are bounded, in all and per principal, and so is the time: a request whose guest stays away goes on alone.
 

@@ -1,7 +1,7 @@
 //! The seal on what a modern client carries for us between two rounds of a conversation (`requestState`).
 //!
-//! A client may read what it carries, but cannot change it, lend it to another principal or to another of its agents, keep it for long, or use it with
-//! another request. That a state is used once is not promised here: whoever minds keeps count elsewhere.
+//! A client may read what it carries, but cannot change it, lend it to another principal or to another of its agents, keep it for long,
+//! or use it with another request. Deliberately not here: that a state is used once, which `Bridge::spend` keeps.
 
 use std::fmt;
 

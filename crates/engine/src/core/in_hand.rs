@@ -11,7 +11,7 @@ use servanda_gates::effect::EffectId;
 #[derive(Debug, Default)]
 pub(crate) struct InHand(Mutex<BTreeMap<EffectId, usize>>);
 
-/// One of them. It is given out of hand when this is dropped.
+/// One of them, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     id: EffectId,

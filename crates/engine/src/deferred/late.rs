@@ -1,6 +1,6 @@
-//! Answers that come after the deadline of their call. The caller was told that nobody knows what the call did; the upstream's
-//! answer says it after all, so it settles the effect. It is checked like any answer, and its record is a call of its own that goes
-//! on from the first. How many are waited for, and how long, is the upstream's to limit.
+//! Answers that come after the deadline of their call. The caller was told that the outcome is unknown; the upstream's answer says it
+//! after all, so it settles the effect. It is checked like any answer, and its record is a call of its own that continues the first.
+//! The upstream limits how many late answers are waited for, and how long.
 
 use std::{
     collections::HashMap,

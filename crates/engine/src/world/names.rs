@@ -1,5 +1,5 @@
-//! The names that agents heard of tools, kept in the notebook: agents outlive restarts, and a name that one still says must mean
-//! the tool it meant, or nothing. What names mean is the catalog's to say, and how that is written down too.
+//! Keeps the exposed names of tools in the notebook. Agents outlive restarts, so a name that an agent still uses must mean the tool it
+//! meant, or nothing. The catalog decides what names mean and how the table is written.
 
 use std::time::Duration;
 

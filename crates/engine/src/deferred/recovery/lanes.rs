@@ -1,5 +1,5 @@
-//! Who is looked after when: each upstream's orphans in a lane of their own, so that a server that is slow or down holds up nobody
-//! else's, and what needs no server in another. A lane stops for the round as soon as its server is not there or its breaker is open.
+//! The order of recovery: each upstream's orphans have a lane of their own, so that a server that is slow or down delays only its own.
+//! Orphans that need no server have another lane. A lane stops for the round when its server is not there or its breaker is open.
 //!
 //! Deliberately not here: what is done about an orphan.
 

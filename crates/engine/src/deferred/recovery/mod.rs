@@ -1,7 +1,7 @@
-//! Looking after effects that nobody looks after: after a crash, a pause, a restart. What can be sent again safely is, what
-//! can be asked about is asked about, and what nobody can know is said to be unknown.
+//! Settles effects whose process is gone, after a crash, a pause or a restart. An effect that can be sent again safely is sent again, one
+//! that can be asked about is asked about, and any other becomes unknown.
 //!
-//! Deliberately not here: which of these follows, which is the store's to say in one transaction with the change.
+//! Deliberately not here: which of these follows, which the store decides in one transaction with the change.
 
 mod lanes;
 mod status;

@@ -1,5 +1,5 @@
-//! Calls that upstreams make tasks of. Guests know tasks by ids of ours, which outlive the process; what a task ends with is
-//! held against the contract like any answer, and put on record when somebody learns of it.
+//! Calls that upstreams make tasks of. Guests know tasks by ids of ours, which outlive the process. What a task ends with is held
+//! against the contract like any answer, and put on record when a guest or a notification brings it.
 //!
 //! Where a guest does not take tasks and a legacy server insists on one, the engine makes it and waits ([`driven`]).
 //! The record of a call that became a task says `task_created` until its end is seen, and then how it ended, once.
