@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use servanda_contract::faults::Fault;
-use servanda_gates::JournalError;
+use servanda_effects::JournalError;
 use tokio_postgres::error::SqlState;
 
 use crate::{identity::Refused, postgres::TlsFailure};

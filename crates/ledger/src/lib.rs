@@ -2,7 +2,7 @@
 //!
 //! It keeps the record of every call, notes, the effects that calls have, and the books of budgets: in an embedded SQLite database, or in a
 //! PostgreSQL that several gateways share. It decides nothing: what a record says is the engine's business, and which state
-//! of an effect or account follows on what is `servanda_gates::effect::step`'s and `servanda_gates::budget::step`'s, which every
+//! of an effect or account follows on what is `servanda_effects::effect::step`'s and `servanda_effects::budget::step`'s, which every
 //! store runs inside its own transaction.
 
 mod books;
@@ -34,7 +34,7 @@ use std::{
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{
+use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{Applied, Change, Effect, EffectQuery, Effects, OrphanQuery, OwnerId, Target},

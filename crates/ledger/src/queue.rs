@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use servanda_contract::CallRecord;
-use servanda_gates::{
+use servanda_effects::{
     JournalError, Note, NoteKind,
     budget::{Booked, Entry, Swept},
     effect::{Applied, Change, End, Event, Notice, OwnerId, StoredAnswer, Target},

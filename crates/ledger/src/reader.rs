@@ -7,7 +7,7 @@ use std::{
 };
 
 use servanda_contract::CallRecord;
-use servanda_gates::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind};
 
 use crate::{
     CallFilter, CallList, LOOKED_AT_MAX, LedgerError,

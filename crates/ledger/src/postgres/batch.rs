@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LedgerNow, LostWindow, Step, Target,
     is_in_the_way, step,
 };

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_contract::{Digest, faults};
-use servanda_gates::budget::{
+use servanda_effects::budget::{
     Account, Booked, Entry, Hold, Lease, OPEN_MS_MAX, Reservation, Standing, StandingQuery, Swept,
 };
 use tokio_postgres::{Client, Row};

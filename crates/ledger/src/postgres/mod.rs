@@ -34,7 +34,7 @@ use std::{
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{
+use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{

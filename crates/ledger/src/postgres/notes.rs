@@ -1,7 +1,7 @@
 //! Notes in the shared database. Keys and values are bytes there: a client may have had a say in them.
 
 use servanda_contract::Timestamp;
-use servanda_gates::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind};
 use tokio_postgres::{Client, Row};
 
 use crate::{

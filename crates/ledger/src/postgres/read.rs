@@ -1,7 +1,7 @@
 //! Reading calls from the shared database.
 
 use servanda_contract::CallRecord;
-use servanda_gates::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind};
 use tokio_postgres::{Client, types::ToSql};
 
 use super::{

@@ -2,7 +2,7 @@
 //! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_gates::effect::{EffectId, Event, LedgerNow, Target, notes_due};
+use servanda_effects::effect::{EffectId, Event, LedgerNow, Target, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{

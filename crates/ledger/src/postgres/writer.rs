@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use servanda_gates::JournalError;
+use servanda_effects::JournalError;
 use tokio::time::timeout;
 
 use super::{

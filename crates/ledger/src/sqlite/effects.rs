@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, LedgerNow, Notice,
     ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
 };

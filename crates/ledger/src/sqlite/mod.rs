@@ -27,7 +27,7 @@ use std::{
 use bytes::Bytes;
 use rusqlite::{Connection, OpenFlags};
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{
+use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{Applied, Change, Effect, EffectQuery, Effects, LedgerClock, LedgerNow, OrphanQuery, OwnerId, Target},

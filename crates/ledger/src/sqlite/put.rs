@@ -1,7 +1,7 @@
 //! Records, notes and beats into the file, inside the writer's transaction.
 
 use rusqlite::{Connection, params};
-use servanda_gates::{Note, effect::LedgerNow};
+use servanda_effects::{Note, effect::LedgerNow};
 
 use crate::{
     LedgerError,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind};
 
 use super::{dictionary::Lookup, migrate, open_read_only};
 use crate::{

@@ -11,7 +11,7 @@ use std::{
 
 use rusqlite::{Connection, TransactionBehavior, params};
 use servanda_contract::faults;
-use servanda_gates::{
+use servanda_effects::{
     JournalError,
     effect::{LedgerNow, LostWindow},
 };
