@@ -4,7 +4,7 @@
 use servanda_contract::{CallRecord, TaxonomyClass, Timestamp, record::Outcome};
 use servanda_effects::effect::{Effect, EffectState};
 
-use crate::{LedgerError, queue::Recorded};
+use crate::{LedgerError, job::Recorded};
 
 /// What a change does to the records of an effect's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

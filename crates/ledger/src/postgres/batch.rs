@@ -12,8 +12,8 @@ use servanda_effects::effect::{
 use crate::{
     LedgerError,
     codec::{StoredCall, key_digest, unsigned},
+    job::Recorded,
     placing::{Kept, displaced, holds, placing},
-    queue::Recorded,
 };
 
 /// The effects of a batch.

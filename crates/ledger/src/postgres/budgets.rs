@@ -17,7 +17,7 @@ use crate::{
     LedgerError,
     books::{LeftRow, Page, StandingRow, count, decode_hold, decode_standing},
     codec::signed,
-    queue::Job,
+    job::Job,
     retention::{HOLDS_EXAMINED_MAX, Progress},
     time::StoreTime,
 };

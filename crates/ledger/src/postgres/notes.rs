@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Row};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    queue::Write,
+    job::Write,
 };
 
 /// Puts one note down or takes it away, inside the writer's transaction. Notes are few: a round trip each.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     LedgerError,
     call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX, newest},
-    reader::{CallQuery, Quarantined},
+    call_query::{CallQuery, Quarantined},
 };
 
 /// The record of a finished call.

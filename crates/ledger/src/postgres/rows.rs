@@ -14,7 +14,7 @@ use super::{
 use crate::{
     LedgerError,
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed, unsigned},
-    queue::Recorded,
+    job::Recorded,
     time::Reading,
 };
 

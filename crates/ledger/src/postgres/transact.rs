@@ -16,7 +16,7 @@ use super::{
 use crate::{
     LedgerError,
     codec::{StoredCall, decode_held, key_digest, unsigned},
-    queue::{Job, Outcome, Write},
+    job::{Job, Outcome, Write},
     time::StoreTime,
 };
 

@@ -24,7 +24,7 @@ use crate::{
     LedgerError,
     encoding::dictionary::Dictionary,
     inbox::Inbox,
-    queue::{Job, Outcome},
+    job::{Job, Outcome},
     retention::Progress,
     room::Room,
     time::{Reading, StoreTime},

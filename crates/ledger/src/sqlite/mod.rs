@@ -1,5 +1,6 @@
 //! The embedded store: one file, one writer thread, group commit.
 
+mod around;
 mod backup;
 mod budgets;
 mod checkpoint;
@@ -34,12 +35,13 @@ use servanda_effects::{
 };
 
 use crate::{
-    Guard, LedgerError, LedgerLimits, Migration, Pruned, Reader, Schema, Store,
+    Guard, LedgerError, LedgerLimits, Pruned, Schema,
     codec::unsigned,
     identity::PositionFile,
-    queue::{Recorded, Write},
+    job::{Recorded, Write},
     retention::Round,
     room::{Disk, Measured, Room},
+    store::{Migration, Store},
     time::{Reading, StoreTime},
 };
 pub(crate) use desk::Desk;
@@ -89,6 +91,11 @@ impl SqliteLedger {
         let known = Known { live, position_file };
         let writer = Writer::start(connection, path, time.clone(), (known, room))?;
         Ok(Self { path: path.to_owned(), writer, desk, time, migration })
+    }
+
+    /// A reader of the same file.
+    pub(crate) fn reader(&self) -> Result<FileReader, LedgerError> {
+        FileReader::open(&self.path)
     }
 }
 
@@ -147,10 +154,6 @@ impl Store for SqliteLedger {
 
     fn may_lose_commits(&self) -> Option<String> {
         None
-    }
-
-    fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>> {
-        Box::pin(std::future::ready(Reader::open(&self.path)))
     }
 
     #[cfg(test)]

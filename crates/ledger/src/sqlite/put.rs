@@ -6,7 +6,7 @@ use servanda_effects::{Note, effect::LedgerNow};
 use crate::{
     LedgerError,
     codec::{quarantined, signed},
-    queue::{Recorded, Write},
+    job::{Recorded, Write},
 };
 
 /// Puts one thing down.

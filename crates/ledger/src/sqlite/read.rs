@@ -10,8 +10,8 @@ use super::{dictionary::Lookup, migrate, open_read_only};
 use crate::{
     LedgerError,
     call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX, newest},
+    call_query::{CallQuery, Quarantined},
     codec::{StoredCall, signed, unsigned},
-    reader::{CallQuery, Quarantined},
 };
 
 /// The record of a finished call.
