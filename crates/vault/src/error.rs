@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{NotAReference, SecretReference};
+use crate::{NotAReference, SecretReference, sealed::KEY_VARIABLE};
 
 /// Why a secret cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -155,13 +155,13 @@ impl StoreFault {
             Self::Full(_) => "servanda secret rm NAME".to_owned(),
             Self::NoKey { path } => format!(
                 "set {} or restore {} from a backup; without the key the secrets have to be set again",
-                crate::KEY_VARIABLE,
+                KEY_VARIABLE,
                 path.display()
             ),
-            Self::BadKey { .. } => format!("export {}=$(openssl rand -base64 32)", crate::KEY_VARIABLE),
+            Self::BadKey { .. } => format!("export {}=$(openssl rand -base64 32)", KEY_VARIABLE),
             Self::Exposed { path } => format!("chmod 600 {}", path.display()),
             Self::WrongKey { .. } => {
-                format!("use the key the store was made with ({} or its key file)", crate::KEY_VARIABLE)
+                format!("use the key the store was made with ({} or its key file)", KEY_VARIABLE)
             }
             Self::Tampered(name) => format!("servanda secret set {name}"),
             Self::NoRandomness => "servanda doctor".to_owned(),
