@@ -10,10 +10,11 @@ use std::{
 };
 
 use servanda_contract::{time::Clock, tool::EffectClass};
-use servanda_gates::{
-    GateLimits, Journal, Notebook,
+use servanda_effects::{
+    Journal, Notebook,
     effect::{EffectId, Effects, OwnerId, ledger_tick_ms_max, owner_silence_ms_max},
 };
+use servanda_gates::GateLimits;
 use servanda_mcp::{RpcError, envelope::code};
 use servanda_upstream::{Lease, OwnerLease};
 use tokio::{

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use servanda_authority::Authenticated;
 use servanda_catalog::{Listing, Viewer};
 use servanda_contract::{Caller, OperationKeys, Refusal, expectation::Aims};
-use servanda_gates::Notebook;
+use servanda_effects::Notebook;
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;

@@ -74,7 +74,7 @@ pub use remark::{Ask, Remark, RemarkSink};
 pub use scene::World;
 pub use servanda_catalog::{ListedTool, Listing};
 pub use servanda_contract::{OperationKeys, expectation::Aims};
-pub use servanda_gates::{FleetingNotebook, Note, NoteKind, Notebook, PortFuture};
+pub use servanda_effects::{FleetingNotebook, Note, NoteKind, Notebook, PortFuture};
 pub use servanda_upstream::Reply;
 pub use watch::Watch;
 pub use works::Progress as WorkProgress;

@@ -12,11 +12,8 @@ use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal, record::Outcome, refusal::EffectKnowledge,
     tool::EffectClass,
 };
-use servanda_gates::{
-    CompiledContract, Fenced, Recovery,
-    effect::{Effect, EffectId, EffectState, End, Reply, owner_silence_ms_max},
-    recover,
-};
+use servanda_effects::effect::{Effect, EffectId, EffectState, End, Reply, owner_silence_ms_max};
+use servanda_gates::{CompiledContract, Fenced, Recovery, recover};
 use servanda_mcp::{RawObject, fields::member as field};
 use servanda_upstream::{Answer, Delivery, PerformFailure};
 use tokio::time::Instant;

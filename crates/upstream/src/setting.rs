@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use servanda_gates::Notebook;
+use servanda_effects::Notebook;
 use servanda_mcp::shape;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;

@@ -7,10 +7,8 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     tool::{EffectClass, QuestionKind},
 };
-use servanda_gates::{
-    CompiledContract, Fenced, Permit, Stopwatch as _,
-    effect::{Awaits, Claim, End},
-};
+use servanda_effects::effect::{Awaits, Claim, End};
+use servanda_gates::{CompiledContract, Fenced, Permit, Stopwatch as _};
 use servanda_mcp::Era;
 use servanda_upstream::{Counterpart, Entrusted, Lease};
 use tokio::time::Instant;

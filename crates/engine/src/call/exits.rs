@@ -12,10 +12,8 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     taxonomy::EnvelopeCode,
 };
-use servanda_gates::{
-    CompiledContract,
-    effect::{self, Effect, Reply, Rules, Target},
-};
+use servanda_effects::effect::{self, Effect, Reply, Rules, Target};
+use servanda_gates::CompiledContract;
 use servanda_mcp::RpcError;
 
 use super::{dispatch::Dispatch, ending::occasion_of, pipeline::CallPipeline};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use servanda_authority::Authenticated;
 use servanda_contract::{CallRecord, Proposal, Refusal};
-use servanda_gates::{Expected, Permit, Resolved, Trail, effect::EffectKey, pass_all};
+use servanda_effects::effect::EffectKey;
+use servanda_gates::{Expected, Permit, Resolved, Trail, pass_all};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
