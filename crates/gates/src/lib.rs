@@ -107,8 +107,5 @@ pub use probes::{Inquiry, Look, Probe, Probes};
 pub use programs::{EFFECT_KEYWORD, ProgramArgument, forget_programs, unenforced_programs};
 pub use resolve::{Contracts, Expected, Resolved, resolve};
 pub use sequence::{pass_all, pass_question};
-pub use servanda_effects::{
-    FleetingNotebook, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, effect, overlap,
-};
 pub use servanda_identity::effects::Destination;
 pub use trail::{Stopwatch, Trail};

@@ -13,19 +13,18 @@ mod rate;
 mod tests;
 
 use servanda_authority::Authenticated;
-use servanda_effects::{JournalError, effect::EffectId};
+use servanda_contract::cost::{Cost, CostError, Price};
+use servanda_effects::{
+    JournalError,
+    budget::{Booked, Budgets, Chunks, Dimension, Draw, Entry, Exhausted, HoldId, Reservation, Take, Ticket},
+    effect::EffectId,
+};
 
 use crate::Permit;
 use allowance::{Drawing, account_dimension, draws};
 
 pub use allowance::{Allowance, Only, Per, Undrawable};
 pub use rate::{Denied, Rate, Rates};
-pub use servanda_contract::cost::{Cost, CostError, Price, decimal, micros_of};
-pub use servanda_effects::budget::{
-    Account, Before, Booked, Budgets, Chunks, ClosedBy, Dimension, Draw, Entry, Exhausted, FleetingBudgets, GiveBack,
-    HeldDraw, Hold, HoldId, HoldKind, Lease, OPEN_MS_MAX, Period, Reservation, Scope, Stage, Standing, StandingQuery,
-    Step, Swept, Take, Ticket, Verdict, chunk_of, step, verdict,
-};
 
 /// Out of what a call is paid.
 #[derive(Debug, Clone, Copy)]
