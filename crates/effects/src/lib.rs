@@ -4,8 +4,8 @@
 //! Every store runs the same machine inside its own transaction, so that no two of them can disagree about what is safe. The stores that
 //! last as long as the process are here too, for one-off commands and for tests.
 //!
-//! No I/O and no clock. Deliberately not here: whether a call may be made, which is for the gates to say. Nothing here is evidence that
-//! they said yes: a [`Claim`](effect::Claim) is the store's word about who may settle an effect, and lets no byte out.
+//! No I/O and no clock. Deliberately not here: whether a call may be made, which the gates decide. Nothing here is evidence that they let it
+//! pass: a [`Claim`](effect::Claim) says which process may settle an effect, and lets no byte out.
 
 pub mod budget;
 pub mod effect;

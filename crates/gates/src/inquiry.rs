@@ -1,5 +1,5 @@
-//! How the question of a probe is put to the tool that answers it: which arguments it gets, and whether it can be asked at all. That takes
-//! the contract of another tool than the one the probe belongs to.
+//! How the question of a probe is put to the tool that answers it: which arguments that tool gets, and whether it can be asked at all. This
+//! needs the contract of the tool that answers, which is not the one that the probe belongs to.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The way of jobs to a writer, for every store alike. What a job is says `job`; how jobs gather to a batch is `inbox`.
+//! Carries jobs to a writer, for every store alike. `job` says what a job is, `inbox` how jobs gather to a batch.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Reading the ledger: one call by its id, lists of calls, or a note. Read-only, and works beside a running gateway. It knows both stores;
-//! how each is read is theirs.
+//! Reading the ledger: one call by its id, lists of calls, or a note. Read-only, and works beside a running gateway. It chooses
+//! between the stores; each store reads its own rows.
 
 use std::{
     ops::ControlFlow,

@@ -1,5 +1,4 @@
-//! What a ledger needs of a store beside the ports of `servanda-effects`. Both stores have it; which of them a ledger has, the crate's root
-//! decides.
+//! What a ledger needs of a store beside the ports of `servanda-effects`. Both stores implement it; the crate's root chooses between them.
 
 use std::path::PathBuf;
 

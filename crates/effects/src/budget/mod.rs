@@ -1,14 +1,14 @@
-//! The books of budgets: how much may be read, written, sent outside, spent and gravely changed, by whom and in which period. What follows
-//! on each entry in the books is [`step()`]'s to say, for every store alike.
+//! The books of budgets: how much may be read, written, sent outside, spent and gravely changed, by whom and in which period. [`step()`]
+//! decides what follows on each entry in the books, for every store alike.
 //!
 //! Money and critical changes are reserved one by one in the store before anything is sent, and are settled or refunded
 //! afterwards: exact, however many gateways share the store. The rest is leased in [`Chunks`]. A reservation names the effect it is
 //! for, so that a process that dies leaves nothing behind that [`verdict`] could not settle.
 //!
-//! Who reserves for an effect does so while it is claimed and before it is fenced: then the effect's handle is known, and what is
-//! refunded because the claim was lost can never be sent any more.
+//! A call reserves for its effect while the effect is claimed and before it is fenced: then the effect's handle is known, and a call whose
+//! reservation was refunded because the claim was lost can never be sent any more.
 //!
-//! Deliberately not here: storage, and what a call draws on, which is gate 11's to say.
+//! Deliberately not here: storage, and what a call draws on, which gate 11 decides.
 
 mod account;
 mod chunks;

@@ -1,6 +1,6 @@
 //! One effect: what a key may do to the world, from the claim to the tombstone. Here is what is kept about an effect. Its states are in
-//! `state`, what can happen to it in `event`, the port through which stores keep it in `store`; which state follows on what is [`step()`]'s
-//! to say, for every store alike.
+//! `state`, what can happen to it in `event`, the port through which stores keep it in `store`. [`step()`] decides which state follows on
+//! an event, for every store alike.
 //!
 //! Deliberately not here: storage, and the choice of a client's key.
 

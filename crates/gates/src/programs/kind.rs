@@ -9,6 +9,7 @@ use super::{class, fault::Fault};
 
 const KINDS: &str = "`sql`, `postgresql`, `sqlite`, `mysql`, `shell`, `http_method` or `url`";
 
+/// What an argument is.
 #[derive(Debug)]
 pub(super) enum ProgramKind {
     Text(Language),
