@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use servanda_gates::{
+use servanda_effects::{
     JournalError, PortFuture,
     budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
 };

@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use servanda_contract::{Caller, Digest};
-use servanda_gates::overlap;
+use servanda_effects::overlap;
 use tokio::time::Instant;
 
 /// Bytes of answers that are kept.

@@ -8,10 +8,11 @@ mod in_hand;
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{time::Clock, tool::EffectClass};
-use servanda_gates::{
-    GateLimits, Journal, Notebook,
+use servanda_effects::{
+    Journal, Notebook,
     effect::{Effects, OwnerId, ledger_tick_ms_max, owner_silence_ms_max},
 };
+use servanda_gates::GateLimits;
 use servanda_upstream::{Lease, OwnerLease};
 use tokio::{
     sync::{broadcast, watch},

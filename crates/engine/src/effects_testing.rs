@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use servanda_contract::record::Outcome;
-use servanda_gates::{
+use servanda_effects::{
     JournalError, PortFuture,
     effect::{Applied, Change, Effect, EffectQuery, Effects, Event, FleetingEffects, OrphanQuery, OwnerId, Target},
 };

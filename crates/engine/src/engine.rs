@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::{Catalog, CatalogError, Listing};
 use servanda_contract::time::Clock;
-use servanda_gates::{
-    GateLimits, Journal, JournalError, Notebook,
+use servanda_effects::{
+    Journal, JournalError, Notebook,
     budget::Budgets,
     effect::{Effects, OwnerId},
-    repair::RepairLimits,
 };
+use servanda_gates::{GateLimits, repair::RepairLimits};
 use servanda_mcp::{LogLevel, RpcError, fields::method};
 use servanda_upstream::Upstream;
 use tokio::sync::{broadcast, mpsc, watch};

@@ -3,7 +3,7 @@
 use std::{future::Future, sync::Arc};
 
 use servanda_catalog::Listing;
-use servanda_gates::Notebook;
+use servanda_effects::Notebook;
 use servanda_mcp::RpcError;
 use tokio::sync::{broadcast, mpsc, watch};
 

@@ -9,9 +9,8 @@ use serde_json::{Value, value::RawValue};
 use servanda_contract::{
     CallId, Caller, OperationKeys, Proposal, Refusal, TaxonomyClass, expectation::Aims, tool::Identity,
 };
-use servanda_gates::{
-    CompiledContract, Contracts, Fenced, Trail, effect::ClientKey, pass_question, pass_read, resolve,
-};
+use servanda_effects::effect::ClientKey;
+use servanda_gates::{CompiledContract, Contracts, Fenced, Trail, pass_question, pass_read, resolve};
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::Delivery;
 use tokio::time::Instant;

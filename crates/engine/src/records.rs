@@ -8,7 +8,7 @@ use servanda_contract::{
     record::{CallSummary, Outcome},
     refusal::EffectKnowledge,
 };
-use servanda_gates::{
+use servanda_effects::{
     Note,
     effect::{
         self, Applied, Change, Claim, Concluded, Effect, EffectState, End, Event, Reply, Rules, StoredAnswer, Target,

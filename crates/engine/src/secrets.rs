@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _};
-use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 use sha2::Sha256;
 
 const SECRET_BYTES: usize = 32;

@@ -23,10 +23,10 @@ use servanda_contract::{
     CallRecord, OperationKeys, Timestamp, ToolContract, document, expectation::Aims, refusal::EffectKnowledge,
     time::Clock,
 };
-use servanda_gates::{
-    Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit, budget::FleetingBudgets,
-    effect::FleetingEffects,
+use servanda_effects::{
+    FleetingNotebook, Journal, JournalError, Notebook, PortFuture, budget::FleetingBudgets, effect::FleetingEffects,
 };
+use servanda_gates::{Fenced, Registered, admit};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
     Announcement, Answer, Ask, Bystander, Counterpart, Delivery, ListedTool, Offer, OwnWatch, PerformFailure,

@@ -6,20 +6,26 @@ use std::{
     sync::Arc,
 };
 
-use servanda_authority::rights::{Scope, Scopes};
+use bytes::Bytes;
+use servanda_authority::{
+    Need,
+    rights::{Scope, Scopes},
+};
 use servanda_contract::{
-    Digest, ToolContract,
+    Digest, Timestamp, ToolContract,
     admission::{self, Conjunct, Failure, Judged, Rejection},
+    cost::{CostError, Price},
     record::ContractReference,
     schema::CompiledSchema,
+    tool::SideEffectClass,
 };
 
 use crate::{
-    behaviour::{ProgramArgument, Programs},
-    budget::{CostError, Price},
+    demands::Demands,
     probes::Probes,
+    programs::{ProgramArgument, Programs},
+    resources,
     rules::{CompiledRules, Condition},
-    state::Demands,
 };
 
 /// An admitted contract with everything compiled that its gates need.
@@ -203,6 +209,42 @@ impl CompiledContract {
     /// What is looked at around its calls.
     pub fn probes(&self) -> &Probes {
         &self.probes
+    }
+
+    /// What a credential needs for a call of that class that touches these resources. Gate 7 checks it for the call; it is checked again
+    /// for every caller who later reads, cancels or answers that call.
+    pub fn need<'a>(&'a self, class: SideEffectClass, resources: &'a [String], at: Timestamp) -> Need<'a> {
+        Need { scopes: self.scopes(), tool: &self.contract().identity.name, resources, class, at }
+    }
+
+    /// How grave a call with these arguments is, if the contract says that the program among them decides, and the program is proved to
+    /// be milder than the contract's class.
+    pub fn program_class(&self, arguments: &[u8]) -> Option<SideEffectClass> {
+        self.programs().class(self.contract(), arguments)
+    }
+
+    /// The class of a call with these arguments.
+    pub fn class_of(&self, arguments: &[u8]) -> SideEffectClass {
+        self.program_class(arguments).unwrap_or(self.contract().transactional.side_effect_class)
+    }
+
+    /// Whether a call can be of a milder class than the contract's.
+    pub fn program_decides_class(&self) -> bool {
+        self.programs().decide_class()
+    }
+
+    /// The class of the least grave call.
+    pub fn mildest_class(&self) -> SideEffectClass {
+        if self.program_decides_class() {
+            SideEffectClass::ReadOnly
+        } else {
+            self.contract().transactional.side_effect_class
+        }
+    }
+
+    /// What a call with these arguments changes or reads, by name; everything, if the contract names nothing.
+    pub fn touched(&self, arguments: &Bytes) -> Vec<String> {
+        resources::touched(self.contract(), arguments)
     }
 
     pub(crate) fn programs(&self) -> &Programs {

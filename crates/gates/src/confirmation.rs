@@ -12,16 +12,10 @@ use servanda_contract::{
     json::CanonicalBytes,
     tool::{EffectClass, Overlap, QuestionKind, SideEffectClass},
 };
+use servanda_effects::effect::{ClientKey, EffectKey};
 use servanda_identity::effects::Destination;
 
-use crate::{
-    CompiledContract, Mandate,
-    effect::{ClientKey, EffectKey},
-    operation::Operation,
-    order, policy,
-    semantics::Meant,
-    state::InTime,
-};
+use crate::{CompiledContract, Mandate, operation::Operation, policy, resources, semantics::Meant, state::InTime};
 
 /// Evidence that every gate but the last said yes. What it may cost is gate 11's to say: only what that has cleared can be fenced.
 #[derive(Debug)]
@@ -106,7 +100,14 @@ impl Permit {
 
     /// What its effect would be looked up by.
     pub fn effect_key(&self, client_key: ClientKey) -> EffectKey {
-        order::effect_key(self, client_key)
+        let (caller, identity) = (&self.proposal().caller, &self.contract().contract().identity);
+        EffectKey {
+            tenant: caller.tenant.clone(),
+            principal: caller.principal.clone(),
+            tool: identity.name.clone(),
+            contract_major: identity.major(),
+            client_key,
+        }
     }
 
     /// Which operation it is, as its client says.
@@ -127,12 +128,12 @@ impl Permit {
 
     /// What it changes, by name.
     pub fn changes(&self) -> Vec<String> {
-        order::changes(self)
+        resources::changed(self.contract().contract().effect.as_deref(), self.arguments().bytes())
     }
 
     /// What it reads, by name.
     pub fn reads(&self) -> Vec<String> {
-        order::reads(self)
+        resources::read(self.contract().contract().effect.as_deref(), self.arguments().bytes())
     }
 
     /// What may follow an uncertain dispatch.

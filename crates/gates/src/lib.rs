@@ -3,7 +3,7 @@
 //! A gate consumes one stage and returns the next; constructors are private to the gate that earns them. There is no flag
 //! to forget: only gate 10 mints a [`Permit`], only gate 11 clears one ([`budget::Cleared`]), only that can be fenced, only a
 //! [`Fenced`] call can be performed.
-//! No I/O and no clock: what a gate needs from outside is a port defined here and implemented elsewhere.
+//! No I/O and no clock: what a gate needs from outside is a port, defined here or in `servanda-effects`, and implemented elsewhere.
 //!
 //! Outside this crate nobody can make a permit; it is only ever handed over.
 //! ```
@@ -32,7 +32,8 @@
 //! ```
 //! nor twice from one: it is used up by the last gate, what that cleared is used up by the fence, and neither can be copied.
 //! ```compile_fail,E0382
-//! use servanda_gates::{Intent, budget::Cleared, effect::Effects, fence};
+//! use servanda_effects::effect::Effects;
+//! use servanda_gates::{Intent, budget::Cleared, fence};
 //! async fn twice(cleared: Cleared, one: Intent, other: Intent, effects: &dyn Effects) {
 //!     let _ = fence(cleared, one, effects).await;
 //!     let _ = fence(cleared, other, effects).await;
@@ -40,7 +41,8 @@
 //! ```
 //! What gate 11 has not cleared is not fenced,
 //! ```compile_fail,E0308
-//! use servanda_gates::{Intent, Permit, effect::Effects, fence};
+//! use servanda_effects::effect::Effects;
+//! use servanda_gates::{Intent, Permit, fence};
 //! async fn unpaid(permit: Permit, intent: Intent, effects: &dyn Effects) {
 //!     let _ = fence(permit, intent, effects).await;
 //! }
@@ -48,7 +50,8 @@
 //! and what is claimed is fenced only when it is paid for.
 //! ```compile_fail,E0308
 //! use servanda_contract::CallRecord;
-//! use servanda_gates::{Current, effect::Effects, fence_funded};
+//! use servanda_effects::effect::Effects;
+//! use servanda_gates::{Current, fence_funded};
 //! async fn unpaid(current: Current, record: CallRecord, effects: &dyn Effects) {
 //!     let _ = fence_funded(current, record, effects).await;
 //! }
@@ -63,23 +66,22 @@
 mod behaviour;
 mod bounds;
 pub mod budget;
-mod claim;
 mod compiled;
 mod confirmation;
-pub mod effect;
+mod demands;
 mod fence;
+mod inquiry;
 mod mandate;
-mod notebook;
 mod operation;
 mod order;
 mod parse;
 mod placeholders;
 mod policy;
 mod probes;
+mod programs;
 pub mod repair;
 mod resolve;
-mod resource;
-mod room;
+mod resources;
 mod rules;
 mod scope;
 mod semantics;
@@ -88,22 +90,22 @@ mod state;
 mod structure;
 #[cfg(test)]
 mod tests;
+mod trail;
 mod types;
 
-pub use behaviour::{EFFECT_KEYWORD, Expected, ProgramArgument, forget_programs, unenforced_programs};
-pub use claim::{Begun, Claimed, Current, Funded, begin, fence_funded, fund};
 pub use compiled::{CompiledContract, Registered, admit};
 pub use confirmation::Permit;
+pub use demands::Question;
 pub use fence::{
-    Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Recovery, WhyNot, fence, pass_read, recover,
+    Begun, Claimed, Current, Fenced, Funded, Intent, NotFenced, Recovery, WhyNot, begin, fence, fence_funded, fund,
+    pass_read, recover,
 };
 pub use mandate::{InForce, Mandate};
-pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
 pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said, takes_operation_argument};
 pub use parse::GateLimits;
 pub use probes::{Inquiry, Look, Probe, Probes};
-pub use resolve::{Contracts, Resolved, resolve};
-pub use resource::overlap;
-pub use sequence::{Stopwatch, Trail, pass_all, pass_question};
+pub use programs::{EFFECT_KEYWORD, ProgramArgument, forget_programs, unenforced_programs};
+pub use resolve::{Contracts, Expected, Resolved, resolve};
+pub use sequence::{pass_all, pass_question};
 pub use servanda_identity::effects::Destination;
-pub use state::Question;
+pub use trail::{Stopwatch, Trail};

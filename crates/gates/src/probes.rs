@@ -3,15 +3,10 @@
 
 use std::path::PathBuf;
 
-use bytes::Bytes;
 use serde_json::{Map, Value};
 use servanda_contract::{CallId, Digest, ToolContract, digest::Domain, schema::CompiledSchema};
-use servanda_identity::effects;
 
-use crate::{
-    CompiledContract,
-    placeholders::{placeholders, rendered_members},
-};
+use crate::placeholders::placeholders;
 
 /// Everything that is looked at around a call.
 #[derive(Debug, Default)]
@@ -45,8 +40,8 @@ pub struct Inquiry {
     pub tool: String,
     /// The part of the answer that counts, as a JSON Pointer.
     pub at: Option<String>,
-    arguments: Map<String, Value>,
-    sql: Option<String>,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) sql: Option<String>,
 }
 
 impl Probes {
@@ -110,33 +105,5 @@ impl Probe {
             Look::Tool(inquiry) => format!("`{}`", inquiry.tool),
             Look::Path(path) => path.display().to_string(),
         }
-    }
-}
-
-impl Inquiry {
-    /// The arguments for a call with these arguments, as JSON that the tool takes; the error says why there are none.
-    pub fn arguments(&self, arguments: &Value, tool: &CompiledContract) -> Result<Bytes, String> {
-        let mut rendered = rendered_members(&self.arguments, arguments);
-        if let Some(sql) = &self.sql {
-            let (argument, _) = tool.programs().sql_argument()?;
-            if let Some(members) = rendered.as_object_mut() {
-                members.insert(argument.to_owned(), Value::from(sql.as_str()));
-            }
-        }
-        Ok(Bytes::from(rendered.to_string()))
-    }
-
-    /// Why this tool cannot be asked, as far as its contract tells, if it cannot.
-    pub fn fault(&self, tool: &CompiledContract) -> Option<String> {
-        let sql = self.sql.as_ref()?;
-        let (argument, language) = match tool.programs().sql_argument() {
-            Ok(found) => found,
-            Err(reason) => return Some(format!("`{}` {reason}", self.tool)),
-        };
-        if self.arguments.contains_key(argument) {
-            return Some(format!("`arguments` has the query of `{}` too: `{argument}`", self.tool));
-        }
-        let verdict = effects::classify(language, sql);
-        verdict.effect.may_change().then(|| format!("`sql` must only read: {}", verdict.why))
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use servanda_contract::{GateName, Proposal, Refusal};
+use servanda_contract::{GateName, Proposal, Refusal, expectation::Expectation};
 
-use crate::{CompiledContract, Expected, Trail};
+use crate::{CompiledContract, Trail};
 
 /// Says which contract the tool name of a proposal means, or why none judges it. Implemented where the catalog is known.
 pub trait Contracts {
@@ -18,6 +18,20 @@ pub struct Resolved {
     pub(crate) proposal: Proposal,
     pub(crate) contract: Arc<CompiledContract>,
     pub(crate) expectations: Vec<Expected>,
+}
+
+/// Something that is expected of the tool of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// Known well enough to be compared.
+    Of(Expectation),
+    /// The call says what it is for in words that nobody here knows. What cannot be compared does not fit.
+    Unclear {
+        /// What is wrong with it.
+        message: String,
+        /// What to do next.
+        hint: String,
+    },
 }
 
 /// Finds the contract of a proposal, and notes the verdict.

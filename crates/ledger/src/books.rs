@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use servanda_contract::Digest;
-use servanda_gates::{
+use servanda_effects::{
     budget::{Account, Before, Booked, ClosedBy, Entry, Hold, HoldId, Standing, Step, Swept, Verdict, step, verdict},
     effect::EffectState,
 };
@@ -91,7 +91,7 @@ impl<'a> HoldRow<'a> {
         Ok(Self {
             hold_id: hold.id.as_str(),
             kind: hold.kind.name(),
-            effect_id: hold.effect.as_ref().map(servanda_gates::effect::EffectId::as_str),
+            effect_id: hold.effect.as_ref().map(servanda_effects::effect::EffectId::as_str),
             stage: hold.stage.name(),
             opened_ms: signed(hold.opened_ms),
             expires_ms: hold.expires_ms().map(signed),

@@ -7,7 +7,7 @@ use servanda_contract::{
     digest::Domain,
     record::{Outcome, RECORD_VERSION},
 };
-use servanda_gates::effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner};
+use servanda_effects::effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner};
 
 use crate::{
     LedgerError,

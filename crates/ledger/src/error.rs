@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use servanda_contract::faults::Fault;
-use servanda_gates::JournalError;
+use servanda_effects::JournalError;
 use tokio_postgres::error::SqlState;
 
-use crate::{identity::Refused, postgres::TlsFailure};
+use crate::{identity::Refused, tls_failure::TlsFailure};
 
 /// SQLite wrote something, and the system could not say that it is on the disk.
 const SYNC_FAILED: i32 = rusqlite::ffi::SQLITE_IOERR_FSYNC;

@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use servanda_gates::{
+use servanda_effects::{
     JournalError,
     effect::{Applied, Reply},
 };
@@ -103,7 +103,7 @@ impl Moment {
 
 #[cfg(test)]
 mod tests {
-    use servanda_gates::{
+    use servanda_effects::{
         JournalError,
         effect::{Applied, Reply},
     };

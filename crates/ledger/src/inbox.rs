@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::queue::Job;
+use crate::job::Job;
 
 /// Jobs of one transaction.
 pub(crate) const BATCH_MAX: usize = 512;
@@ -149,7 +149,8 @@ mod tests {
 
     use super::{BATCH_MAX, Inbox};
     use crate::{
-        queue::{Job, Queue, Recorded, Write},
+        job::{Job, Recorded, Write},
+        queue::Queue,
         tests::samples::record,
     };
 

@@ -2,11 +2,12 @@
 //!
 //! It keeps the record of every call, notes, the effects that calls have, and the books of budgets: in an embedded SQLite database, or in a
 //! PostgreSQL that several gateways share. It decides nothing: what a record says is the engine's business, and which state
-//! of an effect or account follows on what is `servanda_gates::effect::step`'s and `servanda_gates::budget::step`'s, which every
+//! of an effect or account follows on what is `servanda_effects::effect::step`'s and `servanda_effects::budget::step`'s, which every
 //! store runs inside its own transaction.
 
 mod books;
 mod call_list;
+mod call_query;
 mod clock_watch;
 mod codec;
 mod encoding;
@@ -14,80 +15,78 @@ mod error;
 mod health;
 mod identity;
 mod inbox;
+mod job;
 mod listing;
 mod placing;
 mod postgres;
 mod queue;
 mod reader;
+mod report;
 mod retention;
 mod room;
 mod sqlite;
+mod store;
 #[cfg(test)]
 mod tests;
 mod time;
+mod tls_failure;
 mod upkeep;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{ops::Deref, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{
+use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{Applied, Change, Effect, EffectQuery, Effects, OrphanQuery, OwnerId, Target},
 };
 
 pub use call_list::{CallFilter, CallList, LOOKED_AT_MAX};
+pub use call_query::{CallQuery, Quarantined};
 pub use error::LedgerError;
 pub use health::WriteStanding;
 pub use identity::{Adoption, AdoptionTerms, Damage, Guard, Position, Refused, Schema, Settling, Witness};
-pub use postgres::TlsFailure;
-pub use reader::{CallQuery, Quarantined, Reader};
+pub use reader::Reader;
+pub use report::{LogReport, LogStop, MigrationPlan, Restored, Soundness, Status, Verified};
 pub use retention::{Pruned, Retention};
 pub use room::LedgerLimits;
 pub use sqlite::private::make_private;
-pub use sqlite::wal::{LogReport, LogStop};
-pub use upkeep::{MigrationPlan, Restored, Soundness, Status, Upkeep, Verified};
+pub use store::Migration;
+pub use tls_failure::TlsFailure;
+pub use upkeep::Upkeep;
 
 use health::WriteWatch;
 use postgres::PostgresLedger;
 use retention::{PRUNED_MAX, Round};
-use room::{Measured, Room};
+use room::Room;
 use sqlite::SqliteLedger;
+use store::Store;
 
 /// The ledger: a file of its own, or a database that several gateways share.
 #[derive(Debug)]
 pub struct Ledger {
-    store: Box<dyn Store>,
+    store: Backend,
     writes: WriteWatch,
     room: Arc<Room>,
 }
 
-/// That a ledger of an earlier version was brought up to date.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Migration {
-    /// The version it had.
-    pub found: u32,
-    /// The version it has.
-    pub newest: u32,
-    /// Where it is as it was before; PostgreSQL makes no such copy.
-    pub backup: Option<PathBuf>,
+/// Which store a ledger has.
+#[derive(Debug)]
+enum Backend {
+    File(Box<SqliteLedger>),
+    Server(Box<PostgresLedger>),
 }
 
-/// What a store does beside its ports.
-trait Store: Journal + Notebook + Effects + Budgets {
-    fn close(&self) -> PortFuture<'_, ()>;
-    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>>;
-    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>>;
-    fn lost_count(&self) -> u64;
-    fn migration(&self) -> Option<&Migration>;
-    fn may_lose_commits(&self) -> Option<String>;
-    fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>>;
-    #[cfg(test)]
-    fn time(&self) -> &time::StoreTime;
+impl Deref for Backend {
+    type Target = dyn Store;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::File(file) => file.as_ref(),
+            Self::Server(server) => server.as_ref(),
+        }
+    }
 }
 
 impl Ledger {
@@ -99,7 +98,7 @@ impl Ledger {
     /// Opens a file for writing, if it is the ledger that is known.
     pub fn open_guarded(path: &Path, guard: &Guard) -> Result<Self, LedgerError> {
         let room = Arc::new(Room::default());
-        let store = Box::new(SqliteLedger::open(path, guard, room.clone())?);
+        let store = Backend::File(Box::new(SqliteLedger::open(path, guard, room.clone())?));
         Ok(Self { store, writes: WriteWatch::default(), room })
     }
 
@@ -112,7 +111,7 @@ impl Ledger {
     /// Connects to PostgreSQL for writing, if it has the ledger that is known.
     pub async fn connect_guarded(url: &str, guard: &Guard) -> Result<Self, LedgerError> {
         let room = Arc::new(Room::default());
-        let store = Box::new(PostgresLedger::connect(url, guard, room.clone()).await?);
+        let store = Backend::Server(Box::new(PostgresLedger::connect(url, guard, room.clone()).await?));
         Ok(Self { store, writes: WriteWatch::default(), room })
     }
 
@@ -162,7 +161,10 @@ impl Ledger {
 
     /// A reader of the same ledger.
     pub async fn reader(&self) -> Result<Reader, LedgerError> {
-        self.store.reader().await
+        Ok(match &self.store {
+            Backend::File(file) => Reader::of_file(file.reader()?),
+            Backend::Server(server) => Reader::of_server(server.reader().await?),
+        })
     }
 }
 
@@ -204,7 +206,7 @@ impl Notebook for Ledger {
         limit: u32,
         now: Timestamp,
     ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
-        Notebook::list(self.store.as_ref(), kind, after, limit, now)
+        Notebook::list(&*self.store, kind, after, limit, now)
     }
 
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
@@ -230,7 +232,7 @@ impl Effects for Ledger {
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        Effects::list(self.store.as_ref(), query)
+        Effects::list(&*self.store, query)
     }
 
     fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {

@@ -2,7 +2,7 @@
 //! states that are asked for, and a partial index is only used where the text has its condition: so it is put together here, of our
 //! own names.
 
-use servanda_gates::effect::EffectState;
+use servanda_effects::effect::EffectState;
 
 use crate::codec::effect_columns;
 

@@ -2,9 +2,9 @@
 //! one write is enough for both, and when the call has ended it goes to `calls`. Nothing that was on record is lost on the way.
 
 use servanda_contract::{CallRecord, TaxonomyClass, Timestamp, record::Outcome};
-use servanda_gates::effect::{Effect, EffectState};
+use servanda_effects::effect::{Effect, EffectState};
 
-use crate::{LedgerError, queue::Recorded};
+use crate::{LedgerError, job::Recorded};
 
 /// What a change does to the records of an effect's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

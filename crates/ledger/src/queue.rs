@@ -1,86 +1,22 @@
-//! What waits to be written, for every store alike: jobs, and how their callers are told. How jobs gather to a batch is `inbox`.
+//! Carries jobs to a writer, for every store alike. `job` says what a job is, `inbox` how jobs gather to a batch.
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::sync::Arc;
 
-use bytes::Bytes;
-use servanda_contract::CallRecord;
-use servanda_gates::{
-    JournalError, Note, NoteKind,
+use servanda_effects::{
+    JournalError,
     budget::{Booked, Entry, Swept},
-    effect::{Applied, Change, End, Event, Notice, OwnerId, StoredAnswer, Target},
+    effect::{Applied, Change},
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    LedgerError,
-    codec::{CallRow, encode_call},
-    encoding::dictionary::Dictionary,
     inbox::{BATCH_MAX, Inbox, Signals},
+    job::{Job, Recorded, Write},
     retention::{Pruned, Round},
 };
 
 /// Jobs waiting to be written; more than this and callers wait.
 const QUEUE_MAX: usize = 8_192;
-
-/// One thing to put down.
-#[derive(Debug)]
-pub(crate) enum Write {
-    /// The record of a call.
-    Call(Box<Recorded>),
-    /// A note, in place of one of the same kind and key.
-    Note(Note),
-    /// A note, unless there is one.
-    FirstNote(Note),
-    /// A note is not wanted any more.
-    Erasure { kind: NoteKind, key: String },
-    /// A process is alive.
-    Beat(OwnerId),
-}
-
-/// The record of a call, and its answer if that was kept back. The writer encodes it, so that no call spends its time on that.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    pub(crate) record: CallRecord,
-    pub(crate) quarantine: Option<Bytes>,
-    encoded: Option<Vec<u8>>,
-}
-
-/// Told how a job ended, once that is durable.
-pub(crate) type Done<T> = oneshot::Sender<Result<T, JournalError>>;
-
-/// One thing to do in a transaction.
-#[derive(Debug)]
-pub(crate) enum Job {
-    /// Puts something down; somebody may wait for it.
-    Put { write: Write, done: Option<Done<()>> },
-    /// Applies an event to an effect.
-    Apply { target: Target, event: Event, recorded: Option<Box<Recorded>>, notices: Vec<Notice>, done: Done<Applied> },
-    /// Makes tombstones.
-    Expire { limit: u32, done: Done<u64> },
-    /// Makes an entry in the books of budgets.
-    Book { entry: Entry, done: Done<Booked> },
-    /// Closes what was left open in them.
-    Sweep { limit: u32, done: Done<Swept> },
-    /// Removes some of what is over.
-    Prune { round: Round, done: Done<Pruned> },
-}
-
-/// What became of a job.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    Put,
-    Applied(Box<Applied>),
-    Expired(u64),
-    Booked(Booked),
-    Swept(Swept),
-    Pruned(Pruned),
-}
 
 /// The way in.
 #[derive(Debug)]
@@ -164,142 +100,6 @@ impl Queue {
     }
 }
 
-impl Recorded {
-    pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Box<Self> {
-        Box::new(Self { record, quarantine, encoded: None })
-    }
-
-    /// A record by itself, encoded without the dictionary.
-    pub(crate) fn of(record: CallRecord) -> Result<Self, LedgerError> {
-        let encoded = Some(encode_call(&record, &mut Dictionary::default())?);
-        Ok(Self { record, quarantine: None, encoded })
-    }
-
-    /// The columns of the record.
-    pub(crate) fn row(&self) -> Result<CallRow<'_>, LedgerError> {
-        Ok(CallRow::of(&self.record, self.body()?))
-    }
-
-    /// The record as it is stored.
-    pub(crate) fn body(&self) -> Result<&[u8], LedgerError> {
-        self.encoded.as_deref().ok_or_else(|| LedgerError::Record {
-            call_id: self.record.call_id.to_string(),
-            reason: "it was not encoded".to_owned(),
-        })
-    }
-}
-
 fn closed() -> JournalError {
     JournalError::new("the ledger is closed")
-}
-
-impl Job {
-    pub(crate) fn is_awaited(&self) -> bool {
-        !matches!(self, Self::Put { done: None, .. })
-    }
-
-    /// The bytes of answers and arguments; what else there is of a job is small.
-    pub(crate) fn bytes(&self) -> usize {
-        let moved = match self {
-            Self::Apply { event: Event::Begin(begin), .. } => begin.order.arguments.len(),
-            Self::Apply { event: Event::Settle(_, End::Completed(answer) | End::Failed(answer)), .. } => match answer {
-                StoredAnswer::Result(answer) => answer.len(),
-                _ => 0,
-            },
-            _ => 0,
-        };
-        let kept = self.recorded().and_then(|recorded| recorded.quarantine.as_ref());
-        moved.saturating_add(kept.map_or(0, Bytes::len))
-    }
-
-    /// Encodes the record that it puts down, if it does. A job whose record cannot be encoded fails when it is done, by itself.
-    pub(crate) fn encode(&mut self, dictionary: &mut Dictionary) {
-        if let Self::Put { write: Write::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } = self {
-            recorded.encoded = encode_call(&recorded.record, dictionary)
-                .inspect_err(|error| tracing::error!(%error, "a record cannot be encoded"))
-                .ok();
-        }
-    }
-
-    /// The record it puts down, if it does.
-    pub(crate) fn recorded(&self) -> Option<&Recorded> {
-        match self {
-            Self::Put { write: Write::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } => {
-                Some(recorded)
-            }
-            _ => None,
-        }
-    }
-
-    /// What is to be told of how its effect ends.
-    pub(crate) fn notices(&self) -> &[Notice] {
-        match self {
-            Self::Apply { notices, .. } => notices,
-            _ => &[],
-        }
-    }
-
-    /// Tells whoever waits. The caller may have gone; what was done is done all the same.
-    pub(crate) fn answer(self, outcome: Result<Outcome, JournalError>, lost: &AtomicU64) {
-        if let Err(error) = &outcome {
-            lost.fetch_add(1, Ordering::Relaxed);
-            // The loop that beats logs its own failures, and only some of them: a store that is away fails every beat.
-            if !matches!(self, Self::Put { write: Write::Beat(_), .. }) {
-                tracing::error!(what = %self, %error, "the ledger could not keep something");
-            }
-        }
-        let odd = || JournalError::new("the ledger answered something else");
-        match self {
-            Self::Put { done: None, .. } => {}
-            Self::Put { done: Some(done), .. } => drop(done.send(outcome.map(|_| ()))),
-            Self::Apply { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Applied(applied) => Ok(*applied),
-                _ => Err(odd()),
-            }))),
-            Self::Expire { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Expired(count) => Ok(count),
-                _ => Err(odd()),
-            }))),
-            Self::Book { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Booked(booked) => Ok(booked),
-                _ => Err(odd()),
-            }))),
-            Self::Sweep { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Swept(swept) => Ok(swept),
-                _ => Err(odd()),
-            }))),
-            Self::Prune { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Pruned(pruned) => Ok(pruned),
-                _ => Err(odd()),
-            }))),
-        }
-    }
-}
-
-/// For the log: which one it is, never what it says.
-impl fmt::Display for Job {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Put { write, .. } => write.fmt(formatter),
-            Self::Apply { recorded: Some(recorded), .. } => {
-                write!(formatter, "an effect of {}", recorded.record.call_id)
-            }
-            Self::Apply { .. } => formatter.write_str("an effect"),
-            Self::Expire { .. } => formatter.write_str("the end of old effects"),
-            Self::Book { entry, .. } => write!(formatter, "a budget's entry of {}", entry.id()),
-            Self::Sweep { .. } => formatter.write_str("the end of old reservations"),
-            Self::Prune { .. } => formatter.write_str("the end of what is over"),
-        }
-    }
-}
-
-impl fmt::Display for Write {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Call(recorded) => write!(formatter, "{}", recorded.record.call_id),
-            Self::Note(note) | Self::FirstNote(note) => write!(formatter, "a {} note", note.kind.as_str()),
-            Self::Erasure { kind, .. } => write!(formatter, "the end of a {} note", kind.as_str()),
-            Self::Beat(_) => formatter.write_str("a beat"),
-        }
-    }
 }

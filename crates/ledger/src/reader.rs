@@ -1,4 +1,5 @@
-//! Reading the ledger: one call by its id, lists of calls, or a note. Read-only, and works beside a running gateway.
+//! Reading the ledger: one call by its id, lists of calls, or a note. Read-only, and works beside a running gateway. It chooses
+//! between the stores; each store reads its own rows.
 
 use std::{
     ops::ControlFlow,
@@ -7,11 +8,12 @@ use std::{
 };
 
 use servanda_contract::CallRecord;
-use servanda_gates::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind};
 
 use crate::{
-    CallFilter, CallList, LOOKED_AT_MAX, LedgerError,
-    call_list::{Below, Collected, PAGE_MAX, Span},
+    LedgerError,
+    call_list::{Below, CallFilter, CallList, Collected, LOOKED_AT_MAX, PAGE_MAX, Span},
+    call_query::{CallQuery, Quarantined},
     postgres::ServerReader,
     sqlite::FileReader,
 };
@@ -28,33 +30,19 @@ enum Source {
     Server(ServerReader),
 }
 
-/// What to look for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallQuery {
-    /// A call id, or the beginning of one.
-    Id(String),
-    /// The latest call.
-    Latest,
-}
-
-/// An answer that was kept back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quarantined {
-    /// How long it was.
-    pub bytes_total: i64,
-    /// As much of it as is kept.
-    pub body: Vec<u8>,
-}
-
 impl Reader {
     /// Opens the file of an existing ledger.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        Ok(Self { source: Source::File(Mutex::new(FileReader::open(path)?)) })
+        Ok(Self::of_file(FileReader::open(path)?))
     }
 
     /// Connects to an existing ledger in PostgreSQL.
     pub async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Ok(Self { source: Source::Server(ServerReader::connect(url).await?) })
+        Ok(Self::of_server(ServerReader::connect(url).await?))
+    }
+
+    pub(crate) fn of_file(file: FileReader) -> Self {
+        Self { source: Source::File(Mutex::new(file)) }
     }
 
     pub(crate) fn of_server(server: ServerReader) -> Self {

@@ -1,7 +1,7 @@
 //! The store's own time: the database says what time it is, so that all who share it agree, and keeps what ledger time has come
 //! to. Tests let time pass, or let the clock jump.
 
-use servanda_gates::effect::{LedgerClock, LedgerNow};
+use servanda_effects::effect::{LedgerClock, LedgerNow};
 
 use crate::codec::unsigned;
 

@@ -4,8 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Adoption, AdoptionTerms, Guard, Ledger, LedgerError, LogReport, Migration, Position, Refused, Schema, Settling,
-    postgres::upkeep as server, sqlite::upkeep as file,
+    AdoptionTerms, Guard, Ledger, LedgerError, Schema, Settling,
+    postgres::upkeep as server,
+    report::{MigrationPlan, Restored, Soundness, Status, Verified},
+    sqlite::upkeep as file,
+    store::Migration,
 };
 
 const PG_BACKUP: &str = "a ledger in PostgreSQL is backed up with PostgreSQL's own means: `pg_dump --format=custom`, or base \
@@ -24,80 +27,6 @@ pub struct Upkeep {
 enum Place {
     File(PathBuf),
     Server(String),
-}
-
-/// How a ledger stands.
-#[derive(Debug, Clone, serde::Serialize)]
-pub struct Status {
-    /// Why a gateway would not start with it.
-    #[serde(skip)]
-    pub refused: Option<Refused>,
-    /// Whether there is a ledger.
-    pub exists: bool,
-    /// Its schema version, where there is one that can be read.
-    pub schema_version: Option<u32>,
-    /// The schema version that this servanda needs.
-    pub schema_needed: u32,
-    /// What the ledger says.
-    pub position: Option<Position>,
-    /// What the file outside says.
-    pub known: Option<Position>,
-    /// Whether the last process ended as it should, by that file.
-    pub ended_cleanly: Option<bool>,
-    /// Whether a process has it open for writing, where that can be seen.
-    pub in_use: Option<bool>,
-    /// The size of the file.
-    pub bytes: Option<u64>,
-    /// The size of its write-ahead log.
-    pub log_bytes: Option<u64>,
-    /// What that log holds, where nobody is writing it.
-    pub log: Option<LogReport>,
-    /// When a person accepted it, the latest first.
-    pub adoptions: Vec<Adoption>,
-}
-
-/// What a ledger was found to be.
-#[derive(Debug, Clone, Default, serde::Serialize)]
-pub struct Verified {
-    /// Effects that were read.
-    pub effects: u64,
-    /// Records of calls that were read.
-    pub calls: u64,
-    /// What is wrong; not all of it if it is much.
-    pub problems: Vec<String>,
-}
-
-/// What bringing a ledger up to date would do.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct MigrationPlan {
-    /// The version that was found; zero if there is no ledger.
-    pub found: u32,
-    /// The version that this servanda needs.
-    pub needed: u32,
-    /// Where it would be copied to first.
-    pub backup: Option<PathBuf>,
-    /// How large that copy would be at the most.
-    pub backup_bytes: Option<u64>,
-}
-
-/// A ledger that was put back or accepted.
-#[derive(Debug, Clone)]
-pub struct Restored {
-    /// Where the one is that was there before.
-    pub set_aside: Option<PathBuf>,
-    /// That it was accepted; none if it lacks nothing that was known.
-    pub adoption: Option<Adoption>,
-}
-
-/// What a test of writing came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Soundness {
-    /// Everything that was looked at is sound.
-    Sound,
-    /// It is too large to be looked through in the time there was.
-    TooLarge,
-    /// It is not sound.
-    Broken(String),
 }
 
 impl Upkeep {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servanda_authority::sealing::SealingKey;
 use servanda_contract::{Caller, Timestamp};
-use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 
 use crate::{challenge::Demand, login::Login, scope::Scopes};
 

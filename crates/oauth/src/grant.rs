@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use reqwest::Url;
 use servanda_authority::Secret;
 use servanda_contract::time::Clock;
-use servanda_gates::PortFuture;
+use servanda_effects::PortFuture;
 use servanda_upstream::NotPresented;
 
 use crate::{

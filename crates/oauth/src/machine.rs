@@ -12,7 +12,7 @@ use std::{
 
 use servanda_authority::Secret;
 use servanda_contract::{Caller, Timestamp, time::Clock};
-use servanda_gates::PortFuture;
+use servanda_effects::PortFuture;
 use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
 
 use crate::{

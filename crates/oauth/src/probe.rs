@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use servanda_gates::PortFuture;
+use servanda_effects::PortFuture;
 use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
 
 use crate::challenge::Demand;

@@ -12,7 +12,7 @@ use servanda_authority::{
     sealing::{KEY_BYTES, SealingKey},
 };
 use servanda_contract::{Caller, Timestamp, time::Clock};
-use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_effects::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use servanda_upstream::{Errand, NotPresented, Presented};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

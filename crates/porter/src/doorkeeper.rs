@@ -10,7 +10,7 @@ use servanda_authority::{
     rights::Scope,
 };
 use servanda_doors::http::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
-use servanda_gates::PortFuture;
+use servanda_effects::PortFuture;
 
 use crate::{
     porter::{House, NotLetIn, Porter, RequiredHouse},

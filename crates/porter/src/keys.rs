@@ -6,7 +6,7 @@ use servanda_authority::{
     api_key::{self, KeyNotMade, KeyTerms, StoredKey},
 };
 use servanda_contract::Timestamp;
-use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 
 use crate::revocation::{self, Revocation};
 

@@ -17,7 +17,7 @@ use servanda_authority::{
 };
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_doors::http::Doorkeeper;
-use servanda_gates::{JournalError, Notebook};
+use servanda_effects::{JournalError, Notebook};
 use sha2::{Digest as _, Sha256};
 
 use crate::{

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use servanda_authority::{Authenticated, CredentialId, Method};
 use servanda_contract::Timestamp;
-use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 
 /// That a credential was revoked, when, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

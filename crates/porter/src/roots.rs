@@ -12,7 +12,7 @@ use servanda_authority::{
     sealing::SealingKey,
 };
 use servanda_contract::Timestamp;
-use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 use zeroize::Zeroizing;
 
 /// The purpose of the sealing key of root keys.

@@ -22,7 +22,7 @@ use servanda_authority::{
 };
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_doors::http::{Doorkeeper as _, NotAdmitted};
-use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_effects::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,

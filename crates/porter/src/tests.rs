@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use servanda_authority::{CredentialId, Method};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_doors::http::{Doorkeeper as _, NotAdmitted};
-use servanda_gates::{Note, NoteKind, Notebook as _};
+use servanda_effects::{Note, NoteKind, Notebook as _};
 
 use crate::{
     CACHE_TERMS, IssuerTerms, Terms, fetch, fetchable, keys,

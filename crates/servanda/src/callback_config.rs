@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use servanda_effects::effect::Ending;
 use servanda_engine::callbacks::{Callback, Callbacks, SigningSecret, Subscription};
-use servanda_gates::effect::Ending;
 use servanda_upstream::PostAddress;
 
 use crate::{

@@ -16,8 +16,9 @@ use servanda_contract::{
     time::Clock as _,
     tool::{EffectClass, KeyPlacement},
 };
+use servanda_effects::budget::Dimension;
 use servanda_engine::SystemClock;
-use servanda_gates::{CompiledContract, Look, Probe, Registered, admit, budget::Dimension};
+use servanda_gates::{CompiledContract, Look, Probe, Registered, admit};
 
 pub(crate) use self::server_files::{ServerFiles, of_server, readable};
 use crate::{

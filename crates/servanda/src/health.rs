@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use servanda_doors::http::{Ailment, Health, UpstreamsReport};
+use servanda_effects::effect::{Effects as _, owner_silence_ms_max};
 use servanda_engine::{Answering, Engine};
-use servanda_gates::effect::{Effects as _, owner_silence_ms_max};
 use servanda_ledger::{Ledger, WriteStanding};
 use servanda_porter::Porter;
 use tokio_util::sync::CancellationToken;

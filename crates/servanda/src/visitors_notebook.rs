@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use servanda_contract::Timestamp;
-use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_effects::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use servanda_ledger::Ledger;
 use tokio::sync::OnceCell;
 

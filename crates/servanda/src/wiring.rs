@@ -12,13 +12,14 @@ use std::{
 pub(crate) use ending::Unfinished;
 use servanda_catalog::{Catalog, CatalogError, pins::Pins};
 use servanda_contract::time::Clock as _;
+use servanda_effects::Notebook;
 use servanda_engine::{
     Authorities, Engine, EngineParts, Guest, Limits, RefusedLimits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
     names,
     quarantine::{self, History},
 };
-use servanda_gates::{CompiledContract, GateLimits, Notebook, repair::RepairLimits};
+use servanda_gates::{CompiledContract, GateLimits, repair::RepairLimits};
 use servanda_ledger::{Ledger, Migration, Schema};
 use servanda_porter::{Porter, Terms, revocation};
 use servanda_upstream::{Post, Upstream, UpstreamSpec};

@@ -12,7 +12,7 @@ use servanda_contract::{
     CallId, Caller, Digest,
     tool::{EffectClass, SideEffectClass},
 };
-use servanda_gates::PortFuture;
+use servanda_effects::PortFuture;
 use tokio::time::Instant;
 
 use crate::UpstreamId;

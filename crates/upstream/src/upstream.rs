@@ -6,7 +6,8 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
 use servanda_contract::{Digest, digest::Domain, tool::EffectClass};
-use servanda_gates::{Fenced, Notebook};
+use servanda_effects::Notebook;
+use servanda_gates::Fenced;
 use servanda_mcp::{Era, envelope::code, fields::method};
 use tokio::{
     sync::{broadcast, watch},

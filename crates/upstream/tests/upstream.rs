@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, document, time::Clock};
+use servanda_effects::{FleetingNotebook, effect::ClientKey};
 use servanda_gates::{
-    CompiledContract, Contracts, Fenced, FleetingNotebook, GateLimits, Registered, Stopwatch, Trail, admit,
-    effect::ClientKey, pass_question, pass_read, resolve,
+    CompiledContract, Contracts, Fenced, GateLimits, Registered, Stopwatch, Trail, admit, pass_question, pass_read,
+    resolve,
 };
 use servanda_upstream::{
     Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec, UpstreamStatus,

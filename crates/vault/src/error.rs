@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{NotAReference, SecretReference};
+use crate::{NotAReference, SecretReference, sealed::KEY_VARIABLE};
 
 /// Why a secret cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -154,14 +154,13 @@ impl StoreFault {
             Self::Newer { .. } => "use the servanda that wrote it".to_owned(),
             Self::Full(_) => "servanda secret rm NAME".to_owned(),
             Self::NoKey { path } => format!(
-                "set {} or restore {} from a backup; without the key the secrets have to be set again",
-                crate::KEY_VARIABLE,
+                "set {KEY_VARIABLE} or restore {} from a backup; without the key the secrets have to be set again",
                 path.display()
             ),
-            Self::BadKey { .. } => format!("export {}=$(openssl rand -base64 32)", crate::KEY_VARIABLE),
+            Self::BadKey { .. } => format!("export {KEY_VARIABLE}=$(openssl rand -base64 32)"),
             Self::Exposed { path } => format!("chmod 600 {}", path.display()),
             Self::WrongKey { .. } => {
-                format!("use the key the store was made with ({} or its key file)", crate::KEY_VARIABLE)
+                format!("use the key the store was made with ({KEY_VARIABLE} or its key file)")
             }
             Self::Tampered(name) => format!("servanda secret set {name}"),
             Self::NoRandomness => "servanda doctor".to_owned(),

@@ -11,6 +11,7 @@ mod sealed;
 mod sources;
 
 pub use error::{NoSecret, StoreFault};
-pub use local::{KEY_FILE, KEY_VARIABLE, Kept, LocalStore, STORE_FILE};
+pub use local::{Kept, LocalStore, STORE_FILE};
 pub use reference::{NotAReference, SecretName, SecretReference, is_variable};
+pub use sealed::{KEY_FILE, KEY_VARIABLE};
 pub use sources::{EnvironmentStore, FileStore, SECRET_BYTES_MAX, SecretStore, Vault};

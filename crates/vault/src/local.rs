@@ -21,15 +21,11 @@ use self::{
 };
 use crate::{
     SecretName, StoreFault,
-    sealed::{KEY_BYTES, StoreKey},
+    sealed::{KEY_BYTES, KEY_FILE, KEY_VARIABLE, StoreKey},
 };
 
 /// The store's file, in the folder of what the gateway keeps for itself.
 pub const STORE_FILE: &str = "secrets.json";
-/// The file of its key.
-pub const KEY_FILE: &str = "secrets.key";
-/// The variable that has the key instead.
-pub const KEY_VARIABLE: &str = "SERVANDA_SECRET_KEY";
 
 const LOCK_FILE: &str = "secrets.lock";
 /// How many secrets a store takes.

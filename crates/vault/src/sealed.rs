@@ -10,6 +10,11 @@ use servanda_contract::{Timestamp, digest::hex};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
+/// The file of the store's key, beside the store.
+pub const KEY_FILE: &str = "secrets.key";
+/// The variable that has the key instead.
+pub const KEY_VARIABLE: &str = "SERVANDA_SECRET_KEY";
+
 /// The version of the sealing, and the first byte of what is bound to it.
 pub(crate) const VERSION: u8 = 1;
 /// Bytes of a key.

@@ -47,5 +47,7 @@ const fn word(part: Part) -> &'static str {
 
 /// The part that an argument means.
 pub(crate) fn part(word: &str) -> Option<Part> {
-    [Part::All, Part::Behaviour, Part::Scope, Part::Policy, Part::Marks].into_iter().find(|part| self::word(*part) == word)
+    [Part::All, Part::Behaviour, Part::Scope, Part::Policy, Part::Marks]
+        .into_iter()
+        .find(|part| self::word(*part) == word)
 }

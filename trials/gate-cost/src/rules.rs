@@ -41,9 +41,12 @@ impl Rules {
 
     /// One of twenty is about the tool, the others about others that come and go.
     pub(crate) fn about_tools(number: usize) -> String {
-        let tool = if number.is_multiple_of(20) { "company.read_query".to_owned() } else { format!("other.tool_{number}") };
+        let tool =
+            if number.is_multiple_of(20) { "company.read_query".to_owned() } else { format!("other.tool_{number}") };
         let rule = format!("forbid (principal, action, resource == Tool::\"{tool}\")");
-        format!("@id(\"p{number}\") @may_never_apply(\"it comes and goes\") {rule} when {{ principal.id == \"u{number}\" }};")
+        format!(
+            "@id(\"p{number}\") @may_never_apply(\"it comes and goes\") {rule} when {{ principal.id == \"u{number}\" }};"
+        )
     }
 
     /// Every one is about every tool.

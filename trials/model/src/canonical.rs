@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hasher as _};
 
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{Effect, EffectState, OwnerId, StoredAnswer, owner_silence_ms_max};
+use servanda_effects::effect::{Effect, EffectState, OwnerId, StoredAnswer, owner_silence_ms_max};
 
 use crate::world::{
     Bounds, Call, KEYS_MAX, Known, Life, OWNERS_MAX, Phase, Request, TICK_MS, TIMEOUT_MS, Told, WINDOW_MS, World,

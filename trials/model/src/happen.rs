@@ -2,7 +2,7 @@
 //! rules of what a caller is told.
 
 use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Concluded, Effect, EffectState, End, Event, Reply, Rule, StoredAnswer, after_attempt, after_settling, concluded,
     of_key, of_unread_key, owner_silence_ms_max, unmarked,
 };

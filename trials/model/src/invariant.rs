@@ -1,7 +1,7 @@
 //! What must never happen, whatever did before.
 
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{Effect, EffectState};
+use servanda_effects::effect::{Effect, EffectState};
 
 use crate::{
     Violation,

@@ -6,7 +6,7 @@ use std::{process::ExitCode, time::Instant};
 
 use model::{BEFORE, Bounds, Explored, Violation, explore, full, walk, wide, without};
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{Rule, Rules};
+use servanda_effects::effect::{Rule, Rules};
 
 /// More states than this are too many for a machine of this size.
 const STATES_MAX: usize = 40_000_000;

@@ -1,7 +1,7 @@
 //! The bounds that are explored, and for every rule the bounds in which its absence shows.
 
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{Rule, Rules};
+use servanda_effects::effect::{Rule, Rules};
 
 use crate::{Bounds, Violation};
 

@@ -1,7 +1,7 @@
 //! The small form of `make model`.
 
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{Rule, Rules};
+use servanda_effects::effect::{Rule, Rules};
 
 use crate::{BEFORE, Bounds, Explored, Violation, explore, scenario, walk};
 

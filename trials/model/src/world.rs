@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Begin, Circumstances, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, End, Event, Go, LedgerClock,
     LedgerNow, Order, OwnerId, Reply, Rules, StoredAnswer, is_in_the_way, owner_silence_ms_max, step,
 };

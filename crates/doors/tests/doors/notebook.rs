@@ -1,8 +1,8 @@
 //! A notebook that takes its time: a test says when it goes on, and hears of whoever did not wait.
 
 use servanda_contract::Timestamp;
+use servanda_effects::{JournalError, PortFuture};
 use servanda_engine::{FleetingNotebook, Note, NoteKind, Notebook};
-use servanda_gates::{JournalError, PortFuture};
 use tokio::sync::watch;
 
 use crate::fixture::within;

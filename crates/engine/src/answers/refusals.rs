@@ -7,7 +7,7 @@ use servanda_contract::{
     taxonomy::{EnvelopeCode, NextAction},
     tool::EffectClass,
 };
-use servanda_gates::{
+use servanda_effects::{
     JournalError,
     effect::{self, Rules},
 };

@@ -5,10 +5,8 @@
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction,
 };
-use servanda_gates::{
-    OPERATION_ARGUMENT,
-    effect::{Awaits, Effect, EffectId, Reply, of_key},
-};
+use servanda_effects::effect::{Awaits, Effect, EffectId, Reply, of_key};
+use servanda_gates::OPERATION_ARGUMENT;
 
 use super::refusals;
 

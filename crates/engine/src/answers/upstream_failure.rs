@@ -6,10 +6,8 @@ use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, taxonomy::NextAction,
     tool::ToolContract,
 };
-use servanda_gates::{
-    CompiledContract,
-    effect::{Rules, after_attempt},
-};
+use servanda_effects::effect::{Rules, after_attempt};
+use servanda_gates::CompiledContract;
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::{CredentialLack, PerformFailure};
 

@@ -19,7 +19,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use serde_json::value::RawValue;
 use servanda_contract::{CallId, Timestamp, time::Clock};
-use servanda_gates::{Note, NoteKind, Notebook, effect::ClientKey};
+use servanda_effects::{Note, NoteKind, Notebook, effect::ClientKey};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::{code, to_json},

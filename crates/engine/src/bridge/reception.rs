@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::value::RawValue;
 use servanda_contract::{CallId, Caller, Digest, Timestamp};
-use servanda_gates::effect::ClientKey;
+use servanda_effects::effect::ClientKey;
 use servanda_mcp::{RpcError, envelope::code};
 use tokio::{
     sync::{Mutex as AsyncMutex, mpsc, oneshot},

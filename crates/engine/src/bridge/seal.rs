@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Acting, CallId, Caller, Digest, Timestamp};
-use servanda_gates::{JournalError, Notebook, effect::ClientKey};
+use servanda_effects::{JournalError, Notebook, effect::ClientKey};
 use servanda_mcp::{RpcError, envelope::code};
 use sha2::Sha256;
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{Caller, Digest, digest::Domain};
-use servanda_gates::FleetingNotebook;
+use servanda_effects::FleetingNotebook;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 

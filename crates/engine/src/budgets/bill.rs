@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use servanda_contract::{record::Outcome, tool::CostUnit};
-use servanda_gates::{
-    CompiledContract, Permit,
-    budget::{Booked, Budgets as _, ClosedBy, Entry, HoldId, Price, Ticket},
+use servanda_contract::{cost::Price, record::Outcome, tool::CostUnit};
+use servanda_effects::{
+    budget::{Booked, Budgets as _, ClosedBy, Entry, HoldId, Ticket},
     effect::EffectState,
 };
+use servanda_gates::{CompiledContract, Permit};
 
 use super::Till;
 use crate::clock::within_ms;

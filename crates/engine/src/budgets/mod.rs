@@ -16,11 +16,13 @@ use std::{
 
 use servanda_authority::Authenticated;
 use servanda_contract::{Proposal, time::Clock};
+use servanda_effects::{
+    JournalError,
+    budget::{Budgets, Chunks, Entry, Ticket},
+};
 use servanda_gates::{
-    JournalError, Permit,
-    budget::{
-        Allowance, Budgets, Charge, Chunks, Cleared, Entry, Leasing, NotCleared, Paced, Per, Purse, Rates, Ticket,
-    },
+    Permit,
+    budget::{Allowance, Charge, Cleared, Leasing, NotCleared, Paced, Per, Purse, Rates},
 };
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::TaskTracker;

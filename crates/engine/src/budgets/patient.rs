@@ -1,6 +1,6 @@
 //! The books for somebody who does not wait for ever: what is not answered by then is in doubt.
 
-use servanda_gates::{
+use servanda_effects::{
     JournalError, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
 };

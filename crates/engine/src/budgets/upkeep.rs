@@ -1,7 +1,7 @@
 //! What is done about budgets beside calls: units that nobody wants are given back, reservations that were left are closed by what
 //! their effects say.
 
-use servanda_gates::budget::{Budgets as _, Entry, Swept};
+use servanda_effects::budget::{Budgets as _, Entry, Swept};
 
 use super::Till;
 use crate::clock::within_ms;

@@ -3,7 +3,8 @@
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::BudgetLeft, refusal::EffectKnowledge,
 };
-use servanda_gates::budget::{Denied, Exhausted, Rate, Unaffordable, Undrawable, Unfunded};
+use servanda_effects::budget::Exhausted;
+use servanda_gates::budget::{Denied, Rate, Unaffordable, Undrawable, Unfunded};
 
 /// Where operators see how budgets stand.
 const REVIEW: &str = "`servanda budgets` shows how they stand";

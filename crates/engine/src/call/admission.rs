@@ -9,7 +9,7 @@ use servanda_contract::{
     observation::{Observation, Verification},
     record::Outcome,
 };
-use servanda_gates::effect::{ClientKey, EffectKey};
+use servanda_effects::effect::{ClientKey, EffectKey};
 use servanda_mcp::{Era, RpcError, fields::method};
 use tokio::time::Instant;
 

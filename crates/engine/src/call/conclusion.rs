@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Refusal, TaxonomyClass, ToolContract, observation::Occasion, record::Outcome};
-use servanda_gates::effect::End;
+use servanda_effects::effect::End;
 
 use super::{
     evidence::{Dispatch, Mark},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use servanda_contract::CallId;
-use servanda_gates::effect::ClientKey;
+use servanda_effects::effect::ClientKey;
 use servanda_upstream::Continuation;
 use tokio::time::Instant;
 

@@ -12,10 +12,8 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     tool::EffectClass,
 };
-use servanda_gates::{
-    Fenced, Stopwatch as _,
-    effect::{Awaits, Concluded, End},
-};
+use servanda_effects::effect::{Awaits, Concluded, End};
+use servanda_gates::{Fenced, Stopwatch as _};
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::Answer;
 

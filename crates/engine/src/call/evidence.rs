@@ -10,10 +10,8 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     tool::{EffectClass, QuestionKind},
 };
-use servanda_gates::{
-    CompiledContract, Fenced,
-    effect::{Awaits, Claim, ClientKey, Effect, End, Reply},
-};
+use servanda_effects::effect::{Awaits, Claim, ClientKey, Effect, End, Reply};
+use servanda_gates::{CompiledContract, Fenced};
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::Lease;
 use tokio::time::Instant;

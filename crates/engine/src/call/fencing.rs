@@ -8,11 +8,10 @@ use servanda_contract::{
     record::{Decision, Outcome, Verdict},
     tool::EffectClass,
 };
+use servanda_effects::effect::{Change, Claim, Effect, EffectKey, EffectState, End, Event, Reply, Target};
 use servanda_gates::{
     Begun, Claimed, Current, Fenced, Funded, Intent, NotFenced, Question, Stopwatch as _, WhyNot, begin,
-    budget::Cleared,
-    effect::{Change, Claim, Effect, EffectKey, EffectState, End, Event, Reply, Target},
-    fence_funded, pass_read,
+    budget::Cleared, fence_funded, pass_read,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -4,11 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::Outcome, taxonomy::NextAction};
-use servanda_gates::{
-    CompiledContract, Resolved,
-    effect::{EffectState, Reply, StoredAnswer},
-    pass_question,
-};
+use servanda_effects::effect::{EffectState, Reply, StoredAnswer};
+use servanda_gates::{CompiledContract, Resolved, pass_question};
 use tokio::time::Instant;
 
 use super::{

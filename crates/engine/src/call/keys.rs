@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use hmac::Mac as _;
 use servanda_contract::{Digest, digest::Domain};
-use servanda_gates::{JournalError, Notebook, Permit, Said, effect::ClientKey};
+use servanda_effects::{JournalError, Notebook, effect::ClientKey};
+use servanda_gates::{Permit, Said};
 use tokio::sync::OnceCell;
 
 use crate::secrets::Secret;

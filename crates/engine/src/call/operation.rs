@@ -1,10 +1,8 @@
 //! Which operation a call is: the key that its effect is found by, and the `requestState` that it continues from.
 
 use servanda_contract::Refusal;
-use servanda_gates::{
-    Permit,
-    effect::{ClientKey, EffectId},
-};
+use servanda_effects::effect::{ClientKey, EffectId};
+use servanda_gates::Permit;
 use servanda_mcp::{RpcError, envelope::code};
 
 use super::{

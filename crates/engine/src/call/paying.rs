@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use servanda_contract::{GateName, Refusal};
+use servanda_effects::effect::{self, ClientKey, Effect, Reply, Target};
 use servanda_gates::{
     Current, Funded, Permit, Stopwatch as _,
     budget::{Cleared, NotCleared, Unaffordable},
-    effect::{self, ClientKey, Effect, Reply, Target},
     fund,
 };
 use tokio::time::Instant;

@@ -1,10 +1,8 @@
 //! Waiting for calls that change the same resource. The store keeps the order between gateways; `resource_queue` keeps it in this process.
 
 use servanda_contract::GateName;
-use servanda_gates::{
-    Permit, Stopwatch as _,
-    effect::{EffectKey, EffectState, Target},
-};
+use servanda_effects::effect::{EffectKey, EffectState, Target};
+use servanda_gates::{Permit, Stopwatch as _};
 use tokio::time::Instant;
 
 use super::{

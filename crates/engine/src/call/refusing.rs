@@ -11,7 +11,7 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     taxonomy::EnvelopeCode,
 };
-use servanda_gates::effect::{self, Rules, Target};
+use servanda_effects::effect::{self, Rules, Target};
 use servanda_mcp::RpcError;
 
 use super::{conclusion::occasion_of, evidence::Dispatch, state::CallPipeline};

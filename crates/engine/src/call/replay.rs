@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use servanda_contract::{Digest, Observation, Refusal, digest::Domain, observation::Occasion, record::Outcome};
-use servanda_gates::{
-    CompiledContract,
-    effect::{Awaits, Effect, EffectState, Ending, Reply, StoredAnswer},
-};
+use servanda_effects::effect::{Awaits, Effect, EffectState, Ending, Reply, StoredAnswer};
+use servanda_gates::CompiledContract;
 
 use super::{evidence::Dispatch, state::CallPipeline};
 use crate::{

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use servanda_gates::{effect::EffectKey, overlap};
+use servanda_effects::{effect::EffectKey, overlap};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use servanda_authority::{Authenticated, Method, caller::Standing};
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
-use servanda_gates::NoteKind;
+use servanda_effects::NoteKind;
 
 use crate::core::Core;
 

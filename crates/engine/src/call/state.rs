@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use servanda_contract::CallRecord;
-use servanda_gates::{Trail, effect::EffectKey};
+use servanda_effects::effect::EffectKey;
+use servanda_gates::Trail;
 use tokio::time::Instant;
 
 use super::Calls;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Timestamp, faults};
-use servanda_gates::{JournalError, Note, NoteKind, Notebook, effect::OwnerId};
+use servanda_effects::{JournalError, Note, NoteKind, Notebook, effect::OwnerId};
 use servanda_upstream::{NotPosted, Receipt};
 
 use super::event::Event;

@@ -5,7 +5,7 @@ use servanda_contract::{
     CallRecord, TaxonomyClass, Timestamp,
     record::{ContractReference, Outcome},
 };
-use servanda_gates::effect::{Awaits, Effect, Ending};
+use servanda_effects::effect::{Awaits, Effect, Ending};
 
 /// An event, made and not sent yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

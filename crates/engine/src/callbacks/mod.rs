@@ -13,7 +13,7 @@ mod tests;
 
 use std::{collections::BTreeSet, fmt};
 
-use servanda_gates::{PortFuture, effect::Ending};
+use servanda_effects::{PortFuture, effect::Ending};
 use servanda_upstream::{Letter, NotPosted, Post, PostAddress, Receipt};
 
 pub use delivery::{ANSWER_MS_MAX, Delivery, deliveries};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use servanda_catalog::Catalog;
 use servanda_contract::{CallRecord, Timestamp, record::Outcome, tool::TimeoutClass};
-use servanda_gates::{
+use servanda_effects::{
     Note,
     effect::{Effect, Ending, Notice, OwnerId},
 };

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_gates::effect::EffectId;
+use servanda_effects::effect::EffectId;
 
 /// Effects that this process is dispatching right now, so that it does not take them for forgotten.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use servanda_contract::Timestamp;
-use servanda_gates::{JournalError, NoteKind};
+use servanda_effects::{JournalError, NoteKind};
 use servanda_upstream::NotPosted;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;

@@ -2,7 +2,8 @@
 //! checked like any other.
 
 use servanda_contract::{CallId, Refusal, record::Outcome};
-use servanda_gates::{CompiledContract, effect::End};
+use servanda_effects::effect::End;
+use servanda_gates::CompiledContract;
 use servanda_mcp::{RawObject, fields::member as field};
 use servanda_upstream::{Answer, PerformFailure};
 

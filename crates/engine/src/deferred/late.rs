@@ -8,10 +8,8 @@ use std::{
 };
 
 use servanda_contract::{CallId, CallRecord, Caller, Digest, Timestamp, digest::Domain, record::LATE_ANSWER_CLIENT};
-use servanda_gates::{
-    CompiledContract,
-    effect::{Claim, EffectId, End},
-};
+use servanda_effects::effect::{Claim, EffectId, End};
+use servanda_gates::CompiledContract;
 use servanda_upstream::{Answer, PerformFailure};
 use tokio::sync::oneshot;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use servanda_gates::effect::{Effect, EffectState};
+use servanda_effects::effect::{Effect, EffectState};
 
 use super::task;
 use crate::core::Core;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{json, value::RawValue};
-use servanda_gates::effect::{Awaits, Change, Claim, End, Event, Target, owner_silence_ms_max};
+use servanda_effects::effect::{Awaits, Change, Claim, End, Event, Target, owner_silence_ms_max};
 use servanda_mcp::{Era, RawObject, fields::method};
 use servanda_upstream::{Answer, Delivery, PerformFailure, Remark};
 use tokio::time::Instant;

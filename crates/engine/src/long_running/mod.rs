@@ -23,7 +23,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use servanda_gates::effect::EffectId;
+use servanda_effects::effect::EffectId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 pub use self::note::Progress;

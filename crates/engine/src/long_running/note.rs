@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use servanda_contract::Timestamp;
-use servanda_gates::{
+use servanda_effects::{
     JournalError, Note, NoteKind, Notebook,
     effect::{Effect, EffectId},
 };

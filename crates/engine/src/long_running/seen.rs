@@ -10,10 +10,8 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     taxonomy::NextAction,
 };
-use servanda_gates::{
-    CompiledContract,
-    effect::{Effect, EffectId, EffectState, Reply, StoredAnswer, Target},
-};
+use servanda_effects::effect::{Effect, EffectId, EffectState, Reply, StoredAnswer, Target};
+use servanda_gates::CompiledContract;
 use servanda_mcp::envelope::to_json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::Caller;
-use servanda_gates::effect::{Awaits, Effect, EffectId, EffectState, Target, owner_silence_ms_max};
+use servanda_effects::effect::{Awaits, Effect, EffectId, EffectState, Target, owner_silence_ms_max};
 use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
 use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
 use tokio::time::Instant;

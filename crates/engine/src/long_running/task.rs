@@ -7,7 +7,7 @@ use servanda_contract::{
     Observation, Timestamp,
     observation::{Occasion, Verification},
 };
-use servanda_gates::effect::{EffectId, EffectState};
+use servanda_effects::effect::{EffectId, EffectState};
 use servanda_mcp::{
     Era, RpcError,
     envelope::{code, to_json},

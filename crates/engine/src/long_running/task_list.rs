@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Caller, Timestamp};
-use servanda_gates::{JournalError, Note, NoteKind};
+use servanda_effects::{JournalError, Note, NoteKind};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::seen::Seen;

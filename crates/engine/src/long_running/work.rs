@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::value::RawValue;
 use servanda_contract::{ToolContract, tool::TimeoutClass};
-use servanda_gates::effect::EffectId;
+use servanda_effects::effect::EffectId;
 use servanda_mcp::{Era, RpcError, capabilities::TASKS_EXTENSION, envelope::code};
 use tokio::{
     sync::{OwnedSemaphorePermit, watch},

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Digest, Timestamp};
-use servanda_gates::{JournalError, Note, NoteKind};
+use servanda_effects::{JournalError, Note, NoteKind};
 
 use super::verdict::{Found, Seen, Verdict};
 

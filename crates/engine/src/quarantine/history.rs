@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use servanda_catalog::{HeldTool, Hold};
 use servanda_contract::Digest;
-use servanda_gates::{JournalError, Note, NoteKind};
+use servanda_effects::{JournalError, Note, NoteKind};
 
 use crate::probes::Seen;
 

@@ -16,7 +16,7 @@ use std::{
 
 use servanda_catalog::{Catalog, Change, HeldTool};
 use servanda_contract::{Timestamp, time::Clock};
-use servanda_gates::{JournalError, NoteKind, Notebook};
+use servanda_effects::{JournalError, NoteKind, Notebook};
 
 pub(crate) use self::history::GATEWAY;
 pub use self::history::{Event, History, SeenChange, ToolKey, What};

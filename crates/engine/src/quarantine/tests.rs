@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use servanda_catalog::{Hold, NotResolved};
 use servanda_contract::{Digest, Timestamp, digest::Domain};
-use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture, effect::FleetingEffects};
+use servanda_effects::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture, effect::FleetingEffects};
 use servanda_mcp::{ClientCapabilities, Era};
 use tokio::sync::Notify;
 
@@ -190,7 +190,7 @@ fn engine(notebook: &Arc<Moody>) -> Engine {
     let clock = HandClock::new();
     let effects = Arc::new(FleetingEffects::new(clock.clone()));
     let notebook: Arc<dyn Notebook> = Arc::clone(notebook) as Arc<dyn Notebook>;
-    let budgets = Arc::new(servanda_gates::budget::FleetingBudgets::new(clock.clone(), effects.clone()));
+    let budgets = Arc::new(servanda_effects::budget::FleetingBudgets::new(clock.clone(), effects.clone()));
     let stores = Stores { journal: Arc::new(Records::default()), notebook, effects, budgets };
     Engine::in_scene(scene, stores, clock, Limits::default())
 }

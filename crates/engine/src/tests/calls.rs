@@ -8,11 +8,12 @@ use std::{
 use bytes::Bytes;
 use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{CallRecord, GateName, OperationKeys, Refusal, ToolContract, document, record::Outcome};
-use servanda_gates::{
-    FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
+use servanda_effects::{
+    FleetingNotebook, Journal, JournalError, Notebook, PortFuture,
     budget::FleetingBudgets,
     effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OrphanQuery, OwnerId, Target},
 };
+use servanda_gates::{Registered, admit};
 use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
 
 use crate::{

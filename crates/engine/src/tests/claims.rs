@@ -10,7 +10,7 @@ use serde_json::json;
 use servanda_contract::{
     OperationKeys, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge, taxonomy::NextAction,
 };
-use servanda_gates::effect::EffectState;
+use servanda_effects::effect::EffectState;
 use servanda_mcp::Era;
 use servanda_upstream::PerformFailure;
 

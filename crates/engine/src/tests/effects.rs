@@ -8,10 +8,8 @@ use std::sync::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{OperationKeys, Refusal, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
-use servanda_gates::{
-    OPERATION_ARGUMENT,
-    effect::{Effect, EffectQuery, EffectState, Effects as _},
-};
+use servanda_effects::effect::{Effect, EffectQuery, EffectState, Effects as _};
+use servanda_gates::OPERATION_ARGUMENT;
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 use tokio::sync::Notify;

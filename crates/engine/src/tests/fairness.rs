@@ -6,12 +6,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{CallId, Digest, ToolContract, digest::Domain, tool::EffectClass};
-use servanda_gates::{
-    Registered, admit,
-    effect::{
-        Begin, Change, ClientKey, EffectId, EffectKey, EffectState, Effects as _, Event, Go, Order, OwnerId, Target,
-    },
+use servanda_effects::effect::{
+    Begin, Change, ClientKey, EffectId, EffectKey, EffectState, Effects as _, Event, Go, Order, OwnerId, Target,
 };
+use servanda_gates::{Registered, admit};
 use servanda_mcp::Era;
 
 use super::effects::died;

@@ -7,7 +7,7 @@ use servanda_contract::{
     record::{LATE_ANSWER_CLIENT, Outcome},
     refusal::EffectKnowledge,
 };
-use servanda_gates::effect::EffectState;
+use servanda_effects::effect::EffectState;
 use servanda_mcp::Era;
 use servanda_upstream::PerformFailure;
 

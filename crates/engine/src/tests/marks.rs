@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 use servanda_contract::{TaxonomyClass, ToolContract, refusal::EffectKnowledge, taxonomy::NextAction};
-use servanda_gates::effect::EffectState;
+use servanda_effects::effect::EffectState;
 use servanda_mcp::Era;
 
 use super::{

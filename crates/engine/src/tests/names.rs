@@ -8,7 +8,8 @@ use servanda_catalog::{
     names::{NamePolicy, NameTable, Naming, upstream_tool},
 };
 use servanda_contract::{Caller, GateName, OperationKeys, Refusal, record::Outcome};
-use servanda_gates::{Note, NoteKind, Notebook as _, Registered, admit, effect::Ending};
+use servanda_effects::{Note, NoteKind, Notebook as _, effect::Ending};
+use servanda_gates::{Registered, admit};
 use servanda_mcp::Era;
 use servanda_upstream::PostAddress;
 

@@ -11,7 +11,7 @@ use std::{
 use servanda_contract::{
     GateName, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge, tool::Overlap,
 };
-use servanda_gates::effect::EffectState;
+use servanda_effects::effect::EffectState;
 use servanda_mcp::Era;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{GateName, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
-use servanda_gates::{NoteKind, Notebook as _, effect::EffectState};
+use servanda_effects::{NoteKind, Notebook as _, effect::EffectState};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 use tokio::sync::Notify;

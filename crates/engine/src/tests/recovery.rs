@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use servanda_contract::{ToolContract, refusal::EffectKnowledge, time::Clock as _};
-use servanda_gates::{
+use servanda_effects::{
     FleetingNotebook, Note, NoteKind, Notebook as _,
     effect::{ByHand, Change, EffectState, Effects as _, Ending, Event, StoredAnswer, Target},
 };

@@ -7,7 +7,7 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use servanda_contract::{OperationKeys, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
-use servanda_gates::{Note, NoteKind, Notebook, effect::EffectState};
+use servanda_effects::{Note, NoteKind, Notebook, effect::EffectState};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 

@@ -11,7 +11,7 @@ use servanda_contract::{
     record::{Decision, Outcome},
     refusal::EffectKnowledge,
 };
-use servanda_gates::effect::EffectState;
+use servanda_effects::effect::EffectState;
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 use tokio::sync::Notify;

@@ -14,7 +14,7 @@ use servanda_contract::{
     taxonomy::NextAction,
     time::Clock as _,
 };
-use servanda_gates::effect::{EffectId, Reply};
+use servanda_effects::effect::{EffectId, Reply};
 use servanda_mcp::Era;
 use servanda_upstream::PerformFailure;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use servanda_catalog::{memory, names::NameTable};
 use servanda_contract::Timestamp;
-use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 
 /// What the names are of.
 pub const TOOLS: &str = "tools";

@@ -4,7 +4,8 @@
 use std::{fmt, sync::Arc};
 
 use serde_json::value::RawValue;
-use servanda_gates::{Fenced, PortFuture};
+use servanda_effects::PortFuture;
+use servanda_gates::Fenced;
 use servanda_upstream::{
     Announcement, Answer, Bystander, Counterpart, Delivery, Offer, OwnWatch, PerformFailure, Performed, Question,
     ToolList, Upstream, UpstreamError,

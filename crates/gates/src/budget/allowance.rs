@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use servanda_authority::{CredentialBudget, rights};
-use servanda_contract::tool::SideEffectClass;
-
-use super::{Account, CostError, Dimension, Exhausted, Period, Price, Scope};
+use servanda_contract::{
+    cost::{CostError, Price},
+    tool::SideEffectClass,
+};
+use servanda_effects::budget::{Account, Dimension, Draw, Exhausted, Period, Scope};
 
 /// That somebody may draw so much in a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,32 +53,21 @@ pub struct Only {
 
 /// A call, as far as budgets are concerned.
 #[derive(Debug, Clone, Copy)]
-pub struct Drawing<'a> {
+pub(super) struct Drawing<'a> {
     /// The tenant.
-    pub tenant: &'a str,
+    pub(super) tenant: &'a str,
     /// The authenticated party.
-    pub principal: &'a str,
+    pub(super) principal: &'a str,
     /// The contract's name.
-    pub tool: &'a str,
+    pub(super) tool: &'a str,
     /// The run it belongs to, if it does.
-    pub run: Option<&'a str>,
+    pub(super) run: Option<&'a str>,
     /// What the credential it is made with, and those that comes from, may draw.
-    pub credentials: &'a [CredentialBudget],
+    pub(super) credentials: &'a [CredentialBudget],
     /// How grave it is.
-    pub class: SideEffectClass,
+    pub(super) class: SideEffectClass,
     /// What it may cost.
-    pub price: &'a Price,
-}
-
-/// So much is drawn from an account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Draw {
-    /// From which.
-    pub account: Account,
-    /// How much there is in a window.
-    pub limit: u64,
-    /// How much is drawn.
-    pub amount: u64,
+    pub(super) price: &'a Price,
 }
 
 /// Why a call cannot draw at all.
@@ -99,7 +90,7 @@ pub enum Undrawable {
 }
 
 /// What a call draws, each account once, in the order of their digests.
-pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, Undrawable> {
+pub(super) fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, Undrawable> {
     let counted = Dimension::of(call.class);
     let micros = call.price.cost.total_micros()?;
     let mut draws = BTreeMap::new();
@@ -139,7 +130,7 @@ pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, 
 /// either. Of money it has a number and no currency, so that what is spent in any is counted together.
 fn credential_draws(budget: &CredentialBudget, call: &Drawing<'_>, micros: u64) -> impl Iterator<Item = Draw> {
     let drawn = move |(dimension, limit): (&rights::Dimension, &u64)| {
-        let dimension = Dimension::from(*dimension);
+        let dimension = account_dimension(*dimension);
         let amount = match dimension {
             Dimension::Financial => micros,
             dimension => u64::from(dimension.counts(call.class)),
@@ -155,15 +146,14 @@ fn credential_draws(budget: &CredentialBudget, call: &Drawing<'_>, micros: u64) 
     budget.limits.iter().filter_map(drawn)
 }
 
-impl From<rights::Dimension> for Dimension {
-    fn from(dimension: rights::Dimension) -> Self {
-        match dimension {
-            rights::Dimension::Read => Self::Read,
-            rights::Dimension::Write => Self::Write,
-            rights::Dimension::External => Self::External,
-            rights::Dimension::FinancialMicros => Self::Financial,
-            rights::Dimension::Critical => Self::Critical,
-        }
+/// What the budget of a credential counts, in the words of accounts.
+pub(super) const fn account_dimension(dimension: rights::Dimension) -> Dimension {
+    match dimension {
+        rights::Dimension::Read => Dimension::Read,
+        rights::Dimension::Write => Dimension::Write,
+        rights::Dimension::External => Dimension::External,
+        rights::Dimension::FinancialMicros => Dimension::Financial,
+        rights::Dimension::Critical => Dimension::Critical,
     }
 }
 

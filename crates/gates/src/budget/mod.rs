@@ -1,186 +1,248 @@
-//! Budgets: how much may be read, written, sent outside, spent and gravely changed, by whom and in which period; and rates. What
-//! a call draws on follows from its contract and from what was allowed ([`draws`]); the gate is [`Charge`]; what follows on each entry in the books is
-//! [`step`]'s to say, for every store alike; how often a tool may be called is [`Rates`]'.
+//! Gate 11, budget: the call does not come too often, and there is enough left of everything it draws on. Rates first, because they
+//! cost nothing to ask; then what is leased; what is exact is kept back in the store, last.
 //!
-//! Money and critical changes are reserved one by one in the store before anything is sent, and are settled or refunded
-//! afterwards: exact, however many gateways share the store. The rest is leased in [`Chunks`]. A reservation names the effect it is
-//! for, so that a process that dies leaves nothing behind that [`verdict`] could not settle.
+//! A permit goes in, a [`Cleared`] comes out, and only that can be fenced. What changes something and draws exactly is claimed
+//! before it is kept back and fenced after: the reservation names the effect, so that whoever finds one knows about the other. What
+//! changes nothing leaves no effect that would say what it cost, so that its reservation stands alone.
 //!
-//! Who reserves for an effect does so while it is claimed and before it is fenced: then the effect's handle is known, and what is
-//! refunded because the claim was lost can never be sent any more.
-//!
-//! Deliberately not here: storage, and the files in which allowances are written.
+//! Deliberately not here: the store, the clock, and what is done about a reservation when the call has ended.
 
-mod account;
 mod allowance;
-mod charge;
-mod chunks;
-mod fleeting;
-mod hold;
 mod rate;
-mod standing;
-mod step;
-mod sweep;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use servanda_authority::Authenticated;
+use servanda_contract::cost::{Cost, CostError, Price};
+use servanda_effects::{
+    JournalError,
+    budget::{Booked, Budgets, Chunks, Dimension, Draw, Entry, Exhausted, HoldId, Reservation, Take, Ticket},
+    effect::EffectId,
+};
 
-use crate::{JournalError, PortFuture, effect::EffectId};
+use crate::Permit;
+use allowance::{Drawing, account_dimension, draws};
 
-pub use account::{Account, Dimension, Period, Scope};
-pub use allowance::{Allowance, Draw, Drawing, Only, Per, Undrawable, draws};
-pub use charge::{Charge, Cleared, Leasing, NotCleared, Paced, Purse, Unaffordable, Unfunded};
-pub use chunks::{Chunks, GiveBack, Take, Ticket, chunk_of};
-pub use fleeting::FleetingBudgets;
-pub use hold::{ClosedBy, HeldDraw, Hold, HoldId, HoldKind, Stage};
+pub use allowance::{Allowance, Only, Per, Undrawable};
 pub use rate::{Denied, Rate, Rates};
-pub use servanda_contract::cost::{Cost, CostError, Price, decimal, micros_of};
-pub use standing::Standing;
-pub use step::{Before, Step, step};
-pub use sweep::{OPEN_MS_MAX, Verdict, verdict};
 
-/// One entry in the books. Entries may be made again without harm: each is known by its id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
-    /// Keeps something back for a call that is about to be sent: all of its draws, or none.
-    Reserve(Reservation),
-    /// The call was sent. Counted draws are used up; of money, what it cost, if that is known, else what was reserved.
-    Settle {
-        /// Which reservation.
-        id: HoldId,
-        /// What it cost.
-        cost_micros: Option<u64>,
-        /// Who says so.
-        by: ClosedBy,
-    },
-    /// The call was provably never made.
-    Refund {
-        /// Which reservation.
-        id: HoldId,
-        /// Who says so.
-        by: ClosedBy,
-    },
-    /// A process wants units to hand out by itself: as many as there are, up to what it wants.
-    Lease(Lease),
-    /// It does not want the rest of them any more.
-    GiveBack(GiveBack),
+/// Out of what a call is paid.
+#[derive(Debug, Clone, Copy)]
+pub struct Purse<'a> {
+    /// What the operator allows.
+    pub allowances: &'a [Allowance],
+    /// Who calls, and what the credential may draw.
+    pub authenticated: &'a Authenticated,
+    /// The run the call belongs to, if it does.
+    pub run: Option<&'a str>,
 }
 
-/// What is kept back for one call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reservation {
-    /// The call.
-    pub id: HoldId,
-    /// The effect it is for; none for a call that has none.
-    pub effect: Option<EffectId>,
-    /// From which accounts.
-    pub draws: Vec<Draw>,
+/// A permitted call, and what it has to pay.
+#[derive(Debug)]
+pub struct Charge {
+    permit: Permit,
+    rate: Rate,
+    leased: Vec<Draw>,
+    exact: Vec<Draw>,
 }
 
-/// Units that a process asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
-    /// Its own id for it.
-    pub id: HoldId,
-    /// From which account.
-    pub account: Account,
-    /// How much there is in a window.
-    pub limit: u64,
-    /// How many.
-    pub wanted: u64,
+/// Evidence: the call does not come too often.
+#[derive(Debug)]
+pub struct Paced {
+    permit: Permit,
+    leased: Vec<Draw>,
+    exact: Vec<Draw>,
 }
 
-/// That an account has not enough left.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exhausted {
-    /// Which.
-    pub account: Account,
-    /// What is left of it.
-    pub left: u64,
-    /// When there is a new window; none if it does not renew.
-    pub renews_at_ms: Option<u64>,
+/// How far leasing came.
+#[derive(Debug)]
+pub enum Leasing {
+    /// The units are the call's. The ticket is for putting them back if it is never sent.
+    Cleared(Box<Cleared>, Ticket),
+    /// First make these entries, hand in what each came to, and come again.
+    First(Box<Paced>, Vec<Entry>),
+    /// Somebody asks the store for the same; come again when it has answered.
+    Wait(Box<Paced>),
+    /// One of the accounts has nothing left.
+    Exhausted(Box<NotCleared>),
 }
 
-/// What an entry came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Booked {
-    /// It is kept back.
-    Reserved,
-    /// So many units are the process's.
-    Leased {
-        /// How many.
-        granted: u64,
-        /// How long they may be used, by the store's time: nobody else's clock is asked. None if the account does not renew.
-        lasts_ms: Option<u64>,
-    },
-    /// There is not enough. Nothing was changed.
-    Exhausted(Exhausted),
-    /// It is used up.
-    Settled {
-        /// How much more it was than was kept back: it happened, and somebody has to be told.
-        over: u64,
-    },
-    /// It is given back.
-    Refunded,
-    /// The id was used for something else.
-    Mismatch,
-    /// There is no such reservation or lease, or not any more.
-    NotFound,
+/// A call that gate 11 did not let pass. Its permit is back: nothing was done with it.
+#[derive(Debug)]
+pub struct NotCleared {
+    /// The permit.
+    pub permit: Permit,
+    /// Why.
+    pub why: Unaffordable,
 }
 
-/// What a sweep did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Reservations whose call was made.
-    pub settled: u64,
-    /// Reservations whose call was never made.
-    pub refunded: u64,
+/// Why gate 11 does not let a call pass.
+#[derive(Debug, Clone)]
+pub enum Unaffordable {
+    /// It cannot draw at all.
+    Undrawable(Undrawable),
+    /// It comes too often.
+    TooOften(Denied, Rate),
+    /// There is not enough, or nobody can say.
+    Unfunded(Unfunded),
 }
 
-/// Which standings to list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StandingQuery {
-    /// Only of this tenant; of all if none.
-    pub tenant: Option<String>,
-    /// At most so many, the latest changed first.
-    pub limit: u32,
+/// Evidence that gate 11 has spoken: the call may be begun. Where something is due, it is kept back between claim and fence.
+#[derive(Debug)]
+pub struct Cleared {
+    permit: Permit,
+    due: Vec<Draw>,
 }
 
-/// Where budgets are kept: exact for all who share the store, and still there after a crash.
-pub trait Budgets: Send + Sync + fmt::Debug {
-    /// Makes one entry in one transaction. After an error nobody knows whether it was made: make the same entry again.
-    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>>;
-
-    /// Settles and refunds what processes left open, by what its effects say, and forgets what is over: so many at the most.
-    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>>;
-
-    /// Reservations that have been open for longer than that, the oldest first.
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>>;
-
-    /// How accounts stand now.
-    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>>;
+/// Why nothing is kept back.
+#[derive(Debug, Clone)]
+pub enum Unfunded {
+    /// There is not enough.
+    Exhausted(Box<Exhausted>),
+    /// The store did not do it, or nobody knows whether it did.
+    InDoubt(JournalError),
 }
 
-impl Entry {
-    /// The reservation or lease it is about.
-    pub const fn id(&self) -> &HoldId {
-        match self {
-            Self::Reserve(Reservation { id, .. })
-            | Self::Settle { id, .. }
-            | Self::Refund { id, .. }
-            | Self::Lease(Lease { id, .. })
-            | Self::GiveBack(GiveBack { id, .. }) => id,
+impl Charge {
+    /// What a permitted call has to pay. Nothing is made for one that no allowance is about.
+    pub fn of(permit: Permit, purse: &Purse<'_>) -> Result<Self, Box<NotCleared>> {
+        let draws = match drawn(&permit, purse) {
+            Ok(draws) => draws,
+            Err(why) => return Err(Box::new(NotCleared { permit, why: Unaffordable::Undrawable(why) })),
+        };
+        let (exact, leased) = draws.into_iter().partition(|draw| draw.account.dimension.is_exact());
+        let rate = Rate::of(&permit.contract().contract().runtime.rate_limits);
+        Ok(Self { permit, rate, leased, exact })
+    }
+
+    /// Takes a token of the tool's rate.
+    pub fn pace(self, rates: &mut Rates, now_ms: u64) -> Result<Paced, Box<NotCleared>> {
+        let Self { permit, rate, leased, exact } = self;
+        let (tenant, tool) = (&permit.proposal().caller.tenant, &permit.contract().contract().identity.name);
+        match rates.take(tenant, tool, rate, now_ms) {
+            Ok(_) => Ok(Paced { permit, leased, exact }),
+            Err(denied) => Err(Box::new(NotCleared { permit, why: Unaffordable::TooOften(denied, rate) })),
+        }
+    }
+}
+
+fn drawn(permit: &Permit, purse: &Purse<'_>) -> Result<Vec<Draw>, Undrawable> {
+    let contract = permit.contract();
+    let caller = &permit.proposal().caller;
+    let free = Price { currency: String::new(), cost: Cost::default() };
+    let call = Drawing {
+        tenant: &caller.tenant,
+        principal: &caller.principal,
+        tool: &contract.contract().identity.name,
+        run: purse.run,
+        credentials: purse.authenticated.budgets(),
+        class: permit.side_effect_class(),
+        price: &free,
+    };
+    match contract.price() {
+        Ok(price) => draws(&Drawing { price, ..call }, purse.allowances),
+        // What cannot be counted is in nobody's way as long as nobody counts it.
+        Err(error) if counts_money(&call, purse.allowances) => Err(error.into()),
+        Err(CostError::NotACost | CostError::TooMuch) => draws(&call, purse.allowances),
+    }
+}
+
+fn counts_money(call: &Drawing<'_>, allowances: &[Allowance]) -> bool {
+    let limits = call.credentials.iter().flat_map(|credential| credential.limits.keys());
+    allowances.iter().any(|allowance| allowance.dimension == Dimension::Financial && allowance.is_about(call))
+        || limits.copied().map(account_dimension).any(|dimension| dimension == Dimension::Financial)
+}
+
+impl Paced {
+    /// Clears a call that takes no units.
+    pub fn clear(self) -> Result<Cleared, Box<Self>> {
+        let Self { permit, leased, exact } = self;
+        if leased.is_empty() {
+            Ok(Cleared { permit, due: exact })
+        } else {
+            Err(Box::new(Self { permit, leased, exact }))
         }
     }
 
-    /// The accounts it draws on or gives back to. `hold` is what is on the books under its id.
-    pub fn accounts<'a>(&'a self, hold: Option<&'a Hold>) -> Vec<&'a Account> {
-        match (self, hold) {
-            (_, Some(hold)) => hold.draws.iter().map(|draw| &draw.account).collect(),
-            (Self::Reserve(reservation), None) => reservation.draws.iter().map(|draw| &draw.account).collect(),
-            (Self::Lease(lease), None) => vec![&lease.account],
-            (Self::Settle { .. } | Self::Refund { .. } | Self::GiveBack(_), None) => Vec::new(),
+    /// The store could not be asked for units.
+    pub fn not_asked(self, error: JournalError) -> Box<NotCleared> {
+        let why = Unaffordable::Unfunded(Unfunded::InDoubt(error));
+        Box::new(NotCleared { permit: self.permit, why })
+    }
+
+    /// Takes a unit of every account that is leased. Where there are too many accounts to hold units of, they are kept back in the
+    /// store like what is exact.
+    pub fn lease(self, chunks: &mut Chunks, now_ms: u64) -> Leasing {
+        match chunks.take(&self.leased, now_ms) {
+            Take::Taken(ticket) => {
+                let Self { permit, exact, .. } = self;
+                Leasing::Cleared(Box::new(Cleared { permit, due: exact }), ticket)
+            }
+            Take::First(entries) => Leasing::First(Box::new(self), entries),
+            Take::Wait => Leasing::Wait(Box::new(self)),
+            Take::Exhausted(exhausted) => {
+                let why = Unaffordable::Unfunded(Unfunded::Exhausted(Box::new(exhausted)));
+                Leasing::Exhausted(Box::new(NotCleared { permit: self.permit, why }))
+            }
+            Take::Full => {
+                let Self { permit, leased, mut exact } = self;
+                exact.extend(leased);
+                Leasing::Cleared(Box::new(Cleared { permit, due: exact }), Ticket::default())
+            }
         }
+    }
+}
+
+impl Cleared {
+    /// A question that the gateway asks on its own account draws nothing.
+    pub(crate) fn for_question(permit: Permit) -> Self {
+        Self { permit, due: Vec::new() }
+    }
+
+    /// The call.
+    pub fn permit(&self) -> &Permit {
+        &self.permit
+    }
+
+    /// Whether something has to be kept back before it may be sent.
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Keeps back what is due of a call that changes nothing, before it is begun. Any other is claimed first.
+    pub async fn reserve_alone(self, budgets: &dyn Budgets) -> Result<Self, Box<NotCleared>> {
+        let Self { permit, due } = self;
+        if due.is_empty() || permit.effect_class().mutates() {
+            return Ok(Self { permit, due });
+        }
+        match reserve(&permit, None, due, budgets).await {
+            Ok(()) => Ok(Self { permit, due: Vec::new() }),
+            Err(why) => Err(Box::new(NotCleared { permit, why: Unaffordable::Unfunded(why) })),
+        }
+    }
+
+    /// Keeps back what is due of a call that was claimed.
+    pub(crate) async fn reserve_for(self, effect: Option<EffectId>, budgets: &dyn Budgets) -> Result<Permit, Unfunded> {
+        let Self { permit, due } = self;
+        if !due.is_empty() {
+            reserve(&permit, effect, due, budgets).await?;
+        }
+        Ok(permit)
+    }
+}
+
+async fn reserve(
+    permit: &Permit,
+    effect: Option<EffectId>,
+    draws: Vec<Draw>,
+    budgets: &dyn Budgets,
+) -> Result<(), Unfunded> {
+    let reservation = Reservation { id: HoldId::from(permit.call_id()), effect, draws };
+    match budgets.book(Entry::Reserve(reservation)).await {
+        Ok(Booked::Reserved) => Ok(()),
+        Ok(Booked::Exhausted(exhausted)) => Err(Unfunded::Exhausted(Box::new(exhausted))),
+        // A call reserves once: anything else was not this reservation.
+        Ok(_) => Err(Unfunded::InDoubt(JournalError::new("the reservation is closed, or another's"))),
+        Err(error) => Err(Unfunded::InDoubt(error)),
     }
 }

@@ -14,11 +14,14 @@ use super::{
 use crate::{
     Begun, Permit, WhyNot, begin,
     budget::{
-        Allowance, Budgets as _, Charge, Chunks, Cleared, Dimension, FleetingBudgets, Leasing, NotCleared, Only, Paced,
-        Per, Period, Purse, Rates, Scope, StandingQuery, Unaffordable, Undrawable, Unfunded,
+        Allowance, Charge, Cleared, Leasing, NotCleared, Only, Paced, Per, Purse, Rates, Unaffordable, Undrawable,
+        Unfunded,
     },
-    effect::{ClientKey, EffectState, Effects as _, FleetingEffects, Target},
     fence, fence_funded, fund,
+};
+use servanda_effects::{
+    budget::{Budgets as _, Chunks, Dimension, FleetingBudgets, Period, Scope, StandingQuery},
+    effect::{ClientKey, EffectState, Effects as _, FleetingEffects, Target},
 };
 
 const LEASE_MS: u64 = 1_000;
@@ -176,7 +179,7 @@ fn it_is_the_tools_rate_and_units_are_taken_or_asked_for() {
     }
     let Leasing::Cleared(cleared, ticket) = paced.lease(&mut chunks, 0) else { panic!("there is one") };
     assert!(!cleared.is_due());
-    assert_ne!(ticket, crate::budget::Ticket::default());
+    assert_ne!(ticket, servanda_effects::budget::Ticket::default());
 }
 
 /// Critical is zero unless the operator allowed it; a credential only takes away.

@@ -16,14 +16,14 @@ use servanda_contract::{
 };
 
 use super::{admitted, booking, cleared, passed};
-use crate::{
-    Fenced, Intent, JournalError, NotFenced, Permit, PortFuture, Recovery, WhyNot,
+use crate::{Fenced, Intent, NotFenced, Permit, Recovery, WhyNot, fence, recover};
+use servanda_effects::{
+    JournalError, PortFuture,
     budget::FleetingBudgets,
     effect::{
         Applied, Change, ClientKey, Effect, EffectQuery, EffectState, Effects, End, Event, FleetingEffects,
         OrphanQuery, OwnerId, Reply, Target,
     },
-    fence, recover,
 };
 
 /// Time that stands where it is put.

@@ -4,16 +4,14 @@ use serde_json::{Value, json};
 use servanda_contract::CallId;
 
 use super::{admitted, booking, passed};
-use crate::{
-    effect::{ClientKey, Order},
-    order::{effect_key, order},
-};
+use crate::order::order;
+use servanda_effects::effect::{ClientKey, Order};
 
 const HOUR_MS: u64 = 3_600_000;
 
 fn ordered(changes: &[(&str, Value)], key: ClientKey) -> Order {
     let permit = passed(&admitted(changes), &booking(&json!({})));
-    order(&permit, &effect_key(&permit, key), 5_000).unwrap()
+    order(&permit, &permit.effect_key(key), 5_000).unwrap()
 }
 
 fn given(key: &str) -> ClientKey {

@@ -10,8 +10,9 @@ use super::{
     fence::{effects, intent, now},
     passed,
 };
-use crate::{
-    JournalError, NotFenced, PortFuture, WhyNot, begin,
+use crate::{NotFenced, WhyNot, begin};
+use servanda_effects::{
+    JournalError, PortFuture,
     effect::{
         Applied, Change, ClientKey, Effect, EffectQuery, Effects, End, Event, FleetingEffects, OrphanQuery, OwnerId,
         Reply, StoredAnswer, Target,

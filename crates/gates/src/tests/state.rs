@@ -8,10 +8,9 @@ use super::{
     fence::{budgets, effects, intent, now},
     passed, proposal, propose, rejected,
 };
-use crate::{
-    Begun, Claimed, Funded, Permit, Question, WhyNot, begin,
-    effect::{Change, ClientKey, EffectState, Effects as _, End, Event, FleetingEffects, Reply, Target},
-    fence, fence_funded, fund,
+use crate::{Begun, Claimed, Funded, Permit, Question, WhyNot, begin, fence, fence_funded, fund};
+use servanda_effects::effect::{
+    Change, ClientKey, EffectState, Effects as _, End, Event, FleetingEffects, Reply, Target,
 };
 
 const LEASE_MS: u64 = 1_000;
@@ -164,7 +163,10 @@ fn there_is_no_way_around_the_questions() {
     let refused = now(fence(cleared(permit), intent, &effects)).unwrap_err();
     assert!(matches!(refused.why, WhyNot::NotOnRecord(_)), "{refused:?}");
     assert!(
-        now(effects.orphans(crate::effect::OrphanQuery::oldest(crate::effect::OwnerId::new(), 10))).unwrap().is_empty()
+        now(effects
+            .orphans(servanda_effects::effect::OrphanQuery::oldest(servanda_effects::effect::OwnerId::new(), 10)))
+        .unwrap()
+        .is_empty()
             && effects.records().is_empty()
     );
 }

@@ -9,7 +9,7 @@ use servanda_contract::{
     record::{Outcome, RECORD_VERSION},
     tool::EffectClass,
 };
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Begin, Change, Circumstances, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, LedgerNow, Order,
     OwnerId, Reply, StoredAnswer, Target, step,
 };

@@ -11,7 +11,7 @@ use std::{
 
 use rusqlite::{TransactionBehavior, params};
 use servanda_contract::{CallId, Digest, digest::Domain};
-use servanda_gates::effect::EffectId;
+use servanda_effects::effect::EffectId;
 use servanda_ledger::{Guard, Ledger};
 use tokio::sync::{mpsc, oneshot};
 

@@ -10,7 +10,7 @@ use super::{
     ENCODING_VERSION,
     bytes::{Decoder, Malformed, check_sum},
     dictionary::{Entries, EntryId},
-    numbers::Numbered,
+    numbers::named,
     parts, tag,
 };
 use crate::LedgerError;
@@ -46,7 +46,7 @@ pub(crate) fn decode(call_id: &str, stored: &[u8], entries: &Entries) -> Result<
 
 /// Why a stored record cannot be read.
 #[derive(Debug)]
-pub(super) enum Unreadable {
+enum Unreadable {
     /// It has a version that is not known here.
     Newer(u8),
     Malformed(Malformed),
@@ -205,10 +205,6 @@ impl Partial {
 /// The content of the entry that a field refers to.
 fn entry<'a>(from: &mut Decoder<'_>, entries: &'a Entries) -> Result<&'a [u8], Malformed> {
     entries.get(EntryId(from.array()?)).ok_or(Malformed("it refers to an entry of the dictionary that is not there"))
-}
-
-pub(super) fn named<T: Numbered>(from: &mut Decoder<'_>) -> Result<T, Malformed> {
-    T::from_stored(from.byte()?).ok_or(Malformed("it has a name that is not known"))
 }
 
 fn json<T: serde::de::DeserializeOwned>(from: &mut Decoder<'_>) -> Result<T, serde_json::Error> {

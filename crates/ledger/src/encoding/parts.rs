@@ -8,9 +8,8 @@ use servanda_contract::{
 
 use super::{
     bytes::{Decoder, Encoder, Malformed},
-    decode::{Unreadable, named},
     dictionary::Dictionary,
-    numbers::Numbered,
+    numbers::{Numbered, named},
     tag, write_json, write_text,
 };
 
@@ -204,7 +203,7 @@ pub(super) fn read_policy_entry(from: &mut Decoder<'_>) -> Result<PolicyRecord, 
 }
 
 /// Both halves of what a record says about policies.
-pub(super) fn with_detail(terms: Option<PolicyRecord>, detail: PolicyRecord) -> Result<PolicyRecord, Unreadable> {
+pub(super) fn with_detail(terms: Option<PolicyRecord>, detail: PolicyRecord) -> Result<PolicyRecord, Malformed> {
     let PolicyRecord { by, scopes, groups, .. } =
         terms.ok_or(Malformed("it has no policies for what it says of them"))?;
     Ok(PolicyRecord { by, scopes, groups, ..detail })

@@ -1,6 +1,6 @@
 //! That a person accepted a ledger which is not the one that was known: who, when, on what evidence, and which time may be lost.
 
-use servanda_gates::effect::LostWindow;
+use servanda_effects::effect::LostWindow;
 
 use super::Position;
 

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LedgerNow, LostWindow, Step, Target,
     is_in_the_way, step,
 };
@@ -12,8 +12,8 @@ use servanda_gates::effect::{
 use crate::{
     LedgerError,
     codec::{StoredCall, key_digest, unsigned},
+    job::Recorded,
     placing::{Kept, displaced, holds, placing},
-    queue::Recorded,
 };
 
 /// The effects of a batch.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_contract::{Digest, faults};
-use servanda_gates::budget::{
+use servanda_effects::budget::{
     Account, Booked, Entry, Hold, Lease, OPEN_MS_MAX, Reservation, Standing, StandingQuery, Swept,
 };
 use tokio_postgres::{Client, Row};
@@ -17,7 +17,7 @@ use crate::{
     LedgerError,
     books::{LeftRow, Page, StandingRow, count, decode_hold, decode_standing},
     codec::signed,
-    queue::Job,
+    job::Job,
     retention::{HOLDS_EXAMINED_MAX, Progress},
     time::StoreTime,
 };

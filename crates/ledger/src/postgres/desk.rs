@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use servanda_gates::effect::{LedgerNow, OwnerId};
+use servanda_effects::effect::{LedgerNow, OwnerId};
 use tokio::{sync::Mutex as TurnTaking, time::timeout};
 use tokio_postgres::{Client, types::ToSql};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servanda_gates::effect::{Circumstances, Event, step};
+use servanda_effects::effect::{Circumstances, Event, step};
 use tokio_postgres::Client;
 
 use super::{

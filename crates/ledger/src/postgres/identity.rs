@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use servanda_gates::effect::LostWindow;
+use servanda_effects::effect::LostWindow;
 use tokio_postgres::{Client, Row};
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Lists effects, a page at a time.
 
-use servanda_gates::effect::{Effect, EffectId, EffectQuery};
+use servanda_effects::effect::{Effect, EffectId, EffectQuery};
 use tokio_postgres::Client;
 
 use super::rows;

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use crate::{LedgerError, Migration, Schema};
+use crate::{LedgerError, Schema, store::Migration};
 
 /// In order; the position counted from one is the schema version.
 const MIGRATIONS: [&str; 11] = [

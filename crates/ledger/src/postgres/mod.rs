@@ -34,7 +34,7 @@ use std::{
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{
+use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{
@@ -46,11 +46,13 @@ use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::{Client, types::ToSql};
 
 use crate::{
-    Guard, LedgerError, LedgerLimits, Migration, Pruned, Reader, Store,
+    Guard, LedgerError, LedgerLimits, Pruned,
     codec::{key_digest, signed, unsigned},
-    queue::{Queue, Recorded, Write},
+    job::{Recorded, Write},
+    queue::Queue,
     retention::Round,
     room::{Measured, Room},
+    store::{Migration, Store},
     time::StoreTime,
 };
 use desk::Desk;
@@ -58,7 +60,6 @@ use identity::Known;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
-pub use tls::TlsFailure;
 use writer::{Shared, Writer};
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
@@ -119,6 +120,11 @@ impl PostgresLedger {
             #[cfg(test)]
             time,
         })
+    }
+
+    /// A reader of the same database.
+    pub(crate) async fn reader(&self) -> Result<ServerReader, LedgerError> {
+        ServerReader::of(&self.connector).await
     }
 
     /// The queue for everything about one thing, so that it stays in order.
@@ -186,10 +192,6 @@ impl Store for PostgresLedger {
 
     fn migration(&self) -> Option<&Migration> {
         self.migration.as_ref()
-    }
-
-    fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>> {
-        Box::pin(async move { Ok(Reader::of_server(ServerReader::of(&self.connector).await?)) })
     }
 
     #[cfg(test)]

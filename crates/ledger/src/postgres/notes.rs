@@ -1,13 +1,13 @@
 //! Notes in the shared database. Keys and values are bytes there: a client may have had a say in them.
 
 use servanda_contract::Timestamp;
-use servanda_gates::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind};
 use tokio_postgres::{Client, Row};
 
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    queue::Write,
+    job::Write,
 };
 
 /// Puts one note down or takes it away, inside the writer's transaction. Notes are few: a round trip each.

@@ -1,7 +1,7 @@
 //! Reading calls from the shared database.
 
 use servanda_contract::CallRecord;
-use servanda_gates::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind};
 use tokio_postgres::{Client, types::ToSql};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     LedgerError,
     call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX, newest},
-    reader::{CallQuery, Quarantined},
+    call_query::{CallQuery, Quarantined},
 };
 
 /// The record of a finished call.

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use servanda_gates::effect::{Effect, EffectId, EffectState};
+use servanda_effects::effect::{Effect, EffectId, EffectState};
 
 use super::batch::Before;
 

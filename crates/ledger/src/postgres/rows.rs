@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use servanda_contract::Digest;
-use servanda_gates::effect::{Effect, EffectId, LedgerClock};
+use servanda_effects::effect::{Effect, EffectId, LedgerClock};
 use tokio_postgres::{Client, Row, Statement, types::ToSql};
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     LedgerError,
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed, unsigned},
-    queue::Recorded,
+    job::Recorded,
     time::Reading,
 };
 

@@ -11,9 +11,9 @@ use tokio_postgres::{
 
 use super::{
     address::Address,
-    tls::{Checks, TlsFailure, TlsTerms},
+    tls::{Checks, TlsTerms},
 };
-use crate::{LedgerError, error::says};
+use crate::{LedgerError, error::says, tls_failure::TlsFailure};
 
 /// How long a connection may take to be made.
 const CONNECT_MS_MAX: u64 = 5_000;

@@ -2,7 +2,7 @@
 //! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_gates::effect::{EffectId, Event, LedgerNow, Target, notes_due};
+use servanda_effects::effect::{EffectId, Event, LedgerNow, Target, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     LedgerError,
     codec::{StoredCall, decode_held, key_digest, unsigned},
-    queue::{Job, Outcome, Write},
+    job::{Job, Outcome, Write},
     time::StoreTime,
 };
 

@@ -10,7 +10,7 @@ use crate::{
     Adoption, AdoptionTerms, Guard, LedgerError, Schema, Settling,
     codec::{signed, unsigned},
     identity::{Found, Witness, install},
-    upkeep::{MigrationPlan, Status, Verified},
+    report::{MigrationPlan, Status, Verified},
 };
 
 /// Problems that are told.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use servanda_gates::JournalError;
+use servanda_effects::JournalError;
 use tokio::time::timeout;
 
 use super::{
@@ -24,7 +24,7 @@ use crate::{
     LedgerError,
     encoding::dictionary::Dictionary,
     inbox::Inbox,
-    queue::{Job, Outcome},
+    job::{Job, Outcome},
     retention::Progress,
     room::Room,
     time::{Reading, StoreTime},

@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::{Connection, params};
 
-use super::live::beside;
+use super::private::beside;
 use crate::LedgerError;
 
 /// Backups that are kept side by side before a migration.

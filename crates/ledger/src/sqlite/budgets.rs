@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_contract::Digest;
-use servanda_gates::budget::{Booked, Entry, Hold, HoldId, OPEN_MS_MAX, Standing, StandingQuery, Swept};
+use servanda_effects::budget::{Booked, Entry, Hold, HoldId, OPEN_MS_MAX, Standing, StandingQuery, Swept};
 
 use crate::{
     LedgerError,

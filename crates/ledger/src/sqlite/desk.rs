@@ -7,7 +7,7 @@ use std::{
 };
 
 use rusqlite::Connection;
-use servanda_gates::JournalError;
+use servanda_effects::JournalError;
 use tokio::sync::Semaphore;
 
 use super::open_read_only;

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, LedgerNow, Notice,
     ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
 };
 
-use super::{put, writer::Around};
+use super::{around::Around, put};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredCall, StoredEffect, decode_held, key_digest, signed, unsigned},
+    job::Recorded,
     listing::{Dialect, list_statement},
     placing::{Kept, Placing, displaced, placing},
-    queue::Recorded,
 };
 
 /// How long a process is remembered that is not heard of any more and has left nothing open.

@@ -9,13 +9,11 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
-use super::{
-    identity, live, open_read_only, private,
-    wal::{self, LogReport},
-};
+use super::{identity, open_read_only, private, wal};
 use crate::{
     LedgerError,
     identity::{Found, Guard, Refused, Witness, judge},
+    report::LogReport,
 };
 
 /// What was found, and what its write-ahead log holds.
@@ -49,7 +47,7 @@ impl Examined {
 
 /// What the write-ahead log holds, if there is one that can be read.
 pub(super) fn log(path: &Path) -> Option<LogReport> {
-    let file = servanda_files::open(&live::beside(path, "-wal")).ok()?;
+    let file = servanda_files::open(&private::beside(path, "-wal")).ok()?;
     wal::read(BufReader::with_capacity(1 << 20, file)).ok()
 }
 

@@ -1,7 +1,7 @@
 //! The identity of the file's ledger: its row, the acceptances of a person, and the lost times that still matter.
 
 use rusqlite::{Connection, Row, params};
-use servanda_gates::effect::LostWindow;
+use servanda_effects::effect::LostWindow;
 
 use crate::{
     LedgerError,

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use super::private::{beside, require_plain};
 use crate::LedgerError;
 
 /// How long another process may take to open the ledger.
@@ -63,7 +64,7 @@ impl Live {
 
     fn open(ledger: &Path) -> Result<Self, LedgerError> {
         let path = beside(ledger, "-lock");
-        super::private::require_plain(ledger)?;
+        require_plain(ledger)?;
         let opened = servanda_files::open_own_or_new(&path);
         let file = opened.map_err(|source| LedgerError::Folder { path: path.clone(), source })?;
         Ok(Self { file, path, alone: false })
@@ -83,11 +84,4 @@ impl Live {
 pub(super) fn is_live(ledger: &Path) -> bool {
     let Ok(file) = servanda_files::open(&beside(ledger, "-lock")) else { return false };
     matches!(file.try_lock(), Err(TryLockError::WouldBlock))
-}
-
-/// A file beside the ledger, as SQLite names its own.
-pub(super) fn beside(ledger: &Path, suffix: &str) -> PathBuf {
-    let mut name = ledger.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }

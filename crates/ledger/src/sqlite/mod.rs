@@ -1,5 +1,6 @@
 //! The embedded store: one file, one writer thread, group commit.
 
+mod around;
 mod backup;
 mod budgets;
 mod checkpoint;
@@ -27,19 +28,20 @@ use std::{
 use bytes::Bytes;
 use rusqlite::{Connection, OpenFlags};
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{
+use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{Applied, Change, Effect, EffectQuery, Effects, LedgerClock, LedgerNow, OrphanQuery, OwnerId, Target},
 };
 
 use crate::{
-    Guard, LedgerError, LedgerLimits, Migration, Pruned, Reader, Schema, Store,
+    Guard, LedgerError, LedgerLimits, Pruned, Schema,
     codec::unsigned,
     identity::PositionFile,
-    queue::{Recorded, Write},
+    job::{Recorded, Write},
     retention::Round,
     room::{Disk, Measured, Room},
+    store::{Migration, Store},
     time::{Reading, StoreTime},
 };
 pub(crate) use desk::Desk;
@@ -89,6 +91,11 @@ impl SqliteLedger {
         let known = Known { live, position_file };
         let writer = Writer::start(connection, path, time.clone(), (known, room))?;
         Ok(Self { path: path.to_owned(), writer, desk, time, migration })
+    }
+
+    /// A reader of the same file.
+    pub(crate) fn reader(&self) -> Result<FileReader, LedgerError> {
+        FileReader::open(&self.path)
     }
 }
 
@@ -147,10 +154,6 @@ impl Store for SqliteLedger {
 
     fn may_lose_commits(&self) -> Option<String> {
         None
-    }
-
-    fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>> {
-        Box::pin(std::future::ready(Reader::open(&self.path)))
     }
 
     #[cfg(test)]

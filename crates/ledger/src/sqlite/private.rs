@@ -4,12 +4,11 @@
 use std::{
     fs, io,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use servanda_files::Mended;
 
-use super::live::beside;
 use crate::LedgerError;
 
 /// The name of a state folder. Only the gateway keeps files in it.
@@ -57,6 +56,13 @@ pub fn make_private(path: &Path) -> Result<Vec<Mended>, LedgerError> {
         mended.extend(servanda_files::mend(&file).map_err(failed)?);
     }
     Ok(mended)
+}
+
+/// A file beside the ledger, as SQLite names its own.
+pub(super) fn beside(ledger: &Path, suffix: &str) -> PathBuf {
+    let mut name = ledger.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// Logs that others could use a file. It serves callers that open a ledger without asking what was mended.

@@ -1,12 +1,12 @@
 //! Records, notes and beats into the file, inside the writer's transaction.
 
 use rusqlite::{Connection, params};
-use servanda_gates::{Note, effect::LedgerNow};
+use servanda_effects::{Note, effect::LedgerNow};
 
 use crate::{
     LedgerError,
     codec::{quarantined, signed},
-    queue::{Recorded, Write},
+    job::{Recorded, Write},
 };
 
 /// Puts one thing down.

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind};
 
 use super::{dictionary::Lookup, migrate, open_read_only};
 use crate::{
     LedgerError,
     call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX, newest},
+    call_query::{CallQuery, Quarantined},
     codec::{StoredCall, signed, unsigned},
-    reader::{CallQuery, Quarantined},
 };
 
 /// The record of a finished call.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rusqlite::Connection;
-use servanda_gates::effect::{Effect, EffectId, EffectState, Target};
+use servanda_effects::effect::{Effect, EffectId, EffectState, Target};
 
 use crate::LedgerError;
 

@@ -6,12 +6,12 @@ mod verify;
 
 use std::{fs, path::Path};
 
-use super::{backup, examine, identity, live, migrate, now, open_read_only};
+use super::{backup, examine, identity, live, migrate, now, open_read_only, private};
 use crate::{
     Guard, LedgerError, Settling,
     identity::{Found, PositionFile, Witness},
+    report::{MigrationPlan, Status},
     time::StoreTime,
-    upkeep::{MigrationPlan, Status},
 };
 pub(crate) use adopt::{adopt, restore};
 pub(crate) use probe::{probe, probe_place};
@@ -120,7 +120,7 @@ fn of_any(path: &Path) -> Status {
         ended_cleanly: None,
         in_use: None,
         bytes: bytes(path),
-        log_bytes: bytes(&live::beside(path, "-wal")),
+        log_bytes: bytes(&private::beside(path, "-wal")),
         log: None,
         adoptions: Vec::new(),
     }

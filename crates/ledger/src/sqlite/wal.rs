@@ -2,40 +2,15 @@
 //! stops reading without a word. A frame that does not fit is usual after a crash in the middle of a commit; where the ledger is
 //! behind its position too, acknowledged commits were cut off, and this says where.
 
-use std::{fmt, io::Read};
+use std::io::Read;
+
+use crate::report::{LogReport, LogStop};
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 const MAGIC_LITTLE: u32 = 0x377f_0682;
 const MAGIC_BIG: u32 = 0x377f_0683;
 const PAGE_BYTES: (u32, u32) = (512, 65_536);
-
-/// What a log holds.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct LogReport {
-    /// Frames of the log's present turn, good or bad; what follows is left over from an earlier one.
-    pub frames: u64,
-    /// Frames that fit, from the beginning.
-    pub frames_valid: u64,
-    /// Commits among them.
-    pub commits_valid: u64,
-    /// Frames behind the first bad one that say they end a commit.
-    pub commits_behind: u64,
-    /// Where and why reading stops before the end of the log's turn.
-    pub stop: Option<LogStop>,
-}
-
-/// Why a log is not read further.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogStop {
-    /// The header is not one.
-    Header,
-    /// This frame, counted from one, fails its checksum.
-    Checksum(u64),
-    /// The file ends inside this frame.
-    Cut(u64),
-}
 
 /// The running checksum: two sums over pairs of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,20 +103,6 @@ fn fill(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
         }
     }
     Ok(filled)
-}
-
-impl fmt::Display for LogReport {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { frames, commits_valid, commits_behind, .. } = self;
-        write!(formatter, "the write-ahead log holds {commits_valid} valid commits in {frames} frames")?;
-        match self.stop {
-            None => return Ok(()),
-            Some(LogStop::Header) => return formatter.write_str("; its header is not one"),
-            Some(LogStop::Checksum(frame)) => write!(formatter, "; frame {frame} fails its checksum")?,
-            Some(LogStop::Cut(frame)) => write!(formatter, "; it is cut off inside frame {frame}")?,
-        }
-        if *commits_behind > 0 { write!(formatter, ", and {commits_behind} commits from there on") } else { Ok(()) }
-    }
 }
 
 #[cfg(test)]

@@ -11,14 +11,12 @@ use std::{
 
 use rusqlite::{Connection, TransactionBehavior, params};
 use servanda_contract::faults;
-use servanda_gates::{
-    JournalError,
-    effect::{LedgerNow, LostWindow},
-};
+use servanda_effects::JournalError;
 use tokio::runtime;
 
 use super::{
-    budgets, checkpoint::Checkpointer, dictionary, effects, identity, live::Live, prune, put, reading, recent::Recent,
+    around::Around, budgets, checkpoint::Checkpointer, dictionary, effects, identity, live::Live, prune, put, reading,
+    recent::Recent,
 };
 use crate::{
     LedgerError,
@@ -27,7 +25,8 @@ use crate::{
     encoding::dictionary::Dictionary,
     identity::{Lost, PositionFile, lost_window},
     inbox::Inbox,
-    queue::{Job, Outcome, Queue},
+    job::{Job, Outcome},
+    queue::Queue,
     retention::Progress,
     room::Room,
     time::StoreTime,
@@ -236,15 +235,6 @@ impl OpenFile {
     fn check(&self) -> Result<(), LedgerError> {
         if file_id(&self.path) == self.id { Ok(()) } else { Err(LedgerError::Gone { path: self.path.clone() }) }
     }
-}
-
-/// What is true around a batch.
-#[derive(Debug)]
-pub(super) struct Around<'a> {
-    pub(super) recent: &'a mut Recent,
-    pub(super) progress: &'a mut Progress,
-    pub(super) now: LedgerNow,
-    pub(super) lost_window: Option<LostWindow>,
 }
 
 fn perform(transaction: &Connection, around: &mut Around<'_>, job: &Job) -> Result<Outcome, LedgerError> {

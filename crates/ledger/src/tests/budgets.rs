@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use servanda_gates::{
+use servanda_effects::{
     budget::{
         Account, Booked, Chunks, ClosedBy, Dimension, Draw, Entry, Exhausted, GiveBack, HoldId, Lease, OPEN_MS_MAX,
         Period, Reservation, Scope, StandingQuery, Swept, Take,

@@ -3,7 +3,7 @@
 use servanda_contract::{
     Acting, CallId, CallRecord, Caller, GateName, Refusal, TaxonomyClass, Timestamp, record::Outcome,
 };
-use servanda_gates::{Journal as _, effect::End};
+use servanda_effects::{Journal as _, effect::End};
 
 use super::{
     kept::Kept,

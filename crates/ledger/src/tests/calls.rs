@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin};
 
 use servanda_contract::{Timestamp, record::Outcome};
-use servanda_gates::{Journal as _, Note, NoteKind, Notebook};
+use servanda_effects::{Journal as _, Note, NoteKind, Notebook};
 
 use super::{call_lists, kept::Kept, samples::record};
 use crate::{CallFilter, CallQuery, Ledger, Retention};

@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin};
 
 use bytes::Bytes;
 use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Applied, Awaits, Begin, ByHand, Change, Claim, Conflict, Effect, EffectId, EffectQuery, EffectState, Effects, End,
     Event, OrphanQuery, OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
 };

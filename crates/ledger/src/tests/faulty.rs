@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use servanda_gates::{
+use servanda_effects::{
     budget::{Booked, Budgets as _, StandingQuery},
     effect::Target,
 };
@@ -32,7 +32,7 @@ async fn open(place: &str) -> Ledger {
 async fn child() {
     let Ok(place) = std::env::var(PLACE) else { return };
     let ledger = open(&place).await;
-    let began = servanda_gates::effect::Effects::apply(&ledger, begun(begin("k"))).await;
+    let began = servanda_effects::effect::Effects::apply(&ledger, begun(begin("k"))).await;
     assert!(began.is_err(), "nobody may be told that it is theirs: {began:?}");
 }
 
@@ -59,7 +59,7 @@ async fn before_a_commit_nothing_is_there_and_after_it_everything() {
             let output = child.output().unwrap();
             assert_eq!(output.status.success(), lives, "{rule}: {output:?}");
             let ledger = open(&place).await;
-            let found = servanda_gates::effect::Effects::find(&ledger, Target::Key(key("k"))).await.unwrap();
+            let found = servanda_effects::effect::Effects::find(&ledger, Target::Key(key("k"))).await.unwrap();
             assert_eq!(found.is_some(), there, "{rule} at {place}");
             let calls = ledger.reader().await.unwrap().find(&CallQuery::Latest, 9).await.unwrap();
             assert_eq!(

@@ -1,7 +1,7 @@
 //! What only a file has: who holds it, whether it is still there, how it syncs, and its earlier versions.
 
 use servanda_contract::{CallRecord, Timestamp, record::Outcome};
-use servanda_gates::{
+use servanda_effects::{
     Journal as _, Note, NoteKind, Notebook as _,
     effect::{EffectId, EffectQuery, EffectState},
 };

@@ -1,7 +1,7 @@
 //! Lists by conditions, page by page.
 
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{EffectFilter, EffectQuery, EffectState, End, Target};
+use servanda_effects::effect::{EffectFilter, EffectQuery, EffectState, End, Target};
 
 use super::{
     kept::Kept,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use servanda_contract::{CallRecord, Timestamp, time::Clock};
-use servanda_gates::{
+use servanda_effects::{
     FleetingNotebook, JournalError, Notebook,
     budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
     effect::{Applied, Change, Effect, Effects, FleetingEffects, OrphanQuery, OwnerId, Target},

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use servanda_contract::CallId;
-use servanda_gates::{
+use servanda_effects::{
     budget::{Booked, OPEN_MS_MAX, Swept},
     effect::{Begin, ByHand, Change, Claim, EffectId, EffectState, End, Event, OwnerId, Target},
 };

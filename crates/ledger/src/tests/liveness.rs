@@ -4,7 +4,7 @@
 use std::{future::Future, pin::Pin};
 
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Begin, EffectState, Effects, End, Event, OrphanQuery, OwnerId, Reply, Target, owner_silence_ms_max,
 };
 

@@ -24,7 +24,7 @@ mod tls;
 mod turns;
 
 use bytes::Bytes;
-use servanda_gates::{
+use servanda_effects::{
     budget::{Account, ClosedBy, Dimension, Draw, Entry, Hold, HoldId, Period, Reservation, Scope, Standing},
     effect::{Begin, Circumstances, Effect, EffectId, End, Event, LedgerNow, Reply, Settlement, step},
 };
@@ -79,7 +79,7 @@ async fn budgets_in_a_file() {
 
 #[tokio::test]
 async fn notes_in_memory() {
-    calls::keeps_notes(&servanda_gates::FleetingNotebook::default()).await;
+    calls::keeps_notes(&servanda_effects::FleetingNotebook::default()).await;
 }
 
 /// What is on disk is read by later versions: it cannot change silently.

@@ -1,7 +1,7 @@
 //! Whom to tell is written with the end of an effect, in every store alike, and with nothing that is no end.
 
 use servanda_contract::Timestamp;
-use servanda_gates::{
+use servanda_effects::{
     Note, NoteKind,
     effect::{Awaits, ByHand, Change, Claim, EffectQuery, EffectState, End, Ending, Event, Notice, Target},
 };

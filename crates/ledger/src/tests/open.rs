@@ -4,7 +4,7 @@
 use std::{future::Future, pin::Pin};
 
 use servanda_contract::{CallId, CallRecord, record::Outcome, tool::EffectClass};
-use servanda_gates::{
+use servanda_effects::{
     Journal as _,
     effect::{Awaits, Begin, Change, Claim, EffectState, End, Event, OwnerId, Reply, Target},
 };
@@ -154,8 +154,8 @@ pub(super) struct Left {
 
 pub(super) fn left_behind() -> Left {
     let begin = begin("k");
-    let around = servanda_gates::effect::Circumstances::at(servanda_gates::effect::LedgerNow::plain(1_000));
-    let effect = servanda_gates::effect::step(None, &Event::Begin(Box::new(begin)), &around).change.unwrap();
+    let around = servanda_effects::effect::Circumstances::at(servanda_effects::effect::LedgerNow::plain(1_000));
+    let effect = servanda_effects::effect::step(None, &Event::Begin(Box::new(begin)), &around).change.unwrap();
     assert_eq!(effect.state, EffectState::Dispatching);
     Left {
         effect_id: effect.id.to_string(),

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use servanda_gates::effect::EffectState;
+use servanda_effects::effect::EffectState;
 
 use super::cluster::Cluster;
 use crate::listing::{Dialect, list_statement};

@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp, record::Outcome, tool::EffectClass};
-use servanda_gates::{
+use servanda_effects::{
     Journal as _, Note, NoteKind, Notebook as _,
     effect::{Begin, ByHand, Change, Claim, End, Event, OrphanQuery, OwnerId, Reply, Target},
 };

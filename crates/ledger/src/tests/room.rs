@@ -1,7 +1,7 @@
 //! A ledger that runs out of room says so before it is full, settles what is under way, and goes on by itself when there is room.
 
 use servanda_contract::{Timestamp, record::Outcome};
-use servanda_gates::{
+use servanda_effects::{
     Journal as _,
     effect::{Effects as _, End, OwnerId, Reply},
 };

@@ -7,7 +7,7 @@ use servanda_contract::{
     record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, Texts, Verdict},
     tool::EffectClass,
 };
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Begin, Change, Claim, ClientKey, EffectId, EffectKey, End, Event, Go, Order, OwnerId, Reply, StoredAnswer, Target,
 };
 

@@ -4,7 +4,7 @@
 mod known;
 
 use servanda_contract::record::Outcome;
-use servanda_gates::{
+use servanda_effects::{
     Journal as _,
     effect::{Effects as _, End, OwnerId, Reply, Target},
 };

@@ -11,7 +11,7 @@ use std::{
 };
 
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Awaits, Begin, EffectState, Effects, End, Event, OwnerId, Reply, Target, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;

@@ -1,7 +1,7 @@
 //! What is kept, where, and that nobody else can read it.
 
 use servanda_authority::{Secret, sealing::KEY_BYTES};
-use servanda_gates::FleetingNotebook;
+use servanda_effects::FleetingNotebook;
 
 use super::*;
 use crate::testing::{Moody, TokenServer};

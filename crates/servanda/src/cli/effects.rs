@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use servanda_contract::{Timestamp, tool::EffectClass};
-use servanda_gates::effect::{EffectFilter, EffectState};
+use servanda_effects::effect::{EffectFilter, EffectState};
 
 use super::policy::span_ms;
 use crate::failure::Failure;

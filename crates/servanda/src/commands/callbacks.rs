@@ -5,11 +5,11 @@ use std::{path::Path, time::Instant};
 
 use serde_json::json;
 use servanda_contract::time::Clock as _;
+use servanda_effects::effect::Ending;
 use servanda_engine::{
     SystemClock,
     callbacks::{ANSWER_MS_MAX, Callbacks, Carrier as _, Delivery, Subscription, deliveries},
 };
-use servanda_gates::effect::Ending;
 use servanda_upstream::{NotPosted, Post, Receipt};
 
 use crate::{

@@ -16,8 +16,8 @@ use servanda_authority::{
     exchange::{self, ExchangeRequest, ExchangeRules, Terms},
 };
 use servanda_contract::{Timestamp, time::Clock as _};
+use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_gates::Notebook;
 use servanda_porter::{keys, revocation, roots::RootBook};
 
 use crate::{

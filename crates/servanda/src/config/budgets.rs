@@ -3,7 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_gates::budget::{Allowance, Dimension, Only, Per, Period, micros_of};
+use servanda_contract::cost::micros_of;
+use servanda_effects::budget::{Dimension, Period};
+use servanda_gates::budget::{Allowance, Only, Per};
 
 /// Critical changes a day that a new configuration allows: enough not to be in the way, few enough to stop what runs away.
 const CRITICAL_A_DAY: u64 = 10;
@@ -222,7 +224,7 @@ impl From<InPeriod> for Period {
 #[cfg(test)]
 mod tests {
     use servanda_contract::document;
-    use servanda_gates::budget::{Dimension, Period};
+    use servanda_effects::budget::{Dimension, Period};
 
     use super::BudgetConfig;
 

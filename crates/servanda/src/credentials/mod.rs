@@ -11,8 +11,8 @@ use std::{path::Path, sync::Arc};
 
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey};
 use servanda_contract::time::Clock as _;
+use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_gates::Notebook;
 use servanda_porter::roots::{ROOTS_PURPOSE, RootBook, SealingKeys};
 use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
 use servanda_vault::{KEY_VARIABLE, LocalStore, NoSecret, SecretReference, Vault};

@@ -11,8 +11,8 @@ use servanda_authority::{
     signature::Algorithm,
 };
 use servanda_contract::{Timestamp, time::Clock};
+use servanda_effects::{Notebook, PortFuture};
 use servanda_engine::SystemClock;
-use servanda_gates::{Notebook, PortFuture};
 use servanda_oauth::{
     assertion::SigningKey,
     book::{LOGIN_PURPOSE, LoginBook},

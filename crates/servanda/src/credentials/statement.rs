@@ -12,8 +12,8 @@ use servanda_authority::{
     invocation::{self, INVOCATION_LIFETIME_MS_MAX, Invocation, StatementKey},
 };
 use servanda_contract::{digest::hex, time::Clock as _};
+use servanda_effects::PortFuture;
 use servanda_engine::SystemClock;
-use servanda_gates::PortFuture;
 use servanda_upstream::{CallErrand, CredentialSource, Entrusted, Errand, NotPresented, Presented, Rejection, Remedy};
 use servanda_vault::{StoreFault, Vault};
 use sha2::{Digest as _, Sha256};

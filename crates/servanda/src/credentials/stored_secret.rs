@@ -10,7 +10,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
-use servanda_gates::PortFuture;
+use servanda_effects::PortFuture;
 use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
 use servanda_vault::{SecretReference, Vault};
 use tokio::time::Instant;

@@ -5,7 +5,7 @@ use std::{sync::Arc, thread};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Begin, Change, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, Order, OwnerId, Target,
 };
 use servanda_ledger::Ledger;

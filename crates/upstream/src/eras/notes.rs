@@ -12,7 +12,7 @@ use servanda_contract::{
     Timestamp,
     digest::{Digest, Domain},
 };
-use servanda_gates::{Note, NoteKind, Notebook};
+use servanda_effects::{Note, NoteKind, Notebook};
 use servanda_mcp::Era;
 
 use crate::Transport;
@@ -102,7 +102,7 @@ fn key(transport: &Transport) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use servanda_gates::FleetingNotebook;
+    use servanda_effects::FleetingNotebook;
 
     use super::*;
 

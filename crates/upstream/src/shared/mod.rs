@@ -17,7 +17,7 @@ use std::{
 
 use bytes::Bytes;
 use hyper::header::HeaderMap;
-use servanda_gates::Notebook;
+use servanda_effects::Notebook;
 use servanda_mcp::shape;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::task::TaskTracker;

@@ -10,7 +10,7 @@ use std::{
 
 use servanda_authority::Secret;
 use servanda_contract::Caller;
-use servanda_gates::PortFuture;
+use servanda_effects::PortFuture;
 
 use super::*;
 use crate::{

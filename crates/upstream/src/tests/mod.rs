@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_contract::{Caller, tool::EffectClass};
-use servanda_gates::{FleetingNotebook, Notebook};
+use servanda_effects::{FleetingNotebook, Notebook};
 use servanda_mcp::ClientCapabilities;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use servanda_contract::{Acting, CallId, Caller, Digest, Timestamp, digest::Domain};
-use servanda_gates::{FleetingNotebook, NoteKind, Notebook as _};
+use servanda_effects::{FleetingNotebook, NoteKind, Notebook as _};
 
 use super::{Bearer, Carried, NotTaken, Purpose, Seal};
 use crate::secrets::Secret;
@@ -94,7 +94,7 @@ async fn processes_that_share_a_notebook_share_the_key() {
     assert!(other.open(&text, Bearer { caller: &caller, request: request("a") }, NOW).is_ok());
     let note = notebook.read(NoteKind::Secret, super::KEY_NOTE, NOW).await.unwrap().unwrap();
     assert_eq!(note.expires_at, None);
-    notebook.write(servanda_gates::Note { value: "\"c2hvcnQ\"".to_owned(), ..note }).await.unwrap();
+    notebook.write(servanda_effects::Note { value: "\"c2hvcnQ\"".to_owned(), ..note }).await.unwrap();
     assert!(Seal::of(&notebook).await.is_err(), "a key that is not one is not used");
 }
 

@@ -5,9 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use bytes::Bytes;
 use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Timestamp, ToolContract};
-use servanda_gates::{
-    FleetingNotebook, GateLimits, Permit, Registered, Trail, admit, effect::ClientKey, pass_all, resolve,
-};
+use servanda_effects::{FleetingNotebook, effect::ClientKey};
+use servanda_gates::{GateLimits, Permit, Registered, Trail, admit, pass_all, resolve};
 
 use super::Keys;
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use servanda_gates::effect::{ClientKey, EffectKey};
+use servanda_effects::effect::{ClientKey, EffectKey};
 use tokio::time::Instant;
 
 use super::{Changes, Crowded, TURNS_MAX, Turn, Turns};

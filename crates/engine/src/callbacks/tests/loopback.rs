@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use servanda_contract::{ToolContract, time::Clock as _, tool::TimeoutClass};
-use servanda_gates::effect::Ending;
+use servanda_effects::effect::Ending;
 use servanda_mcp::Era;
 use servanda_upstream::{Post, PostAddress};
 use sha2::Sha256;

@@ -4,7 +4,7 @@ mod loopback;
 
 use proptest::prelude::*;
 use servanda_contract::{CallRecord, Digest, Proposal, TaxonomyClass, Timestamp, digest::Domain, record::Outcome};
-use servanda_gates::{NoteKind, effect::OwnerId};
+use servanda_effects::{NoteKind, effect::OwnerId};
 use servanda_upstream::{NotPosted, Receipt};
 
 use super::{
@@ -126,7 +126,7 @@ fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
         assert!(!made.id.contains('.'), "{}", made.id);
         shown.extend([made.id.as_str(), "\n", &made.body, "\n"]);
     }
-    let at = event::of_record(&record(Outcome::NotExecuted), servanda_gates::effect::Ending::Unknown, later(100_000));
+    let at = event::of_record(&record(Outcome::NotExecuted), servanda_effects::effect::Ending::Unknown, later(100_000));
     shown.extend([at.id.as_str(), "\n", &at.body, "\n"]);
     assert!(!shown.contains("secret argument"));
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/callbacks/golden/events.txt");
@@ -142,7 +142,7 @@ fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
 }
 
 fn delivery(attempts: u32) -> Delivery {
-    let made = event::of_record(&record(Outcome::Completed), servanda_gates::effect::Ending::Completed, NOW);
+    let made = event::of_record(&record(Outcome::Completed), servanda_effects::effect::Ending::Completed, NOW);
     let mut delivery = Delivery::new("books", &made, Some(OwnerId::from("one".to_owned())), NOW);
     delivery.attempts = attempts;
     delivery
@@ -155,7 +155,7 @@ fn what_is_kept_comes_back() {
     assert_eq!((note.kind, note.key.as_str()), (NoteKind::Delivery, "msg_call_1_completed books"));
     assert_eq!(note.expires_at, None, "what is under way is never forgotten");
     assert_eq!(Delivery::of(&note), Some(delivery(3)));
-    let newer = servanda_gates::Note { value: note.value.replace(r#""version":1"#, r#""version":2"#), ..note };
+    let newer = servanda_effects::Note { value: note.value.replace(r#""version":1"#, r#""version":2"#), ..note };
     assert_eq!(Delivery::of(&newer), None);
 }
 

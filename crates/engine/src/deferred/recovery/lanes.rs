@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_gates::effect::{Effect, EffectId, OrphanPlace, OrphanQuery};
+use servanda_effects::effect::{Effect, EffectId, OrphanPlace, OrphanQuery};
 use tokio::{
     sync::Semaphore,
     task::{JoinHandle, JoinSet},

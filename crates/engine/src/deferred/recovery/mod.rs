@@ -11,11 +11,8 @@ use std::{sync::Arc, time::Duration};
 use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, record::Outcome, refusal::EffectKnowledge, tool::EffectClass,
 };
-use servanda_gates::{
-    Fenced, Recovery,
-    effect::{Effect, EffectId, EffectState, Reply, owner_silence_ms_max},
-    recover,
-};
+use servanda_effects::effect::{Effect, EffectId, EffectState, Reply, owner_silence_ms_max};
+use servanda_gates::{Fenced, Recovery, recover};
 use servanda_upstream::Delivery;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use servanda_contract::{Caller, tool::StatusQuery};
-use servanda_gates::{
-    CompiledContract,
-    effect::{Applied, Change, Claim, Effect, End, Event, Reply, StoredAnswer, Target},
-};
+use servanda_effects::effect::{Applied, Change, Claim, Effect, End, Event, Reply, StoredAnswer, Target};
+use servanda_gates::CompiledContract;
 use tokio::time::Instant;
 
 use super::exposed;

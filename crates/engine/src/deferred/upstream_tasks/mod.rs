@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use servanda_contract::{CallRecord, Timestamp, tool::QuestionKind};
-use servanda_gates::{JournalError, effect::Claim};
+use servanda_effects::{JournalError, effect::Claim};
 use servanda_mcp::{ClientCapabilities, Era, capabilities::TASKS_EXTENSION, envelope::to_json, fields::meta};
 use servanda_upstream::Answer;
 use tokio::time::Instant;

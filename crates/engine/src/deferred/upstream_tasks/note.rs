@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{CallRecord, Timestamp, record::QuestionRecord, tool::QuestionKind};
-use servanda_gates::{
+use servanda_effects::{
     JournalError, Note, NoteKind,
     effect::{Claim, EffectId},
 };

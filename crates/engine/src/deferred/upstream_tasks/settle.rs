@@ -8,10 +8,8 @@ use servanda_contract::{
     digest::Domain,
     record::{Decision, Outcome, QuestionRecord, Verdict},
 };
-use servanda_gates::{
-    CompiledContract,
-    effect::{Concluded, End},
-};
+use servanda_effects::effect::{Concluded, End};
+use servanda_gates::CompiledContract;
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::code,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use servanda_contract::{CallRecord, GateName, TaxonomyClass, record::Decision};
-use servanda_gates::{
+use servanda_effects::{
     budget::{Budgets as _, Dimension, OPEN_MS_MAX, Swept},
     effect::{ByHand, Change, EffectState, Effects as _, Event, Target},
 };
@@ -301,7 +301,7 @@ async fn seconds_are_kept_back_in_full_and_settled_as_they_were() {
                 std::sync::Arc<crate::testing::HandClock>,
                 std::sync::Arc<crate::testing::CountedBudgets>,
             ) = time.get().unwrap();
-            let query = servanda_gates::budget::StandingQuery { tenant: None, limit: 1 };
+            let query = servanda_effects::budget::StandingQuery { tenant: None, limit: 1 };
             *inside.lock().unwrap() = Some(budgets.standings(query).await.unwrap()[0].reserved);
             clock.pass_ms(1_500);
             Ok(text(Era::Modern, "done"))

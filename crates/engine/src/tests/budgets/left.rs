@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use servanda_contract::{GateName, ToolContract, refusal::EffectKnowledge};
-use servanda_gates::{
+use servanda_effects::{
     budget::{Budgets as _, Dimension, OPEN_MS_MAX},
     effect::EffectState,
 };

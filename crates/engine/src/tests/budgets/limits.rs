@@ -9,7 +9,8 @@ use servanda_authority::{
     rights::{Dimension as Counted, Narrowing},
 };
 use servanda_contract::{GateName, OperationKeys, TaxonomyClass, Timestamp, time::Clock as _};
-use servanda_gates::budget::{Budgets as _, Dimension, Only, Per, Period, StandingQuery, chunk_of};
+use servanda_effects::budget::{Budgets as _, Dimension, Period, StandingQuery, chunk_of};
+use servanda_gates::budget::{Only, Per};
 use servanda_mcp::Era;
 
 use super::{COST_MICROS, bank, costly, counted, critical, is_refused, keyless, money, reading, stands};

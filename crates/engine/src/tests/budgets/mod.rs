@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use servanda_contract::{OperationKeys, ToolContract, tool::SideEffectClass};
-use servanda_gates::budget::{Allowance, Budgets as _, Dimension, Only, Per, Period, StandingQuery};
+use servanda_effects::budget::{Budgets as _, Dimension, Period, StandingQuery};
+use servanda_gates::budget::{Allowance, Only, Per};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 use servanda_contract::{TaxonomyClass, refusal::EffectKnowledge};
-use servanda_gates::effect::EffectState;
+use servanda_effects::effect::EffectState;
 use servanda_mcp::Era;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

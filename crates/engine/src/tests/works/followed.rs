@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 use servanda_contract::{ToolContract, refusal::EffectKnowledge, tool::TimeoutClass};
-use servanda_gates::effect::{Effects as _, Target};
+use servanda_effects::effect::{Effects as _, Target};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 

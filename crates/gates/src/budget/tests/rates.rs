@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 use servanda_contract::tool::RateLimits;
 
-use super::NOW_MS;
 use crate::budget::{Denied, Rate, Rates};
+
+/// In the middle of an hour of 15 November 2026.
+const NOW_MS: u64 = 1_794_735_332_007;
 
 fn rate(max_requests: u64, window_sec: u64) -> Rate {
     Rate::of(&RateLimits { window_sec, max_requests })

@@ -20,8 +20,8 @@ use rustls::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-pub use self::failure::TlsFailure;
 use self::verifier::WithoutHostName;
+use crate::tls_failure::TlsFailure;
 
 /// What PostgreSQL expects the protocol to be called, where TLS begins without a question.
 const ALPN: &[u8] = b"postgresql";

@@ -13,14 +13,15 @@ use super::super::{
     backup,
     examine::{Examined, examine},
     identity,
-    live::{Live, beside},
-    migrate, now, open_read_only, open_up_to_date, private,
+    live::Live,
+    migrate, now, open_read_only, open_up_to_date,
+    private::{self, beside},
 };
 use crate::{
     Adoption, AdoptionTerms, Guard, LedgerError, Schema,
     identity::{Found, Witness, install},
+    report::Restored,
     time::StoreTime,
-    upkeep::Restored,
 };
 
 /// Accepts what is there; none if it is the ledger that was known.

@@ -8,7 +8,7 @@ use super::super::{dictionary::Lookup, effects::stored, migrate, open_read_only}
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredCall, StoredEffect, effect_columns, key_digest},
-    upkeep::Verified,
+    report::Verified,
 };
 
 /// Problems that are told.

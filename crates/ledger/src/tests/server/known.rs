@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use servanda_gates::effect::{Effects as _, OwnerId, Reply};
+use servanda_effects::effect::{Effects as _, OwnerId, Reply};
 
 use super::super::{
     cluster::Cluster,

@@ -8,11 +8,11 @@ mod tests;
 use std::path::Path;
 
 use servanda_contract::{Timestamp, time::Clock as _};
-use servanda_engine::SystemClock;
-use servanda_gates::{
+use servanda_effects::{
     JournalError,
     budget::{Budgets, Dimension, Hold, Standing, StandingQuery},
 };
+use servanda_engine::SystemClock;
 
 use crate::{cli::BudgetsArgs, config::Loaded, failure::Failure, screen::Screen};
 

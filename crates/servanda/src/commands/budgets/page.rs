@@ -1,7 +1,7 @@
 //! Budgets as people read them.
 
-use servanda_contract::Timestamp;
-use servanda_gates::budget::{Dimension, Hold, decimal};
+use servanda_contract::{Timestamp, cost::decimal};
+use servanda_effects::budget::{Dimension, Hold};
 
 use super::{Shown, ShownAccount};
 use crate::screen::{Mood, lines, paint, table};

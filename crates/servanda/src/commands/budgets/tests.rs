@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use servanda_contract::{Timestamp, time::Clock};
-use servanda_gates::{
+use servanda_effects::{
     budget::{
         Account, Budgets as _, ClosedBy, Dimension, Draw, Entry, FleetingBudgets, HoldId, Lease, Period, Reservation,
         Scope,

@@ -2,10 +2,8 @@
 //! tools whose changes are graver. Deliberately no errors: both mean something, and only their author knows whether it was meant.
 
 use servanda_contract::tool::SideEffectClass;
-use servanda_gates::{
-    CompiledContract,
-    budget::{Allowance, Dimension},
-};
+use servanda_effects::budget::Dimension;
+use servanda_gates::{CompiledContract, budget::Allowance};
 
 use super::short_list;
 

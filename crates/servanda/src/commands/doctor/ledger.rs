@@ -2,8 +2,8 @@
 //! whether it is sound. It never says to move a ledger away: keys that were used would run again.
 
 use servanda_contract::{Timestamp, time::Clock as _};
+use servanda_effects::effect::{EffectQuery, EffectState, Effects};
 use servanda_engine::{SystemClock, quarantine::histories};
-use servanda_gates::effect::{EffectQuery, EffectState, Effects};
 use servanda_ledger::{Adoption, Ledger, LedgerError, Soundness};
 
 use super::{Findings, look_at_quarantine, reach};

@@ -2,7 +2,7 @@
 //! meanwhile is left alone, and what was settled stays so, so that the command may be run again at any time.
 
 use servanda_contract::{Timestamp, tool::EffectClass};
-use servanda_gates::effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, Effects, Reply, Target};
+use servanda_effects::effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, Effects, Reply, Target};
 
 use super::{Telling, away, say};
 use crate::{
@@ -151,7 +151,7 @@ async fn settle(
     verdict: Verdict<'_>,
     by: &str,
     telling: &Telling,
-) -> Result<Became, servanda_gates::JournalError> {
+) -> Result<Became, servanda_effects::JournalError> {
     // Read again, because whom to tell depends on what it is by now.
     let found = effects.find(Target::Id(id.clone())).await?;
     let Some(effect) = found.filter(|effect| effect.state == EffectState::OutcomeUnknown) else {

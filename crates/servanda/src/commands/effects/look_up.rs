@@ -4,7 +4,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use servanda_contract::{Timestamp, ToolContract};
-use servanda_gates::{CompiledContract, effect::Effect};
+use servanda_effects::effect::Effect;
+use servanda_gates::CompiledContract;
 
 use crate::{config::Loaded, contracts, import};
 

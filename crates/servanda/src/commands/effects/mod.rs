@@ -11,15 +11,15 @@ use std::{path::Path, sync::Arc};
 
 use servanda_catalog::Catalog;
 use servanda_contract::time::Clock as _;
-use servanda_engine::{
-    SystemClock, WorkProgress,
-    callbacks::{Subscription, Told},
-};
-use servanda_gates::{
+use servanda_effects::{
     JournalError,
     effect::{
         Applied, ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Notice, Reply, Target,
     },
+};
+use servanda_engine::{
+    SystemClock, WorkProgress,
+    callbacks::{Subscription, Told},
 };
 
 use crate::{

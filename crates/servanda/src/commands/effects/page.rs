@@ -1,8 +1,8 @@
 //! Effects as people read them.
 
 use servanda_contract::Timestamp;
+use servanda_effects::effect::{Awaits, ClientKey, Effect, EffectState, StoredAnswer};
 use servanda_engine::WorkProgress;
-use servanda_gates::effect::{Awaits, ClientKey, Effect, EffectState, StoredAnswer};
 
 use super::look_up::LookUp;
 use crate::screen::{Mood, distinct_chars, lines, one_line, paint, stdout_width, table};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use clap::Parser as _;
 use servanda_contract::{CallId, Digest, Timestamp, digest::Domain, time::Clock, tool::EffectClass};
-use servanda_gates::effect::{
+use servanda_effects::effect::{
     Begin, ByHand, Change, ClientKey, Effect, EffectFilter, EffectId, EffectKey, EffectQuery, EffectState, Effects,
     End, Event, FleetingEffects, Go, Order, OwnerId, StoredAnswer, Target,
 };

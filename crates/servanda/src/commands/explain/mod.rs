@@ -11,8 +11,8 @@ use servanda_contract::{
     record::{LATE_ANSWER_CLIENT, Outcome, QuestionRecord},
     tool::QuestionKind,
 };
+use servanda_effects::effect::{Effect, EffectId, EffectState, Effects as _, Target};
 use servanda_engine::{NoteKind, probes::Observed};
-use servanda_gates::effect::{Effect, EffectId, EffectState, Effects as _, Target};
 use servanda_ledger::{CallQuery, Reader};
 
 use super::{calls, effects::page::standing};

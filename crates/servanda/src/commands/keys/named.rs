@@ -2,7 +2,7 @@
 
 use servanda_authority::api_key::StoredKey;
 use servanda_contract::Timestamp;
-use servanda_gates::Notebook;
+use servanda_effects::Notebook;
 use servanda_porter::keys;
 
 use super::trouble;

@@ -8,8 +8,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 use reqwest::Url;
 use serde_json::{Value, json};
 use servanda_contract::{Caller, time::Clock};
+use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_gates::Notebook;
 use servanda_ledger::Ledger;
 use servanda_oauth::{
     book::{LoginBook, Whose},

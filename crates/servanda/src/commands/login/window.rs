@@ -10,7 +10,7 @@ use std::{
 
 use reqwest::Url;
 use serde_json::json;
-use servanda_gates::PortFuture;
+use servanda_effects::PortFuture;
 use servanda_oauth::{callback::QUERY_BYTES_MAX, grant::Window};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

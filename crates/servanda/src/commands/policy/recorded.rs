@@ -7,7 +7,7 @@ use servanda_contract::{
     CallRecord,
     json::{CanonicalBytes, canonicalize},
 };
-use servanda_gates::effect::{EffectId, Effects as _, Target};
+use servanda_effects::effect::{EffectId, Effects as _, Target};
 use servanda_ledger::{CallQuery, Ledger, Reader};
 
 use super::Desk;

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use servanda_catalog::{Catalog, names};
 use servanda_contract::{Digest, time::Clock as _};
+use servanda_effects::JournalError;
 use servanda_engine::{
     SystemClock,
     quarantine::{Event, History, ToolKey, What, histories, note_down},
 };
-use servanda_gates::JournalError;
 use servanda_identity::layers::gateway::near_names;
 use servanda_ledger::Ledger;
 

@@ -8,13 +8,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use servanda_contract::{CallRecord, Refusal, tool::EffectClass};
-
-use crate::{
-    Fenced, Intent, NotFenced, Permit, Question, WhyNot,
-    budget::{Budgets, Cleared, Unfunded},
+use servanda_effects::{
+    budget::Budgets,
     effect::{Applied, Change, Claim, ClientKey, Effect, EffectState, Effects, Event, Go, OwnerId, Reply, Target},
-    fence::{self, Started, Unmarked},
-    room,
+};
+
+use super::{
+    Fenced, Intent, NotFenced, Started, WhyNot, fence,
+    not_fenced::{Unmarked, no_mark},
+    room, start,
+};
+use crate::{
+    Permit,
+    budget::{Cleared, Unfunded},
+    demands::Question,
 };
 
 /// How far a permitted call came at once.
@@ -58,7 +65,7 @@ pub async fn begin(
     effects: &dyn Effects,
 ) -> Result<Begun, Box<NotFenced>> {
     if !cleared.permit().asks_first() && !cleared.is_due() {
-        return fence::fence(cleared, intent, effects).await.map(|fenced| Begun::Fenced(Box::new(fenced)));
+        return fence(cleared, intent, effects).await.map(|fenced| Begun::Fenced(Box::new(fenced)));
     }
     // Only those that need the longer way make room for it.
     Box::pin(claim(cleared, intent, lease_ms, effects)).await
@@ -71,7 +78,7 @@ async fn claim(
     effects: &dyn Effects,
 ) -> Result<Begun, Box<NotFenced>> {
     let (owner, key) = (intent.owner.clone(), intent.key.clone());
-    let (mut cleared, started) = fence::start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
+    let (mut cleared, started) = start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
     let Some(Started { target, begin }) = started else {
         return Ok(Begun::Claimed(Box::new(Claimed::new(cleared, key, None, owner))));
     };
@@ -96,7 +103,7 @@ async fn claim(
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &owner, cleared.permit()) => Arc::new(effect),
             found => {
-                let why = fence::no_mark(cleared.permit(), Unmarked { key: &key, request, error: &error, found });
+                let why = no_mark(cleared.permit(), Unmarked { key: &key, request, error: &error, found });
                 return Err(Box::new(NotFenced { cleared, why }));
             }
         },
@@ -136,7 +143,7 @@ pub async fn fence_funded(funded: Funded, mut record: CallRecord, effects: &dyn 
             }
             found => {
                 let (key, request) = (&key, permit.payload_digest());
-                Err(fence::no_mark(&permit, Unmarked { key, request, error: &error, found }))
+                Err(no_mark(&permit, Unmarked { key, request, error: &error, found }))
             }
         },
     }

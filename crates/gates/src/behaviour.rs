@@ -3,35 +3,13 @@
 //! What is meant comes with the call: from its task, its stated intent, a rule of the operator's, an earlier call. Where nothing
 //! is expected, nothing is compared. Which tools would have fitted is for whoever knows the others to say.
 
-mod keyword;
-mod program;
-mod program_class;
-
 use servanda_contract::{
     GateName, Refusal, TaxonomyClass, ToolContract,
     expectation::{BehaviourPattern, Expectation},
     refusal::EffectKnowledge,
 };
 
-pub use keyword::forget_programs;
-pub(crate) use program::Programs;
-pub use program::{KEYWORD as EFFECT_KEYWORD, ProgramArgument, unenforced_programs};
-
-use crate::{semantics::Meant, structure};
-
-/// Something that is expected of the tool of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
-    /// Known well enough to be compared.
-    Of(Expectation),
-    /// The call says what it is for in words that nobody here knows. What cannot be compared does not fit.
-    Unclear {
-        /// What is wrong with it.
-        message: String,
-        /// What to do next.
-        hint: String,
-    },
-}
+use crate::{resolve::Expected, semantics::Meant, structure};
 
 /// Evidence: the tool and what its arguments would do are what was meant.
 #[derive(Debug)]
@@ -59,7 +37,7 @@ pub(crate) fn gate(meant: Meant) -> Result<Fitting, Box<Refusal>> {
 }
 
 /// The identity of a tool, in words: `PURE|READ|DATA (3f…)`.
-pub(crate) fn in_words(contract: &ToolContract) -> String {
+fn in_words(contract: &ToolContract) -> String {
     let mutability = contract.mutability().word();
     contract.behaviour.as_ref().map_or_else(
         || format!("{mutability}, and declares no more"),

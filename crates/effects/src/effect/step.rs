@@ -7,56 +7,15 @@
 use servanda_contract::{Digest, tool::EffectClass};
 
 use super::{
-    Awaits, Begin, Claim, Effect, EffectId, EffectState, End, Event, Go, LedgerNow, LostWindow, OwnerId, Reply, Rule,
-    Rules, StoredAnswer,
-    orphan::{is_orphaned, may_recover},
+    Awaits, Begin, Circumstances, Claim, Effect, EffectState, End, Event, Go, LostWindow, OwnerId, Reply, Rule, Step,
+    StoredAnswer, is_orphaned,
+    orphan::{OVERDUE_GRACE_MS, may_recover},
     owner_silence_ms_max,
     settle::{settle, settle_by_hand},
 };
 
-/// How much later than its own time limit a dispatch counts as over: its owner has given up long before.
-pub(super) const OVERDUE_GRACE_MS: u64 = 5_000;
-/// When to ask again for something that is under way, at the least and at the most.
-const RETRY_AFTER_MS: (u64, u64) = (250, 30_000);
 /// How much of an upstream's window is not used, so that its clock may differ from ours: a tenth, this at the most.
 const KEY_WINDOW_MARGIN_MS_MAX: u64 = 300_000;
-
-/// What is true around an effect at the moment of the event, as the store sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Circumstances {
-    /// What the store's clock says.
-    pub now_ms: u64,
-    /// Ledger time.
-    pub ledger_ms: u64,
-    /// Whether the effect's owner has not been heard of for too long.
-    pub owner_is_gone: bool,
-    /// For a call without a key: an effect of the same caller and payload that ended unknown.
-    pub twin: Option<EffectId>,
-    /// For a call that takes turns: another effect that is under way and changes the same.
-    pub blocked_by: Option<EffectId>,
-    /// A time whose commits the store has lost, while that still matters.
-    pub lost_window: Option<LostWindow>,
-    /// Which rules are in force: all of them, but in the model.
-    pub rules: Rules,
-}
-
-impl Circumstances {
-    /// Nothing but the time.
-    pub const fn at(now: LedgerNow) -> Self {
-        let LedgerNow { now_ms, ledger_ms } = now;
-        let (twin, blocked_by, lost_window, rules) = (None, None, None, Rules::IN_FORCE);
-        Self { now_ms, ledger_ms, owner_is_gone: false, twin, blocked_by, lost_window, rules }
-    }
-}
-
-/// What an event comes to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// The effect afterwards, if it changes.
-    pub change: Option<Effect>,
-    /// What to tell.
-    pub reply: Reply,
-}
 
 /// What follows on an event.
 pub fn step(effect: Option<&Effect>, event: &Event, around: &Circumstances) -> Step {
@@ -152,10 +111,10 @@ fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
         }
         EffectState::FailedRetryable => take(effect, begin, around),
         EffectState::Claimed if is_orphaned(effect, around) => take(effect, begin, around),
-        EffectState::Claimed => running(effect, effect.lease_until_ms, around),
+        EffectState::Claimed => Step::running(effect, effect.lease_until_ms, around),
         EffectState::Dispatching if goes_on(effect, begin) => go_on(effect, begin, around),
         EffectState::Dispatching if is_orphaned(effect, around) => after_uncertainty(effect, Some(begin), around),
-        EffectState::Dispatching => running(effect, effect.overdue_at_ms, around),
+        EffectState::Dispatching => Step::running(effect, effect.overdue_at_ms, around),
         EffectState::OutcomeUnknown => after_uncertainty(effect, Some(begin), around),
     }
 }
@@ -277,13 +236,6 @@ fn expire(effect: &Effect, around: &Circumstances) -> Step {
     }
 }
 
-/// It is under way, or may be: to be asked about again when that may be over.
-pub(super) fn running(effect: &Effect, until_ms: u64, around: &Circumstances) -> Step {
-    let (least, most) = RETRY_AFTER_MS;
-    let retry_after_ms = until_ms.saturating_sub(around.ledger_ms).clamp(least, most);
-    Step::reply(Reply::Running { retry_after_ms, awaits: effect.awaits.clone() })
-}
-
 /// Its owner vanished. What it sent may still be at work at the upstream, so that it keeps its turn until its time is over.
 fn unknown(effect: &Effect, why: String, around: &Circumstances) -> Effect {
     let keeps_turn = around.rules.has(Rule::TurnUntilOverdue);
@@ -337,31 +289,5 @@ fn goes_on(effect: &Effect, begin: &Begin) -> bool {
     match (&effect.awaits, &begin.continues) {
         (Some(Awaits::Input(nonce)), Some(continues)) => nonce == continues,
         _ => false,
-    }
-}
-
-impl Step {
-    pub(super) fn reply(reply: Reply) -> Self {
-        Self { change: None, reply }
-    }
-}
-
-impl Effect {
-    /// The evidence its present owner holds.
-    pub fn claim(&self) -> Claim {
-        Claim { id: self.id.clone(), epoch: self.epoch }
-    }
-
-    /// Whether an earlier dispatch than the present one may have done it.
-    pub fn was_sent_before(&self) -> bool {
-        self.dispatches > 1 && self.class != EffectClass::R
-    }
-
-    pub(super) fn forget_dispatches(&mut self) {
-        (self.dispatches, self.first_dispatched_ms, self.first_dispatched_ledger_ms) = (0, None, None);
-    }
-
-    fn is_of(&self, claim: &Claim) -> bool {
-        self.id == claim.id && self.epoch == claim.epoch
     }
 }

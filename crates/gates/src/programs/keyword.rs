@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::program::KEYWORD;
+/// What the schema says an argument is: the keyword of an input schema.
+pub const KEYWORD: &str = "x-effect";
 
 /// Members whose values are schemas by name.
 const NAMED: [&str; 7] =

@@ -1,5 +1,8 @@
 //! Names of what calls read and change: segments between slashes, `*` for any one, and for any rest at the end.
 
+/// The name of what may be any.
+pub const ANYTHING: &str = "*";
+
 /// Whether two names can mean the same thing.
 pub fn overlap(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.split('/').peekable(), other.split('/').peekable());
@@ -12,6 +15,12 @@ pub fn overlap(one: &str, other: &str) -> bool {
             _ => return false,
         }
     }
+}
+
+/// What is changed and what is read, together. What names nothing may mean anything.
+pub fn all_touched(changes: &[String], reads: &[String]) -> Vec<String> {
+    let touched = [changes, reads].concat();
+    if touched.is_empty() { vec![ANYTHING.to_owned()] } else { touched }
 }
 
 #[cfg(test)]

@@ -2,17 +2,14 @@
 //! under way is settled, because that needs little and is what the reserve is for.
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
+use servanda_effects::effect::{Begin, Effects, Target};
 
-use crate::{
-    NotFenced, WhyNot,
-    budget::Cleared,
-    effect::{Begin, Effects, Target},
-    fence::{Unmarked, no_mark},
-};
+use super::not_fenced::{NotFenced, Unmarked, WhyNot, no_mark};
+use crate::budget::Cleared;
 
 /// Lets a call on to the store whose key was used before; refuses one that would be new. That nothing was done under the key is looked
 /// up first, because the refusal says so.
-pub(crate) async fn check(
+pub(super) async fn check(
     cleared: Cleared,
     begin: &Begin,
     why: &str,

@@ -6,7 +6,10 @@
 
 use servanda_contract::tool::EffectClass;
 
-use super::{Circumstances, Effect, EffectState, OwnerId, Rule, owner_silence_ms_max, step::OVERDUE_GRACE_MS};
+use super::{Circumstances, Effect, EffectState, OwnerId, Rule, owner_silence_ms_max};
+
+/// How much later than its own time limit a dispatch counts as over: its owner has given up long before.
+pub(super) const OVERDUE_GRACE_MS: u64 = 5_000;
 
 /// Whether an effect has to be looked after: a claim or a dispatch that no process holds any more.
 pub fn is_orphaned(effect: &Effect, around: &Circumstances) -> bool {

@@ -3,10 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::{CallId, Caller, Digest};
-
-use super::Effect;
-use crate::order;
+use servanda_contract::{CallId, Digest};
 
 /// Identifies one effect for ever: the handle in answers and in `servanda effects`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,19 +42,6 @@ pub enum ClientKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OwnerId(String);
-
-impl Effect {
-    /// Whose it is.
-    pub fn party(&self) -> Caller {
-        let actors = self.order.actors.clone();
-        Caller { actors, ..Caller::named(&self.key.tenant, &self.key.principal) }
-    }
-
-    /// Everything that it changes or reads, by name.
-    pub fn touches(&self) -> Vec<String> {
-        order::all_of(&self.order.resources, &self.order.reads)
-    }
-}
 
 impl EffectId {
     /// A new one; ids made later sort later.

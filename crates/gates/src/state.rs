@@ -4,12 +4,7 @@
 //! tools, which is somebody else's business: this gate says what to ask and judges what comes back. How a tool stands
 //! (quarantined, withdrawn, ill) is the catalog's to say and was looked at when the name was resolved.
 
-mod demand;
-
 use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
-
-pub(crate) use demand::Demands;
-pub use demand::Question;
 
 use crate::{policy::Sanctioned, semantics::Meant};
 

@@ -5,7 +5,7 @@ use servanda_contract::tool::EffectClass;
 
 use super::{
     Awaits, ByHand, Circumstances, Claim, Conflict, Effect, EffectState, End, Reply, Rule, Settlement, Step,
-    StoredAnswer, step::running,
+    StoredAnswer,
 };
 use EffectState as State;
 
@@ -37,7 +37,7 @@ pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circums
         (State::Dispatching | State::OutcomeUnknown, End::Absent(why)) if effect.class == EffectClass::Q => {
             let until_ms = may_be_at_work_until_ms(effect);
             if around.ledger_ms < until_ms && around.rules.has(Rule::AbsentAfterItsTime) {
-                return running(effect, until_ms, around);
+                return Step::running(effect, until_ms, around);
             }
             (State::FailedRetryable, None, Some(why.clone()))
         }

@@ -4,7 +4,7 @@
 //!
 //! Stores keep one [`LedgerClock`] and read it in every transaction. Deliberately not here: where it is kept.
 
-use super::{Rule, Rules, ledger_tick_ms_max, owner_silence_ms_max};
+use super::{Rule, Rules};
 
 /// What a store keeps of its time: both as they were at the latest write that kept them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,6 +22,18 @@ pub struct LedgerNow {
     pub now_ms: u64,
     /// Ledger time.
     pub ledger_ms: u64,
+}
+
+/// How long an owner may be silent before it is taken for gone, in ledger time; as long is the lease of a dispatch. Owners
+/// beat three times as often.
+pub fn owner_silence_ms_max() -> u64 {
+    servanda_contract::faults::limit_ms("SERVANDA_OWNER_SILENCE_MS", 15_000)
+}
+
+/// How much ledger time passes at the most between two writes, however long the store's clock says that it was. A store that
+/// was away, or whose clock jumped, makes no owner look silent for longer than this.
+pub fn ledger_tick_ms_max() -> u64 {
+    owner_silence_ms_max() / 3
 }
 
 impl LedgerClock {

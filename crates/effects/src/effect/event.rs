@@ -1,0 +1,135 @@
+//! What can happen to an effect, and what the one who brought the event is told.
+
+use servanda_contract::{CallId, Digest, tool::EffectClass};
+
+use super::{Awaits, EffectId, EffectKey, Order, OwnerId, StoredAnswer};
+
+/// What happens to an effect.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A call wants it done.
+    Begin(Box<Begin>),
+    /// Its claim is to become a dispatch: the last moment before bytes leave.
+    Fence(Claim),
+    /// A claim is given up; nothing was sent.
+    Release(Claim, String),
+    /// A dispatch ended.
+    Settle(Claim, End),
+    /// A process found it without an owner and takes what can be taken. For an effect of its own that means that no call of
+    /// the process holds it any more.
+    Recover(OwnerId),
+    /// A person says what happened.
+    SettleByHand(ByHand),
+    /// Its time is over.
+    Expire,
+}
+
+/// A call that wants an effect.
+#[derive(Debug, Clone)]
+pub struct Begin {
+    /// The handle it gets if the key is new.
+    pub id: EffectId,
+    /// What it is looked up by.
+    pub key: EffectKey,
+    /// The digest of what is proposed.
+    pub request: Digest,
+    /// The contract's effect class.
+    pub class: EffectClass,
+    /// This process.
+    pub owner: OwnerId,
+    /// The call.
+    pub call_id: CallId,
+    /// How it is performed.
+    pub order: Order,
+    /// How far to go at once.
+    pub go: Go,
+    /// The nonce of the state that this call goes on from.
+    pub continues: Option<String>,
+}
+
+/// How far a call goes at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Go {
+    /// Claims only: something is to be asked before bytes may leave.
+    Claim {
+        /// For how long nobody else takes it over.
+        lease_ms: u64,
+    },
+    /// Claims and fences in one: bytes may leave at once.
+    Dispatch,
+}
+
+/// Evidence of a claim or dispatch of one's own: the number that a newer owner makes worthless.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Which effect.
+    pub id: EffectId,
+    /// Which time.
+    pub epoch: u64,
+}
+
+/// How a dispatch ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// It is done.
+    Completed(StoredAnswer),
+    /// The upstream says that it failed, or a gate said no for good.
+    Failed(StoredAnswer),
+    /// Nothing was sent, or the contract says that this error means that nothing was done.
+    NotExecuted(String),
+    /// Class Q: the status tool does not know the key, and the contract says that this proves it never ran.
+    Absent(String),
+    /// Nobody knows.
+    Unknown(String),
+    /// It is under way elsewhere, and ends within that many milliseconds.
+    Awaits(Awaits, u64),
+}
+
+/// What a person says about an outcome that nobody knew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByHand {
+    /// Whether it was done.
+    pub completed: bool,
+    /// Who says so.
+    pub by: String,
+    /// What they know it from.
+    pub evidence: String,
+}
+
+/// What an event came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// It is this caller's: claimed, or to be sent now.
+    Mine(Claim),
+    /// It is done already: this is the answer.
+    Replay(StoredAnswer),
+    /// Somebody is doing it.
+    Running {
+        /// When to ask again.
+        retry_after_ms: u64,
+        /// What its end waits for.
+        awaits: Option<Awaits>,
+    },
+    /// The key was used with another payload.
+    Mismatch,
+    /// It was sent and nobody knows, and it is not sent again.
+    Unknown,
+    /// The same payload of the same caller, without a key, ended unknown under this handle: this may be a blind retry.
+    Twin(EffectId),
+    /// Another effect that is under way, by its handle, changes the same: its turn has not come.
+    Blocked(EffectId),
+    /// The key was used once, and its answer is gone.
+    KeyExpired,
+    /// Class Q: whoever gets this asks the status tool and settles.
+    Ask(Claim),
+    /// The ledger holds this end.
+    Settled,
+    /// The end contradicts what the ledger says. Both are kept, and a person has to look.
+    Contradicted,
+    /// The ledger does not take it: the effect went on without this caller.
+    Stale,
+    /// There is nothing to be done in its state.
+    NotNow,
+    /// There is no such effect.
+    NotFound,
+}

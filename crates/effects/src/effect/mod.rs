@@ -1,0 +1,222 @@
+//! One effect: what a key may do to the world, from the claim to the tombstone. Here is what is kept about an effect. Its states are in
+//! `state`, what can happen to it in `event`, the port through which stores keep it in `store`. [`step()`] decides which state follows on
+//! an event, for every store alike.
+//!
+//! Deliberately not here: storage, and the choice of a client's key.
+
+mod clock;
+mod event;
+mod fleeting;
+mod key;
+mod lost;
+mod orphan;
+mod orphan_query;
+mod query;
+mod rules;
+mod settle;
+mod state;
+mod step;
+mod store;
+#[cfg(test)]
+mod tests;
+mod told;
+mod transition;
+mod turn;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use servanda_contract::{Acting, CallId, Caller, Digest, Refusal, tool::EffectClass};
+
+use crate::all_touched;
+
+pub use clock::{LedgerClock, LedgerNow, ledger_tick_ms_max, owner_silence_ms_max};
+pub use event::{Begin, ByHand, Claim, End, Event, Go, Reply};
+pub use fleeting::FleetingEffects;
+pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
+pub use lost::LostWindow;
+pub use orphan::{is_orphaned, needs_owner};
+pub use orphan_query::{ORPHANED_UPSTREAMS_MAX, OrphanPlace, OrphanQuery};
+pub use query::{EffectFilter, EffectQuery};
+pub use rules::{Rule, Rules};
+pub use state::{EffectState, Ending};
+pub use step::{replay, step};
+pub use store::{Applied, Change, Effects, Notice, Target, notes_due};
+pub use told::{Concluded, after_attempt, after_settling, concluded, of_concluded, of_key, of_unread_key, unmarked};
+pub use transition::{Circumstances, Step};
+pub use turn::{Held, is_in_the_way};
+
+/// Everything kept about an effect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// Its handle.
+    pub id: EffectId,
+    /// What it is looked up by.
+    pub key: EffectKey,
+    /// The digest of what was proposed under the key: tenant, tool, canonical arguments.
+    pub request: Digest,
+    /// What may follow an uncertain dispatch.
+    pub class: EffectClass,
+    /// Where it is.
+    pub state: EffectState,
+    /// Counts the owners; whoever holds an older one may change nothing any more.
+    pub epoch: u64,
+    /// The process that claimed it last.
+    pub owner: OwnerId,
+    /// The call that claimed it last.
+    pub call_id: CallId,
+    /// How it is performed.
+    pub order: Order,
+    /// Until when no other process takes it over, whatever is heard of its owner, in ledger time.
+    pub lease_until_ms: u64,
+    /// While dispatching: when its owner has given up waiting for an answer, in ledger time.
+    pub overdue_at_ms: u64,
+    /// While dispatching: what its end waits for, apart from an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<Awaits>,
+    /// How often bytes were allowed to leave.
+    pub dispatches: u32,
+    /// When they first were, by the store's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_dispatched_ms: Option<u64>,
+    /// The same in ledger time. An upstream's window for a key is over when either says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_dispatched_ledger_ms: Option<u64>,
+    /// How it ended, for whoever asks again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<StoredAnswer>,
+    /// The last thing known about an end that is none: why it never ran, or why nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Who settled it by hand, and on what evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settlement: Option<Settlement>,
+    /// Evidence that contradicts what the ledger said about it. A person has to look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<Conflict>,
+    /// When it was first claimed, by the store's clock.
+    pub created_ms: u64,
+    /// When it last changed, by the store's clock.
+    pub changed_ms: u64,
+    /// When a settled one may become a tombstone, in ledger time.
+    pub expires_ms: u64,
+}
+
+/// How an effect is performed: enough to send the same bytes again after a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// The exposed name as called.
+    pub exposed_tool: String,
+    /// The upstream's id in the configuration.
+    pub upstream: String,
+    /// The tool's own name there.
+    pub upstream_tool: String,
+    /// The contract's version.
+    pub contract_version: String,
+    /// The contract's digest.
+    pub contract_digest: Digest,
+    /// The key an upstream that dedupes or can be asked is given.
+    pub upstream_key: String,
+    /// The canonical arguments; a store keeps them apart, and forgets them when nothing can be sent again.
+    #[serde(skip)]
+    pub arguments: Bytes,
+    /// How long a dispatch may take.
+    pub timeout_ms: u64,
+    /// Class K: for how long after the first dispatch the same key may be sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_window_ms: Option<u64>,
+    /// For how long a settled effect is remembered with its answer.
+    pub dedup_window_ms: u64,
+    /// Whether somebody can ask for the answer again: by the key, or by a handle.
+    pub keeps_answer: bool,
+    /// What it changes, by name: two that overlap are never dispatched at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// What it reads, by name: with what it changes, what a credential has to cover to be told how it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
+    /// Whether others may change the same at the same time, as its contract says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overlaps: bool,
+    /// Who acted for the user, the one who acted first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actors: Vec<Acting>,
+}
+
+/// What the end of a dispatched effect waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Awaits {
+    /// The upstream wants input; a call with the state of this nonce goes on.
+    Input(String),
+    /// The upstream made a task of it, by the id we gave it.
+    Task(String),
+}
+
+/// How an effect ended, as it is answered to whoever asks again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredAnswer {
+    /// The upstream's result as it wrote it; a store keeps it apart.
+    Result(#[serde(skip)] Bytes),
+    /// It ended in a refusal: the answer was kept back, or a gate said no for good.
+    Refusal(Box<Refusal>),
+    /// The answer itself is not there: it was lost, or nobody can ask for it again. What is known about it, in a sentence.
+    Known(String),
+}
+
+/// That a person settled what nobody knew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settlement {
+    /// Who.
+    pub by: String,
+    /// What they say they know it from.
+    pub evidence: String,
+    /// When.
+    pub at_ms: u64,
+}
+
+/// An answer that contradicts what the ledger says: the ledger keeps both, and a person decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conflict {
+    /// What the ledger said when the answer came.
+    pub state: EffectState,
+    /// What the answer says, in a sentence.
+    pub says: String,
+    /// When it came, by the store's clock.
+    pub at_ms: u64,
+}
+
+impl Effect {
+    /// Whose it is.
+    pub fn party(&self) -> Caller {
+        let actors = self.order.actors.clone();
+        Caller { actors, ..Caller::named(&self.key.tenant, &self.key.principal) }
+    }
+
+    /// Everything that it changes or reads, by name.
+    pub fn touches(&self) -> Vec<String> {
+        all_touched(&self.order.resources, &self.order.reads)
+    }
+
+    /// The evidence its present owner holds.
+    pub fn claim(&self) -> Claim {
+        Claim { id: self.id.clone(), epoch: self.epoch }
+    }
+
+    /// Whether an earlier dispatch than the present one may have done it.
+    pub fn was_sent_before(&self) -> bool {
+        self.dispatches > 1 && self.class != EffectClass::R
+    }
+
+    fn forget_dispatches(&mut self) {
+        (self.dispatches, self.first_dispatched_ms, self.first_dispatched_ledger_ms) = (0, None, None);
+    }
+
+    fn is_of(&self, claim: &Claim) -> bool {
+        self.id == claim.id && self.epoch == claim.epoch
+    }
+}

@@ -1,0 +1,94 @@
+//! Where an effect is in its life, and the words for it: in storage, on screens and in observations.
+//!
+//! Deliberately not here: which state follows on which event.
+
+use serde::{Deserialize, Serialize};
+
+/// Where an effect is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectState {
+    /// Somebody is about to do it; nothing was sent.
+    Claimed,
+    /// Bytes may have left; nobody has said yet how it ended.
+    Dispatching,
+    /// It is done.
+    Completed,
+    /// It failed in a way that is final; the failure is the answer.
+    FailedFinal,
+    /// It provably never ran; it may be tried again.
+    FailedRetryable,
+    /// It was sent and nobody knows.
+    OutcomeUnknown,
+    /// It was done and then undone.
+    Compensated,
+    /// The key was used once and is never used again.
+    Expired,
+}
+
+/// How something ended, as far as everybody needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ending {
+    /// It is done.
+    Completed,
+    /// It failed, or never ran.
+    Failed,
+    /// It was sent and nobody knows.
+    Unknown,
+}
+
+impl EffectState {
+    /// How it ended, if it has.
+    pub const fn ending(self) -> Option<Ending> {
+        match self {
+            Self::Completed => Some(Ending::Completed),
+            Self::FailedFinal | Self::FailedRetryable => Some(Ending::Failed),
+            Self::OutcomeUnknown => Some(Ending::Unknown),
+            Self::Claimed | Self::Dispatching | Self::Compensated | Self::Expired => None,
+        }
+    }
+
+    /// All of them, in the order of a life.
+    pub const ALL: [Self; 8] = [
+        Self::Claimed,
+        Self::Dispatching,
+        Self::Completed,
+        Self::FailedFinal,
+        Self::FailedRetryable,
+        Self::OutcomeUnknown,
+        Self::Compensated,
+        Self::Expired,
+    ];
+
+    /// The text form in storage and on screens.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claimed => "claimed",
+            Self::Dispatching => "dispatching",
+            Self::Completed => "completed",
+            Self::FailedFinal => "failed_final",
+            Self::FailedRetryable => "failed_retryable",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::Compensated => "compensated",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The state of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// The specification's word for it in an observation.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Claimed | Self::Dispatching => "PENDING",
+            Self::Completed => "COMPLETED",
+            Self::FailedFinal => "FAILED_FINAL",
+            Self::FailedRetryable => "FAILED_RETRYABLE",
+            Self::OutcomeUnknown => "OUTCOME_UNKNOWN",
+            Self::Compensated => "COMPENSATED",
+            Self::Expired => "EXPIRED",
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What a call may do to the world and how much it may draw, as two pure machines ([`effect`], [`budget`]); and the ports through which
+//! stores keep their states, the records of calls ([`Journal`]) and small facts ([`Notebook`]).
+//!
+//! Every store runs the same machine inside its own transaction, so that no two of them can disagree about what is safe. The stores that
+//! last as long as the process are here too, for one-off commands and for tests.
+//!
+//! No I/O and no clock. Deliberately not here: whether a call may be made, which the gates decide. Nothing here is evidence that they let it
+//! pass: a [`Claim`](effect::Claim) says which process may settle an effect, and lets no byte out.
+
+pub mod budget;
+pub mod effect;
+mod journal;
+mod notebook;
+mod resource;
+
+pub use journal::{Journal, JournalError, PortFuture};
+pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
+pub use resource::{ANYTHING, all_touched, overlap};

@@ -1,0 +1,150 @@
+//! The fence: the durable mark between deciding and doing. A call that may change something is an effect on record before
+//! its first byte leaves; without the mark there is no [`Fenced`], and without a [`Fenced`] no upstream moves.
+//!
+//! The mark is one commit: the effect becomes this call's to dispatch, and the call's record is written beside it.
+
+mod claim;
+mod fenced;
+mod not_fenced;
+mod recovery;
+mod room;
+
+use servanda_contract::{CallId, CallRecord, tool::EffectClass};
+use servanda_effects::effect::{
+    Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectState, Effects, Event, Go, OwnerId, Reply, Target,
+};
+
+use crate::{budget::Cleared, order};
+use not_fenced::{Unmarked, could_be_forgotten, no_mark, not_on_record};
+
+pub use claim::{Begun, Claimed, Current, Funded, begin, fence_funded, fund};
+pub use fenced::Fenced;
+pub use not_fenced::{NotFenced, WhyNot};
+pub use recovery::{Recovery, recover};
+
+/// On what a permitted call is fenced.
+#[derive(Debug)]
+pub struct Intent {
+    /// Which operation it is.
+    pub key: ClientKey,
+    /// This process.
+    pub owner: OwnerId,
+    /// How long a dispatch may take.
+    pub timeout_ms: u64,
+    /// The nonce of the state that the call goes on from.
+    pub continues: Option<String>,
+    /// Whether its end can be asked for later: then it is an effect even if it changes nothing.
+    pub outlasts: bool,
+    /// What a crash leaves behind.
+    pub record: CallRecord,
+    /// Whether the operator said that a store which may lose what it acknowledged is good enough for everything.
+    pub accepts_lost_commits: bool,
+}
+
+/// Lets a read through that needs no effect on record: it changes nothing, is no operation with a key, no client asks for its end later, and
+/// its contract asks nothing first. Every other call comes back unchanged, to be fenced.
+pub fn pass_read(cleared: Cleared, key: &ClientKey, outlasts: bool) -> Result<Fenced, Box<Cleared>> {
+    let permit = cleared.permit();
+    let is_effect = permit.effect_class().mutates() || key.can_come_again() || outlasts;
+    if is_effect || permit.asks_first() || cleared.is_due() {
+        return Err(Box::new(cleared));
+    }
+    Ok(Fenced::unmarked(permit))
+}
+
+/// Fences a call that every gate let pass. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
+/// and needs no mark; every other waits for it.
+pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+    // What has to be asked first is claimed first: there is no way around it here.
+    if cleared.permit().asks_first() {
+        return Err(not_on_record(cleared, "its contract wants to know something first, and nobody asked"));
+    }
+    if cleared.is_due() {
+        return Err(not_on_record(cleared, "what it costs has to be kept back first, and nobody did"));
+    }
+    let (mut cleared, started) = start(cleared, &intent, Go::Dispatch, effects)?;
+    if let (Some(started), Some(why)) = (&started, effects.out_of_room()) {
+        cleared = Box::pin(room::check(cleared, &started.begin, &why, effects)).await?;
+    }
+    let permit = cleared.permit();
+    let Some(Started { target, begin }) = started else { return Ok(Fenced::unmarked(permit)) };
+    let request = begin.request;
+    let mut record = intent.record;
+    if !begin.key.client_key.can_come_again() {
+        // Of a key that was used before, the handle is another one.
+        record.effect_id = Some(begin.id.to_string());
+    }
+    let event = Event::Begin(Box::new(begin));
+    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
+    match effects.apply(change).await {
+        Ok(Applied { reply: Reply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
+            Ok(Fenced::marked(permit.call_id().clone(), &effect))
+        }
+        #[cfg(feature = "unfenced")]
+        Ok(_) => Ok(Fenced::unmarked(permit)),
+        #[cfg(not(feature = "unfenced"))]
+        Ok(Applied { reply, effect }) => Err(Box::new(NotFenced { cleared, why: WhyNot::Reply { reply, effect } })),
+        // Whether it was applied is not known: only what is read afterwards is evidence.
+        Err(error) => match effects.find(target).await {
+            Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
+                Ok(Fenced::marked(permit.call_id().clone(), &effect))
+            }
+            found => {
+                let why = no_mark(permit, Unmarked { key: &intent.key, request, error: &error, found });
+                Err(Box::new(NotFenced { cleared, why }))
+            }
+        },
+    }
+}
+
+/// A call as an effect, about to be begun.
+struct Started {
+    target: Target,
+    begin: Begin,
+}
+
+/// What it takes to begin a call, which is nothing where it is no effect.
+fn start(
+    cleared: Cleared,
+    intent: &Intent,
+    go: Go,
+    effects: &dyn Effects,
+) -> Result<(Cleared, Option<Started>), Box<NotFenced>> {
+    let permit = cleared.permit();
+    if !permit.effect_class().mutates() && !intent.key.can_come_again() && !intent.outlasts {
+        return Ok((cleared, None));
+    }
+    // After a failover nobody would know that it was sent, and it would be sent again.
+    if permit.effect_class() == EffectClass::N
+        && !intent.accepts_lost_commits
+        && let Some(why) = effects.loses_commits()
+    {
+        return Err(could_be_forgotten(cleared, &why));
+    }
+    let key = permit.effect_key(intent.key.clone());
+    let order = match order::order(permit, &key, intent.timeout_ms) {
+        Ok(order) => order,
+        Err(error) => return Err(not_on_record(cleared, &error.to_string())),
+    };
+    let begin = Begin {
+        id: EffectId::new(),
+        key: key.clone(),
+        request: permit.payload_digest(),
+        class: permit.effect_class(),
+        owner: intent.owner.clone(),
+        call_id: permit.call_id().clone(),
+        order,
+        go,
+        continues: intent.continues.clone(),
+    };
+    Ok((cleared, Some(Started { target: Target::Key(key), begin })))
+}
+
+fn is_dispatched(effect: &Effect, claim: &Claim) -> bool {
+    effect.state == EffectState::Dispatching && effect.claim() == *claim
+}
+
+/// Whether a dispatch is this very call's.
+fn is_own(effect: &Effect, owner: &OwnerId, call_id: &CallId) -> bool {
+    effect.state == EffectState::Dispatching && effect.owner == *owner && effect.call_id == *call_id
+}

@@ -1,0 +1,43 @@
+//! What becomes of an effect that its owner left behind: the same bytes again, a question, or nothing.
+
+use std::sync::Arc;
+
+use servanda_contract::CallRecord;
+use servanda_effects::{
+    JournalError,
+    effect::{Applied, Change, Claim, Effect, EffectId, Effects, Event, Notice, OwnerId, Reply, Target},
+};
+
+use super::{Fenced, is_dispatched};
+
+/// What becomes of an effect without an owner.
+#[derive(Debug)]
+pub enum Recovery {
+    /// The upstream dedupes: the same bytes are to be sent again.
+    Resend(Box<Fenced>, Arc<Effect>),
+    /// A status tool is to be asked, and the effect settled by what it says.
+    Ask(Claim, Arc<Effect>),
+    /// Nothing is left to do.
+    Done(Reply, Option<Arc<Effect>>),
+}
+
+/// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it, a notice if that
+/// ends it so.
+pub async fn recover(
+    id: &EffectId,
+    owner: &OwnerId,
+    record: Option<CallRecord>,
+    notices: Vec<Notice>,
+    effects: &dyn Effects,
+) -> Result<Recovery, JournalError> {
+    let event = Event::Recover(owner.clone());
+    let change = Change { target: Target::Id(id.clone()), event, record, quarantine: None, notices };
+    let Applied { reply, effect } = effects.apply(change).await?;
+    Ok(match (reply, effect) {
+        (Reply::Mine(claim), Some(effect)) if is_dispatched(&effect, &claim) => {
+            Recovery::Resend(Box::new(Fenced::marked(effect.call_id.clone(), &effect)), effect)
+        }
+        (Reply::Ask(claim), Some(effect)) => Recovery::Ask(claim, effect),
+        (reply, effect) => Recovery::Done(reply, effect),
+    })
+}

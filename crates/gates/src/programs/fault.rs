@@ -1,0 +1,45 @@
+//! What is wrong with one argument, in words: what was expected, what is there instead.
+
+use servanda_contract::FieldError;
+
+/// What is wrong with one argument.
+pub(super) struct Fault {
+    pub(super) expected: String,
+    pub(super) actual: String,
+    pub(super) message: String,
+}
+
+impl Fault {
+    pub(super) fn another_request() -> Self {
+        Self {
+            expected: "arguments of one HTTP request".to_owned(),
+            actual: "a text with line ends or other control characters outside the body, or with another protocol"
+                .to_owned(),
+            message: "a text among the arguments would end the request or send it by another protocol".to_owned(),
+        }
+    }
+
+    pub(super) fn overridden() -> Self {
+        Self {
+            expected: "a request that is taken for what it is sent as".to_owned(),
+            actual: "a header or a parameter that asks for another method".to_owned(),
+            message: "the arguments ask the server to take the request for another method, and this tool only reads"
+                .to_owned(),
+        }
+    }
+
+    pub(super) fn not_a_text() -> Self {
+        Self {
+            expected: "a text".to_owned(),
+            actual: "something else".to_owned(),
+            message: "what this would do can only be read from a text".to_owned(),
+        }
+    }
+
+    pub(super) fn at(self, pointer: &str) -> FieldError {
+        let field = pointer.trim_start_matches('/').replace('/', ".");
+        let message = format!("`{field}`: {}", self.message);
+        let (expected, actual, pointer) = (self.expected, self.actual, pointer.to_owned());
+        FieldError { field, pointer, expected, actual, message, did_you_mean: None }
+    }
+}

@@ -1,0 +1,78 @@
+//! What every stage said about one call, in order, and how long each took.
+//!
+//! Deliberately not here: the clock, which the engine brings, and the order of the gates (`sequence`).
+
+use servanda_contract::{
+    GateName, Refusal,
+    record::{Decision, PolicyRecord, Verdict},
+};
+
+/// Tells how much time has passed; the engine brings the clock.
+pub trait Stopwatch: Send + Sync {
+    /// Microseconds since some fixed moment.
+    fn elapsed_us(&self) -> u64;
+}
+
+/// What every stage said about one call, in order.
+pub struct Trail<'a> {
+    stopwatch: &'a dyn Stopwatch,
+    verdicts: Vec<Verdict>,
+    policy: Option<PolicyRecord>,
+}
+
+impl<'a> Trail<'a> {
+    /// An empty trail.
+    pub fn new(stopwatch: &'a dyn Stopwatch) -> Self {
+        Self { stopwatch, verdicts: Vec::with_capacity(16), policy: None }
+    }
+
+    /// Lets one stage judge and notes what it said.
+    pub fn judge<T>(
+        &mut self,
+        gate: GateName,
+        stage: impl FnOnce() -> Result<T, Box<Refusal>>,
+    ) -> Result<T, Box<Refusal>> {
+        let started_us = self.stopwatch.elapsed_us();
+        let verdict = stage();
+        self.note(gate, verdict.is_ok(), started_us);
+        verdict
+    }
+
+    /// Notes the verdict of a stage that ran elsewhere and began at `started_us` of this trail's stopwatch.
+    pub fn note(&mut self, gate: GateName, passed: bool, started_us: u64) {
+        let decision = if passed { Decision::Passed } else { Decision::Refused };
+        let took_us = self.stopwatch.elapsed_us().saturating_sub(started_us);
+        self.verdicts.push(Verdict { gate, decision, took_us });
+    }
+
+    /// Notes what the policies said; nothing where they were not asked.
+    pub(crate) fn note_policy(&mut self, told: Option<PolicyRecord>) {
+        self.policy = told;
+    }
+
+    /// Notes that a stage was not needed.
+    pub fn skip(&mut self, gate: GateName) {
+        self.verdicts.push(Verdict { gate, decision: Decision::Skipped, took_us: 0 });
+    }
+
+    /// What the policies said, and others would have; none where they were not asked.
+    pub fn take_policy(&mut self) -> Option<PolicyRecord> {
+        self.policy.take()
+    }
+
+    /// What has been said, at the end.
+    pub fn take_verdicts(&mut self) -> Vec<Verdict> {
+        std::mem::take(&mut self.verdicts)
+    }
+
+    /// What has been said so far.
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdicts
+    }
+}
+
+impl std::fmt::Debug for Trail<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Trail").field("verdicts", &self.verdicts).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,35 @@
+//! What a ledger needs of a store beside the ports of `servanda-effects`. Both stores implement it; the crate's root chooses between them.
+
+use std::path::PathBuf;
+
+use servanda_effects::{Journal, JournalError, Notebook, PortFuture, budget::Budgets, effect::Effects};
+
+#[cfg(test)]
+use crate::time::StoreTime;
+use crate::{
+    retention::{Pruned, Round},
+    room::{LedgerLimits, Measured},
+};
+
+/// That a ledger of an earlier version was brought up to date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// The version it had.
+    pub found: u32,
+    /// The version it has.
+    pub newest: u32,
+    /// Where it is as it was before; PostgreSQL makes no such copy.
+    pub backup: Option<PathBuf>,
+}
+
+/// What a store does beside its ports.
+pub(crate) trait Store: Journal + Notebook + Effects + Budgets {
+    fn close(&self) -> PortFuture<'_, ()>;
+    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>>;
+    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>>;
+    fn lost_count(&self) -> u64;
+    fn migration(&self) -> Option<&Migration>;
+    fn may_lose_commits(&self) -> Option<String>;
+    #[cfg(test)]
+    fn time(&self) -> &StoreTime;
+}
