@@ -12,7 +12,7 @@ use servanda_catalog::pins::Lock;
 use servanda_contract::{
     ToolContract,
     admission::already_registered,
-    shared::Pool,
+    pool::Pool,
     time::Clock as _,
     tool::{EffectClass, KeyPlacement},
 };
