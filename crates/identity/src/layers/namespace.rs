@@ -1,6 +1,6 @@
-//! Declaring a namespace: its members get it, and lose the one they had.
+//! Declaring a namespace: its members get it, and lose the one they had. And the one shape that no namespace may have.
 
-use super::{ExplicitNamespace, IdentityError, ToolIdentity, ToolKind};
+use super::{Address, ExplicitNamespace, IdentityError, ToolIdentity, ToolKind};
 
 /// A namespace that was declared well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +40,13 @@ impl NamespaceDeclaration {
             tool.address().map_or(Ok(()), |address| address.check_shape()).map(|()| tool)
         };
         tools.iter().map(put).collect()
+    }
+}
+
+impl Address {
+    /// Refuses a namespace that equals the name.
+    pub fn check_shape(&self) -> Result<(), IdentityError> {
+        if self.is_reserved() { Err(IdentityError::ReservedSyntheticNamespace(self.qualified_name())) } else { Ok(()) }
     }
 }
 

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{PendingApproval, keys::ApprovalKey, record::Record};
+use super::{
+    PendingApproval,
+    keys::ApprovalKey,
+    record::{Record, Verdict},
+};
 use crate::layers::{
     IdentityError, PublicName,
     call::{CallId, CallLedger, HostedRequest, HostedTool, Invocation, Scope},
@@ -13,15 +17,6 @@ use crate::layers::{
 /// On whose behalf a tool is called. A decision for one is none for another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub String);
-
-/// What was decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may be done.
-    Approved,
-    /// It may not.
-    Rejected,
-}
 
 /// For what a decision holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod keys;
 mod pending;
 mod record;
 
-pub use decisions::{Approvals, Lasting, Owner, Verdict};
+pub use decisions::{Approvals, Lasting, Owner};
 pub use keys::{ApprovalKey, ApprovalKeys, BareAlias};
 pub use pending::PendingApproval;
+pub use record::Verdict;

@@ -2,8 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::Verdict;
 use crate::layers::call::{CallId, Scope};
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be done.
+    Approved,
+    /// It may not.
+    Rejected,
+}
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Record {

@@ -6,12 +6,14 @@
 mod hosted;
 mod ids;
 mod invocation;
+mod items;
 mod ledger;
 mod meaning;
 mod wire;
 
 pub use hosted::{HostedRequest, HostedTool};
-pub use ids::{CallId, InvocationKind, id_of_approval_item, id_of_payload, invocation_of, output_of};
+pub use ids::{CallId, id_of_payload};
 pub use invocation::{Invocation, Scope};
+pub use items::{InvocationKind, id_of_approval_item, invocation_of, output_of};
 pub use ledger::{CallLedger, CallState};
 pub use wire::{restore_namespace, without_synthetic_namespace};
