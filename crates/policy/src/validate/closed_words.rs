@@ -7,8 +7,8 @@ use servanda_contract::tool::{DataClassification as Data, EgressPolicy as Egress
 use crate::{
     facts::{egress, sensitivity},
     findings::{Finding, FindingKind},
-    index::nearest,
-    load::{Loaded, Source},
+    loaded::{Loaded, Source},
+    nearest::nearest,
 };
 
 /// Every comparison of a policy with a word that its attribute never is.
