@@ -1,6 +1,10 @@
 //! The contracts' folder: every file read, every contract judged, every problem listed. One bad contract is a reason not to
 //! start, because a tool that silently went missing is found by an agent first.
 
+pub(crate) mod editing;
+mod in_parallel;
+pub(crate) mod lock;
+pub(crate) mod reading;
 mod server_files;
 
 use std::{
@@ -19,13 +23,9 @@ use servanda_contract::{
 use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, Look, Probe, Registered, admit, budget::Dimension};
 
+use self::reading::{Folder, Unread, Written, read_each};
 pub(crate) use self::server_files::{ServerFiles, of_server, readable};
-use crate::{
-    config::Loaded,
-    contract_files::{Folder, Unread, Written, read_each},
-    failure::Failure,
-    lock,
-};
+use crate::{config::Loaded, failure::Failure};
 
 /// What is wrong with one file.
 #[derive(Debug, Clone, serde::Serialize)]

@@ -9,11 +9,11 @@ use servanda_engine::callbacks::{Callback, Callbacks, SigningSecret, Subscriptio
 use servanda_gates::effect::Ending;
 use servanda_upstream::PostAddress;
 
-use crate::{
-    config::Loaded,
+use super::{
+    Loaded,
     expansion::{expand, references, unset},
-    failure::Failure,
 };
+use crate::failure::Failure;
 
 /// Callbacks of one configuration.
 const CALLBACKS_MAX: usize = 32;

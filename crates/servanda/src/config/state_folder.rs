@@ -10,7 +10,10 @@ use std::{
 use servanda_files::Mended;
 use servanda_vault::KEY_FILE;
 
-use crate::{config::STATE_FOLDER, failure::Failure, files, screen};
+use crate::{failure::Failure, files, screen};
+
+/// What the gateway keeps for itself, beside the configuration.
+pub(crate) const STATE_FOLDER: &str = ".servanda";
 
 /// How many entries of the folder are looked at.
 const ENTRIES_MAX: usize = 1_000;

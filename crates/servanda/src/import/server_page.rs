@@ -2,15 +2,16 @@
 //! are spelled out in shell syntax. A question to a person shows all values: a shell can run the value of any variable, whatever its name
 //! is. In output that may be kept, values that look like secrets are left out, and the page says how to see them.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::collections::BTreeSet;
 
-use servanda_contract::legibility::hidden;
-
+use super::Held;
 use crate::{
-    config::UpstreamConfig,
-    expansion::{Reference, references, replace},
-    import::{Held, secrets},
-    screen::{count, spelled_out},
+    clients::likely_secrets::is_secret,
+    config::{
+        UpstreamConfig,
+        expansion::{Reference, references, replace},
+    },
+    screen::{count, shell_word::quoted, spelled_out},
 };
 
 /// Variables that can make a program run other code, by the beginnings of their names.
@@ -92,8 +93,7 @@ impl Page<'_> {
             self.lines.push(format!("in the folder {}", quoted(&folder.to_string_lossy())));
         }
         for (name, value) in &config.env {
-            let value =
-                self.text(value, |value| !runs_other_code(name) && is_token(value) && secrets::is_secret(name, value));
+            let value = self.text(value, |value| !runs_other_code(name) && is_token(value) && is_secret(name, value));
             self.lines.push(format!("with {}={}", spelled_out(name), quoted(&value)));
         }
         self.named.extend(config.env_pass.iter().cloned());
@@ -149,33 +149,6 @@ impl Page<'_> {
     }
 }
 
-/// A word in shell syntax, with hidden characters spelled out.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "@%+=:,./_-${}".contains(character);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    if hidden(word).is_empty() && !word.contains(['\n', '\t']) {
-        return format!("'{}'", word.replace('\'', "'\\''"));
-    }
-    let mut text = String::from("$'");
-    let found: BTreeSet<usize> = hidden(word).iter().map(|hidden| hidden.position).collect();
-    for (position, character) in word.chars().enumerate() {
-        match character {
-            '\n' => text.push_str("\\n"),
-            '\t' => text.push_str("\\t"),
-            '\r' => text.push_str("\\r"),
-            '\'' | '\\' => text.extend(['\\', character]),
-            _ if !found.contains(&position) => text.push(character),
-            _ => {
-                let _ = write!(text, "\\U{:08x}", u32::from(character));
-            }
-        }
-    }
-    text.push('\'');
-    text
-}
-
 fn runs_other_code(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     RUN_OTHER_CODE.iter().any(|start| name.starts_with(start)) && !SECRET_ENDS.iter().any(|end| name.ends_with(end))
@@ -201,10 +174,11 @@ fn is_secret_argument(value: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Values, lines, quoted};
+    use super::{Values, lines};
     use crate::{
         config::UpstreamConfig,
         import::{Held, secrets::keep_out},
+        screen::shell_word::quoted,
     };
 
     fn shown(config: UpstreamConfig) -> Vec<String> {
@@ -223,20 +197,6 @@ mod tests {
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
             env: env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
             ..UpstreamConfig::default()
-        }
-    }
-
-    #[test]
-    fn a_word_shows_whatever_is_in_it() {
-        for (word, expected) in [
-            ("npx", "npx"),
-            ("", "''"),
-            ("a b", "'a b'"),
-            ("it's", "'it'\\''s'"),
-            ("# docs\ntouch W", "$'# docs\\ntouch W'"),
-            ("\t\\'\r\u{1b}[2J\u{202e}", "$'\\t\\\\\\'\\r\\U0000001b[2J\\U0000202e'"),
-        ] {
-            assert_eq!(quoted(word), expected);
         }
     }
 

@@ -8,7 +8,7 @@ use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, P
 use servanda_ledger::Ledger;
 use tokio::sync::OnceCell;
 
-use crate::ledger_place::LedgerPlace;
+use crate::config::ledger_place::LedgerPlace;
 
 /// Opens the ledger when something about a login is asked for, and not before.
 #[derive(Debug)]

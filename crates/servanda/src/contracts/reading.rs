@@ -14,7 +14,12 @@ use servanda_contract::{
 
 use servanda_identity::layers::gateway::near_names;
 
-use crate::{config::Loaded, failure::Failure, files, in_parallel, lock};
+use crate::{
+    config::Loaded,
+    contracts::{in_parallel, lock},
+    failure::Failure,
+    files,
+};
 
 /// The members that only a file of a server's tools has.
 const TOOLS: &str = "tools";

@@ -13,14 +13,15 @@ use servanda_catalog::{
 use servanda_contract::legibility::reveal;
 
 use crate::{
+    commands::next_step::{self, Trouble},
     config::Loaded,
-    contracts,
+    contracts::{self, lock},
     failure::Failure,
-    lock,
-    next_step::{self, Trouble},
-    remembered,
     screen::{Mood, Screen},
-    survey::{self, Survey},
+    wiring::{
+        remembered,
+        survey::{self, Survey},
+    },
 };
 
 /// One tool, reviewed.

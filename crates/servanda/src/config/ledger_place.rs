@@ -9,7 +9,7 @@ use std::{
 
 use servanda_ledger::{Guard, Ledger, LedgerError, Reader, Schema, Upkeep};
 
-use crate::{expansion, failure::Failure};
+use crate::{config::expansion, failure::Failure};
 
 /// Where the ledger is, and where it is known how far it had come.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use servanda_catalog::Inventory;
 use servanda_engine::{discover, listed};
 use servanda_upstream::{Upstream, UpstreamError};
 
+use super::upstream_set;
 use crate::{
     config::Loaded,
     failure::Failure,
     screen::{Screen, count},
-    wiring,
 };
 
 /// After which time it is told that an upstream is waited for.
@@ -25,7 +25,7 @@ pub(crate) type Survey = Vec<(String, Result<Inventory, UpstreamError>)>;
 
 /// Asks every upstream, or those named.
 pub(crate) async fn ask(loaded: &Loaded, only: Option<&BTreeSet<String>>, screen: Screen) -> Result<Survey, Failure> {
-    let mut upstreams = wiring::upstreams(loaded, &wiring::fleeting(loaded)?)?;
+    let mut upstreams = upstream_set::upstreams(loaded, &upstream_set::fleeting(loaded)?)?;
     upstreams.retain(|id, _| only.is_none_or(|only| only.contains(id)));
     Ok(of(upstreams, screen).await)
 }

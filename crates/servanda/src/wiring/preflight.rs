@@ -1,5 +1,5 @@
 //! Everything that a gateway reads before it starts or connects anything. `serve` builds on what is read here and `check` only
-//! reads it, so that `check` finds what `serve` would refuse. What only a connection can tell is `doctor`'s to find out.
+//! reads it, so that `check` finds what `serve` would refuse. `doctor` finds out what only a connection can tell.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
@@ -9,7 +9,13 @@ use servanda_gates::CompiledContract;
 use servanda_ledger::LedgerError;
 use servanda_upstream::UpstreamSpec;
 
-use crate::{config::Loaded, credentials, failure::Failure, ledger_place::LedgerPlace, policies, remembered, wiring};
+use super::{catalogs, remembered, upstream_set};
+use crate::{
+    config::{Loaded, ledger_place::LedgerPlace},
+    credentials,
+    failure::Failure,
+    policies,
+};
 
 /// A configuration of which every part was read and can be used.
 #[derive(Debug)]
@@ -35,14 +41,14 @@ impl Preflight {
         pins: Pins,
         door: Option<SocketAddr>,
     ) -> Result<Self, Failure> {
-        let catalog = Arc::new(wiring::catalog_by(loaded, contracts, pins)?);
+        let catalog = Arc::new(catalogs::catalog_by(loaded, contracts, pins)?);
         let callbacks = Arc::new(loaded.callbacks()?);
         let authorities = {
             let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
             Arc::new(policies::authorities(loaded, contracts)?)
         };
         let ledger = loaded.ledger_place()?;
-        let notebook = wiring::fleeting(loaded)?;
+        let notebook = upstream_set::fleeting(loaded)?;
         let mut upstreams = BTreeMap::new();
         for (id, config) in &loaded.config.upstreams {
             let spec = loaded.upstream(id, config)?;
