@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::{
-    Authenticated, CredentialId, Secret,
-    caller::{Finding, GROUPS_MAX, Method, NAME_BYTES_MAX, checked_groups, checked_name, checked_tenant},
+    Authenticated, CredentialId, Method, Secret,
+    caller::{Finding, GROUPS_MAX, NAME_BYTES_MAX, checked_groups, checked_name, checked_tenant},
     rights::{Rights, Scopes},
     secret::NoRandomness,
 };

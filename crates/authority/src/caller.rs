@@ -11,7 +11,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Acting, Caller, Timestamp};
 
-use crate::rights::{Dimension, Rights};
+use crate::{
+    Method,
+    rights::{Dimension, Rights},
+};
 
 /// Agents between the user and us, at most.
 pub const ACTORS_MAX: usize = 8;
@@ -58,25 +61,6 @@ pub struct Actor {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CredentialId(String);
-
-/// How it was found out who is calling.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "by", rename_all = "snake_case")]
-pub enum Method {
-    /// Whoever reaches the loopback door of a gateway for one.
-    Local,
-    /// An API key.
-    ApiKey,
-    /// The operator's word: they act for the holder of an API key that was not shown.
-    Operator,
-    /// An access token of an authorization server.
-    AccessToken {
-        /// Whose.
-        issuer: String,
-    },
-    /// A credential of ours for an agent.
-    AgentCredential,
-}
 
 /// How a credential stands, by whoever keeps track of revocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

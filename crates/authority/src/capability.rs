@@ -18,8 +18,8 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::{
-    Actor, Authenticated, CredentialBudget, CredentialId, Secret,
-    caller::{ACTORS_MAX, Finding, Method, checked_groups, checked_name, checked_tenant},
+    Actor, Authenticated, CredentialBudget, CredentialId, Method, Secret,
+    caller::{ACTORS_MAX, Finding, checked_groups, checked_name, checked_tenant},
     rights::{DepthExhausted, Narrowing, Rights, Scopes},
     secret::NoRandomness,
 };

@@ -5,6 +5,7 @@
 //! and never for longer than is usual. Asking for a scope the user does not have is refused rather than left out quietly.
 
 mod answer;
+mod error;
 mod form;
 
 use servanda_contract::Timestamp;
@@ -16,7 +17,8 @@ use crate::{
     rights::{Rights, Scopes, scope_line},
 };
 
-pub use answer::{ErrorAnswer, ErrorCode, ExchangeAnswer, ExchangeError};
+pub use answer::ExchangeAnswer;
+pub use error::{ErrorAnswer, ErrorCode, ExchangeError};
 pub use form::{ACCESS_TOKEN_TYPE, ExchangeRequest, FORM_BYTES_MAX, GRANT_TYPE, JWT_TYPE, Terms};
 
 /// How this gateway exchanges.

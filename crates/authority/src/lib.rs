@@ -16,6 +16,7 @@ pub mod exchange;
 pub mod invocation;
 pub mod jwks;
 pub mod key_cache;
+mod method;
 pub mod rights;
 pub mod scrubber;
 pub mod sealing;
@@ -25,6 +26,7 @@ pub mod signature;
 mod testing;
 pub mod token;
 
-pub use caller::{Actor, Authenticated, CredentialBudget, CredentialId, Method};
+pub use caller::{Actor, Authenticated, CredentialBudget, CredentialId};
+pub use method::Method;
 pub use rights::{Narrowing, Need, Rights};
 pub use secret::Secret;

@@ -16,8 +16,8 @@ use servanda_contract::{
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Authenticated, CredentialId,
-    caller::{Finding, Method},
+    Authenticated, CredentialId, Method,
+    caller::Finding,
     jwks::{KID_BYTES_MAX, KeySet, NoSuchKey},
     rights::{NotScopes, Rights},
     signature::Algorithm,

@@ -16,7 +16,7 @@ use servanda_mcp::Era;
 use tokio::sync::watch;
 
 use crate::{
-    HeldTool, Hold, Inventory, Listing,
+    Entry, HeldTool, Hold, Inventory, Listing,
     knowledge::{Change, Knowledge},
     listing::Renderings,
     names::{self, NamePolicy, NameTable, RESERVED_PREFIX, RETIRED_NAMES_MAX, upstream_tool},
@@ -32,14 +32,6 @@ pub struct Catalog {
     names: NameTable,
     knowledge: RwLock<Knowledge>,
     changes: watch::Sender<u64>,
-}
-
-/// One tool.
-#[derive(Debug)]
-pub struct Entry {
-    /// Its contract.
-    pub contract: Arc<CompiledContract>,
-    pub(crate) renderings: Renderings,
 }
 
 /// Contracts that cannot be in one catalog.

@@ -4,6 +4,7 @@
 //! The catalog decides no call. A tool without an admitted contract does not exist here, whatever its upstream says.
 
 mod catalog;
+mod entry;
 pub mod inference;
 mod inventory;
 mod knowledge;
@@ -20,7 +21,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Catalog, CatalogError, Entry, NotResolved};
+pub use catalog::{Catalog, CatalogError, NotResolved};
+pub use entry::Entry;
 pub use inventory::{Inventory, Rejected};
 pub use knowledge::Change;
 pub use listing::{ListedTool, Listing};

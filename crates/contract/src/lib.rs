@@ -18,6 +18,7 @@ pub mod layers;
 pub mod legibility;
 pub mod network;
 pub mod observation;
+pub mod pool;
 pub mod proposal;
 pub mod record;
 pub mod refusal;

@@ -1,4 +1,4 @@
-//! Parts that many contracts have in common, kept once: ten thousand contracts have a handful of different sections.
+//! A part that several owners hold without each having a copy. Which parts are equal is found elsewhere (`pool`).
 //!
 //! A [`Shared`] part reads and is written like the part itself. A change to one never shows in another: it is copied first.
 
@@ -11,34 +11,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::ToolContract;
-
-/// Different parts of one kind that a [`Pool`] looks through. Where there are more, the rest are kept one by one.
-const PARTS_MAX: usize = 64;
-
 /// A value that other owners may hold too.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Shared<T>(Arc<T>);
 
 /// A JSON Schema as a contract or a definition has it.
 pub type SchemaDocument = Shared<Map<String, Value>>;
-
-/// Sections of contracts that were seen, so that equal ones are kept once.
-#[derive(Debug, Default)]
-pub struct Pool {
-    runtime: Seen<crate::tool::Runtime>,
-    security: Seen<crate::tool::Security>,
-    transactional: Seen<crate::tool::Transactional>,
-    idempotency: Seen<crate::tool::Idempotency>,
-    observability: Seen<crate::tool::Observability>,
-    error_contract: Seen<crate::tool::ErrorContract>,
-    execution: Seen<crate::tool::Execution>,
-    effect: Seen<crate::tool::Effect>,
-    output_schema: Seen<Map<String, Value>>,
-}
-
-#[derive(Debug)]
-struct Seen<T>(Vec<Shared<T>>);
 
 impl<T> Shared<T> {
     /// A value that is not shared yet.
@@ -58,41 +36,6 @@ impl<T: PartialEq> Shared<T> {
         if self == other {
             self.clone_from(other);
         }
-    }
-}
-
-impl Pool {
-    /// Has a contract hold the sections that were seen before wherever its own are equal. What it says stays the same.
-    pub fn unify(&mut self, contract: &mut ToolContract) {
-        self.runtime.unify(&mut contract.runtime);
-        self.security.unify(&mut contract.security);
-        self.transactional.unify(&mut contract.transactional);
-        self.idempotency.unify(&mut contract.idempotency);
-        self.observability.unify(&mut contract.observability);
-        self.error_contract.unify(&mut contract.error_contract);
-        self.output_schema.unify(&mut contract.affordance.output_schema);
-        if let Some(execution) = &mut contract.execution {
-            self.execution.unify(execution);
-        }
-        if let Some(effect) = &mut contract.effect {
-            self.effect.unify(effect);
-        }
-    }
-}
-
-impl<T: PartialEq> Seen<T> {
-    fn unify(&mut self, part: &mut Shared<T>) {
-        match self.0.iter().find(|seen| *seen == part) {
-            Some(seen) => part.clone_from(seen),
-            None if self.0.len() < PARTS_MAX => self.0.push(part.clone()),
-            None => {}
-        }
-    }
-}
-
-impl<T> Default for Seen<T> {
-    fn default() -> Self {
-        Self(Vec::new())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cedar_policy::{Effect, Expression, PolicySet, PolicySetError};
 
-use crate::{decide::Determining, load::Loaded, mentions::Needs};
+use crate::{determining::Determining, loaded::Loaded, mentions::Needs};
 
 /// Policies that are looked at together.
 #[derive(Debug, Default)]

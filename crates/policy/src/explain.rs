@@ -7,11 +7,11 @@ use cedar_policy::{Effect, Policy, PolicySet};
 use serde::Serialize;
 
 use crate::{
-    decide::{Cause, Decision},
-    load::Loaded,
+    decision::{Cause, Decision},
+    guise::Guise,
+    loaded::Loaded,
     mentions::Conjunct,
     policies::Policies,
-    principal::Guise,
     request::{self, Call, Question, Unaskable},
     vocabulary::Tool,
 };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use miette::Diagnostic;
+
 /// Findings that are listed; how many more there are is said.
 const LISTED_MAX: usize = 100;
 
@@ -54,6 +56,13 @@ impl LoadFailure {
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
+}
+
+/// Where a diagnostic points, what it says and what it advises.
+pub(crate) fn told(diagnostic: &dyn Diagnostic) -> (usize, String, Option<String>) {
+    let offset = diagnostic.labels().and_then(|mut labels| labels.next()).map_or(0, |label| label.offset());
+    let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    (offset, line(diagnostic.to_string()), diagnostic.help().map(|help| line(help.to_string())))
 }
 
 impl fmt::Display for Finding {

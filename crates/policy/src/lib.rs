@@ -5,21 +5,28 @@
 //! refuses unless it is sure. This crate takes values and returns values: no files, no clock, no sockets. It is the one
 //! crate that knows Cedar, and none of Cedar's types appear in what it offers.
 
+mod answer;
 mod arguments;
 mod bucket;
 mod cases;
-mod closed_words;
 mod decide;
+mod decision;
+mod determining;
 mod explain;
 mod facts;
 mod findings;
+mod guise;
 mod index;
 mod list;
 mod load;
+mod loaded;
 mod memory;
 mod mentions;
 mod names;
+mod nearest;
+mod numbers;
 mod outlook;
+mod place;
 mod policies;
 mod principal;
 mod request;
@@ -32,11 +39,13 @@ mod validate;
 mod vocabulary;
 
 pub use cases::{Case, CaseOutcome, CasePrincipal, Cases, Expected, ProgramClass, Surroundings, run_cases};
-pub use decide::{Allowed, Cause, Decision, Determining, Refused};
+pub use decision::{Allowed, Cause, Decision, Refused};
+pub use determining::Determining;
 pub use explain::{Explanation, Matched, Outcome};
 pub use findings::{Finding, FindingKind, LoadFailure};
 pub use list::Standing;
-pub use load::{Defaults, Limits, Source};
+pub use load::{Defaults, Limits};
+pub use loaded::Source;
 pub use outlook::Outlook;
 pub use policies::{ALWAYS_TEXT, DEFAULTS_TEXT, Policies};
 pub use principal::{Identity, Principal, PrincipalError};

@@ -5,9 +5,10 @@ use cedar_policy::{PolicySet, Response};
 
 use crate::{
     bucket::Bucket,
+    guise::Guise,
     mentions::AllNeeds,
     policies::Policies,
-    principal::{Guise, Principal},
+    principal::Principal,
     request::{self, Circumstances, Question},
     vocabulary::Tool,
 };

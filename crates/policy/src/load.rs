@@ -1,23 +1,21 @@
-//! Reads policies: every one parsed by itself, named, placed and validated, or nothing is loaded at all. Files are somebody
-//! else's to open.
+//! Reads policies: every one parsed by itself, named, placed and validated, or nothing is loaded at all. The
+//! caller opens the files.
 
 use std::{collections::HashMap, sync::Arc};
 
 use cedar_policy::{Expression, Policy, PolicyId};
-use miette::Diagnostic;
 
 use crate::{
-    decide::Determining,
-    findings::{Finding, FindingKind},
-    index::{Place, place},
-    mentions::{Conjunct, Look, Needs, conjuncts, with_conjuncts},
+    determining::Determining,
+    findings::{Finding, FindingKind, told},
+    loaded::{Loaded, Source},
+    mentions::Needs,
+    place::place,
     split::{Piece, clauses, pieces, position},
     validate,
     vocabulary::Vocabulary,
 };
 
-/// The annotation that lets a policy be one that can never apply, with the reason as its value.
-pub(crate) const MAY_NEVER_APPLY: &str = "may_never_apply";
 /// Brackets in brackets that one policy may have.
 const DEPTH_MAX: usize = 24;
 /// Conditions that one policy may join. These and the next two are bounded because Cedar descends along them, and a stack
@@ -32,18 +30,6 @@ const IFS_MAX: usize = 8;
 const FINDINGS_MAX: usize = 200;
 /// What an id may be long.
 const ID_BYTES_MAX: usize = 128;
-
-/// How the names of built-in texts begin. An id can be used once only, so nobody else's policy is taken for one of them.
-pub(crate) const BUILT_IN: &str = "built-in ";
-
-/// A file of policies.
-#[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    /// Its name, for people.
-    pub name: &'a str,
-    /// Its text.
-    pub text: &'a str,
-}
 
 /// Whether the built-in permits hold beside the policies that are written. What protects tenants from each other always
 /// does.
@@ -65,35 +51,6 @@ pub struct Limits {
     pub policy_bytes_max: usize,
     /// The texts of all sources.
     pub sources_bytes_max: usize,
-}
-
-/// A policy that may be used.
-#[derive(Debug)]
-pub(crate) struct Loaded {
-    pub id: String,
-    pub file: Arc<str>,
-    pub offset: usize,
-    pub text: String,
-    pub policy: Policy,
-    pub place: Place,
-    /// How it is told of in decisions.
-    pub told: Arc<Determining>,
-    pub needs: Needs,
-    /// Where in the arguments it looks.
-    pub looks: Vec<Look>,
-    /// What has to hold beside the scope; none is nothing.
-    pub condition: Option<Arc<Expression>>,
-    /// What of it can be asked without a call; for policies that look at what only a call has.
-    pub listing: Option<Listing>,
-}
-
-/// A policy without the conditions that only a call can answer.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    /// The conditions before the first that needs a call. If they do not hold, the policy says nothing.
-    pub prefix: Policy,
-    /// All conditions that need no call. If they do not hold, the policy is not satisfied, though it may fail.
-    pub relaxed: Policy,
 }
 
 impl Default for Limits {
@@ -130,13 +87,6 @@ pub(crate) fn load(
     }
     findings.sort_by(|left, right| (&left.file, left.line, left.column).cmp(&(&right.file, right.line, right.column)));
     Err(findings)
-}
-
-/// Where a diagnostic points, what it says and what it advises.
-pub(crate) fn told(diagnostic: &dyn Diagnostic) -> (usize, String, Option<String>) {
-    let offset = diagnostic.labels().and_then(|mut labels| labels.next()).map_or(0, |label| label.offset());
-    let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    (offset, line(diagnostic.to_string()), diagnostic.help().map(|help| line(help.to_string())))
 }
 
 /// The conditions of a policy as one expression, joined as Cedar joins them.
@@ -266,66 +216,3 @@ impl Reading<'_> {
 
 /// Where in the policy, which policy, what kind of mistake, and the words for it.
 type Wrong = (usize, Option<String>, FindingKind, (String, Option<String>));
-
-impl Loaded {
-    /// Whether it is one of ours.
-    pub(crate) fn is_built_in(&self) -> bool {
-        self.file.starts_with(BUILT_IN)
-    }
-
-    pub(crate) fn may_never_apply(&self) -> bool {
-        self.policy.annotation(MAY_NEVER_APPLY).is_some()
-    }
-
-    pub(crate) fn finding(&self, sources: &[Source<'_>], offset: usize, kind: FindingKind, message: String) -> Finding {
-        let text = sources.iter().find(|source| *source.name == *self.file).map_or("", |source| source.text);
-        let (line, column) = position(text, self.offset + offset);
-        let policy = Some(self.id.clone());
-        Finding { file: self.file.to_string(), line, column, policy, kind, message, hint: None }
-    }
-
-    /// Whether what it says of a tool is the same for every call of it. A word in a string counts too, to no harm.
-    pub(crate) fn is_fixed(&self) -> bool {
-        let looks = |word: &&str| clauses(&self.text).iter().any(|(_, body)| body.contains(*word));
-        !["principal", "action", "context"].iter().any(looks)
-    }
-
-    /// Whether it names a group, or looks at those of somebody. A word in a string counts too, to no harm.
-    pub(crate) fn looks_at_groups(&self) -> bool {
-        let names_one = || self.policy.entity_literals().iter().any(|uid| uid.type_name().basename() == "Group");
-        self.text.contains("groups") || (self.text.contains("Group") && names_one())
-    }
-
-    /// The policy as JSON, and its conditions.
-    pub(crate) fn conjuncts(&self) -> Result<(serde_json::Value, Vec<Conjunct>), String> {
-        let json = self.policy.to_json().map_err(|error| error.to_string())?;
-        let conjuncts = conjuncts(&json);
-        Ok((json, conjuncts))
-    }
-
-    /// The policy with some conditions only, as a permit.
-    pub(crate) fn asking(&self, json: &serde_json::Value, conjuncts: &[Conjunct]) -> Result<Policy, String> {
-        let id = PolicyId::new(&self.id);
-        Policy::from_json(Some(id), with_conjuncts(json, conjuncts)).map_err(|error| error.to_string())
-    }
-
-    /// Finds out what the policy looks at. A policy that nowhere says `context` does not look at it.
-    fn look(&mut self) -> Result<(), String> {
-        if !self.text.contains("context") {
-            return Ok(());
-        }
-        let (json, conjuncts) = self.conjuncts()?;
-        for conjunct in &conjuncts {
-            self.needs.add(&conjunct.needs());
-            self.looks.extend(conjunct.looks());
-        }
-        if self.needs.beyond_list {
-            let needs_call = |conjunct: &&Conjunct| conjunct.needs().beyond_list;
-            let first = conjuncts.iter().position(|conjunct| needs_call(&conjunct)).unwrap_or(conjuncts.len());
-            let relaxed: Vec<Conjunct> = conjuncts.iter().filter(|conjunct| !needs_call(conjunct)).cloned().collect();
-            let prefix = self.asking(&json, conjuncts.get(..first).unwrap_or_default())?;
-            self.listing = Some(Listing { prefix, relaxed: self.asking(&json, &relaxed)? });
-        }
-        Ok(())
-    }
-}

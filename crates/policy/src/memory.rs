@@ -4,24 +4,15 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use cedar_policy::Entities;
 
-use crate::decide::Settled;
+use crate::answer::Settled;
 
 /// Tools that are remembered. Beyond them all is forgotten and it begins anew.
 const REMEMBERED_MAX: usize = 256;
-
-/// A number that nothing else in this process has: what is remembered of one set of policies is never taken for another's.
-pub(crate) fn next_number() -> u64 {
-    static NUMBERS: AtomicU64 = AtomicU64::new(0);
-    NUMBERS.fetch_add(1, Ordering::Relaxed)
-}
 
 /// What a principal remembers.
 #[derive(Debug, Default)]

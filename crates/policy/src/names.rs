@@ -40,6 +40,12 @@ pub(crate) fn uid(kind: &EntityTypeName, id: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
 }
 
+/// The tool whose action this is.
+pub(crate) fn tool_of(action: &EntityUid) -> Option<String> {
+    let of_action = action.type_name().basename() == "Action";
+    action.id().unescaped().strip_prefix(CALL_OF).filter(|_| of_action).map(str::to_owned)
+}
+
 /// Text as a Cedar string literal.
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.escape_debug())

@@ -2,8 +2,9 @@
 //! people who ask afterwards; nothing is ever let through by it.
 
 use crate::{
+    answer::Answer,
     bucket::Rule,
-    decide::{Answer, Cause, Decision, Refused},
+    decision::{Cause, Decision, Refused},
     policies::Policies,
     principal::Principal,
     request::{self, Circumstances, Question},
@@ -80,11 +81,11 @@ impl Policies {
         let needs: Vec<_> = needs.map(|policy| policy.needs.without_arguments()).collect();
         let needs = needs.iter().collect();
         let question = request::of_call_without_arguments(principal, tool, circumstances, &needs)?;
-        let mut answer = settled.answer.clone().in_the_name_of(circumstances.tenant, principal, &settled);
+        let mut answer = settled.answer.clone().in_the_name_of(circumstances.tenant, &principal.tenant, &settled);
         let (mut unclear, mut strained) = (Vec::new(), Vec::new());
         for rule in &settled.open {
             if !self.looks_at_arguments(rule) {
-                answer.ask(&question, rule);
+                answer.take(rule, question.holds_for(rule));
             } else if self.may_hold(rule, &question) {
                 unclear.push(rule.clone());
             } else if self.get(&rule.told.policy).is_none_or(|policy| tool.may_strain(&policy.needs)) {

@@ -5,11 +5,12 @@ use std::{collections::HashMap, sync::Arc};
 use cedar_policy::Authorizer;
 
 use crate::{
-    decide::Determining,
+    determining::Determining,
     findings::{Finding, FindingKind, LoadFailure},
     index::Index,
-    load::{Defaults, Limits, Loaded, Source, load},
-    memory,
+    load::{Defaults, Limits, load},
+    loaded::{Loaded, Source},
+    numbers::next_number,
     vocabulary::Vocabulary,
 };
 
@@ -55,7 +56,7 @@ impl Policies {
         let look_at =
             |name: &str| loaded.iter().any(|policy| policy.needs.whole || policy.needs.attributes.contains(name));
         let (look_at_client, look_at_questions) = (look_at("client"), look_at("question"));
-        let (authorizer, number) = (Authorizer::new(), memory::next_number());
+        let (authorizer, number) = (Authorizer::new(), next_number());
         Ok(Self { vocabulary, index, loaded, by_id, authorizer, look_at_client, look_at_questions, number })
     }
 

@@ -15,6 +15,7 @@ use servanda_contract::{Acting, record::Texts};
 
 use crate::{
     facts::texts,
+    guise::Guise,
     memory::Memory,
     names::{Names, uid},
     vocabulary::{Tool, Vocabulary},
@@ -51,17 +52,6 @@ pub struct Principal {
     pub(crate) tenant: String,
     /// Who else has to be asked about.
     others: Vec<(Guise, Principal)>,
-}
-
-/// As whom a principal is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guise {
-    /// Who is proven to act.
-    Proven,
-    /// A name that whoever acts only claims: a call has to be allowed to it too.
-    Claimed,
-    /// One who handed on what the principal acts with: what is forbidden to it is not to be had through others.
-    Before,
 }
 
 /// A party that no policy can speak of.
@@ -190,13 +180,6 @@ pub(crate) fn fingerprint(uid: &EntityUid) -> u64 {
     let mut hasher = DefaultHasher::new();
     uid.hash(&mut hasher);
     hasher.finish()
-}
-
-impl Guise {
-    /// Whether nothing is allowed unless it is permitted to this one.
-    pub(crate) const fn needs_permit(self) -> bool {
-        matches!(self, Self::Proven | Self::Claimed)
-    }
 }
 
 fn keyed(uid: EntityUid) -> (u64, EntityUid) {

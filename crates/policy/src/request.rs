@@ -9,7 +9,7 @@ use servanda_contract::{
     tool::{QuestionKind, SideEffectClass},
 };
 
-use crate::{arguments, mentions::AllNeeds, principal::Principal, vocabulary::Tool};
+use crate::{arguments, bucket::Rule, mentions::AllNeeds, principal::Principal, vocabulary::Tool};
 
 /// What is to be decided.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +53,11 @@ pub(crate) struct Question {
 }
 
 impl Question {
+    /// Whether a rule's condition holds; one without a condition does.
+    pub(crate) fn holds_for(&self, rule: &Rule) -> Result<bool, String> {
+        rule.condition.as_ref().map_or(Ok(true), |condition| self.holds(condition))
+    }
+
     /// Whether a condition holds.
     pub(crate) fn holds(&self, condition: &Expression) -> Result<bool, String> {
         match eval_expression(&self.request, &self.entities, condition) {

@@ -58,6 +58,13 @@ type Environment = { name: String, time: datetime, time_ms: Long };
 action "call";
 "#;
 
+impl Vocabulary {
+    /// The schema in Cedar's language, for people and their editors.
+    pub fn schema_text(&self) -> String {
+        whole(self)
+    }
+}
+
 /// The schema of all tools.
 pub(crate) fn whole(vocabulary: &Vocabulary) -> String {
     let mut text = ENTITIES.to_owned();

@@ -3,7 +3,7 @@
 
 use servanda_contract::record::{self, ShadowRecord, Texts};
 
-use crate::{decide::Decision, policies::Policies, request::Call};
+use crate::{decision::Decision, policies::Policies, request::Call};
 
 /// A set of policies that decides nothing.
 #[derive(Debug)]

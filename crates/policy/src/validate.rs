@@ -5,19 +5,22 @@
 //! action. A policy about all tools that looks at no arguments sees the same types at each of them, so one stands for all.
 //! Only a policy about all tools that looks at arguments is validated against all.
 
+mod closed_words;
+mod unseen_arguments;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cedar_policy::{
-    ActionConstraint, EntityUid, PolicySet, Schema, ValidationError, ValidationMode, ValidationWarning, Validator,
+    ActionConstraint, PolicySet, Schema, ValidationError, ValidationMode, ValidationWarning, Validator,
 };
 
 use crate::{
-    closed_words,
-    findings::{Finding, FindingKind},
-    index::nearest,
-    load::{Loaded, MAY_NEVER_APPLY, Source, told},
-    names::CALL_OF,
-    schema, unseen,
+    findings::{Finding, FindingKind, told},
+    loaded::{Loaded, Source},
+    names::{CALL_OF, tool_of},
+    nearest::nearest,
+    place::MAY_NEVER_APPLY,
+    schema,
     vocabulary::Vocabulary,
 };
 
@@ -35,7 +38,7 @@ pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[Loaded], sources: &[Source<
     for policy in loaded {
         findings.extend(closed_words::findings(policy, sources));
         // What cannot be seen is absent to the validator, whose advice would lead astray.
-        match unseen::findings(vocabulary, policy, sources) {
+        match unseen_arguments::findings(vocabulary, policy, sources) {
             none if none.is_empty() => groups.entry(Concern::of(policy)).or_default().push(policy),
             some => findings.extend(some),
         }
@@ -98,12 +101,6 @@ impl Concern {
             Self::Part { tools, others } => schema::part(vocabulary, tools.iter().map(String::as_str), *others),
         }
     }
-}
-
-/// The tool whose action this is.
-pub(crate) fn tool_of(action: &EntityUid) -> Option<String> {
-    let of_action = action.type_name().basename() == "Action";
-    action.id().unescaped().strip_prefix(CALL_OF).filter(|_| of_action).map(str::to_owned)
 }
 
 fn group(vocabulary: &Vocabulary, concern: &Concern, policies: &[&Loaded], sources: &[Source<'_>]) -> Vec<Finding> {

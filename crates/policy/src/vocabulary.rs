@@ -15,10 +15,9 @@ use servanda_contract::{
 
 use crate::{
     facts::{Common, Facts, Parameters},
-    memory,
     mentions::{AllNeeds, Needs},
     names::Names,
-    schema,
+    numbers::next_number,
     types::Untyped,
 };
 
@@ -99,11 +98,6 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
-    /// The schema in Cedar's language, for people and their editors.
-    pub fn schema_text(&self) -> String {
-        schema::whole(self)
-    }
-
     /// Which arguments of which tools policies cannot see, and why.
     pub fn untyped(&self) -> &[Untyped] {
         self.untyped.get_or_init(|| self.tools.values().flat_map(Tool::untyped).collect())
@@ -153,7 +147,7 @@ impl Vocabulary {
         };
         let known = Arc::new(Facts::of(contract, facts.tenants, input, Arc::clone(&self.names), common));
         let of_class = |class: SideEffectClass| {
-            let (number, facts) = (memory::next_number(), Arc::clone(&known));
+            let (number, facts) = (next_number(), Arc::clone(&known));
             Tool { number, facts, class, milder: BTreeMap::new() }
         };
         let declared = contract.transactional.side_effect_class;

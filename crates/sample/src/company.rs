@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::tool::Failure;
+use crate::failure::Failure;
 
 /// Bumped when the tables or the seed change; a file of another version is refused by SQLite's own
 /// "table already exists" rather than migrated, since nothing of value lives here.

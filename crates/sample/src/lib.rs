@@ -8,13 +8,17 @@
 //! its own SQLite database. It is the exception to "only `ledger` has SQL", because it stands
 //! for somebody else's system on the far side of the gateway.
 
+mod arguments;
+mod call;
 mod catalogue;
 mod company;
 mod contracts;
 mod dialect;
+mod failure;
 mod formats;
 mod schema;
 mod server;
+mod session;
 mod subscriptions;
 mod tool;
 mod wire;

@@ -5,32 +5,23 @@
 //! tool does is the tool's own business.
 
 use std::io::BufRead;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
 use crate::catalogue::{self, Listed};
 use crate::company::Company;
 use crate::dialect::{self, Dialect};
-use crate::subscriptions::Subscriptions;
-use crate::tool::{Call, Outcome, Run, result_of};
+use crate::session::Session;
+use crate::tool::Run;
 use crate::wire::{INTERNAL_ERROR, Incoming, METHOD_NOT_FOUND, Notification, Outlet, Request, RpcError, read_line};
 use crate::workers::Workers;
 use crate::{Options, SampleError};
 
 pub(crate) struct Server {
-    pub(crate) company: Company,
-    pub(crate) outlet: Outlet,
     options: Options,
-    session: Mutex<Session>,
-}
-
-/// What the connection remembers between messages.
-#[derive(Default)]
-struct Session {
-    initialised: bool,
-    beta_tools: bool,
-    subscriptions: Subscriptions,
+    session: Arc<Session>,
 }
 
 /// Why a request was not served: its own fault, or the end of the connection.
@@ -40,51 +31,28 @@ enum Unserved {
 }
 
 impl Server {
-    pub(crate) fn new(options: Options, company: Company, outlet: Outlet) -> Arc<Self> {
-        Arc::new(Self { company, outlet, options, session: Mutex::default() })
+    pub(crate) fn new(options: Options, company: Company, outlet: Outlet) -> Self {
+        Self { options, session: Arc::new(Session::new(company, outlet)) }
     }
 
-    pub(crate) fn run(self: Arc<Self>, mut input: impl BufRead) -> Result<(), SampleError> {
+    pub(crate) fn run(self, mut input: impl BufRead) -> Result<(), SampleError> {
         let mut workers = Workers::default();
         while let Some(line) = read_line(&mut input)? {
             workers.collect_finished()?;
             match Incoming::parse(&line) {
                 Incoming::Request(request) => self.answer_request(request, &mut workers)?,
                 Incoming::Notification(notification) => self.hear(&notification),
-                Incoming::Malformed(id, error) => self.outlet.refuse(id.as_ref(), error)?,
+                Incoming::Malformed(id, error) => self.session.outlet.refuse(id.as_ref(), error)?,
                 Incoming::Ignored => {}
             }
         }
         workers.finish()?;
-        let subscriptions = std::mem::take(&mut self.session().subscriptions);
-        subscriptions.close(&self.outlet)
-    }
-
-    /// Answers a call with what its tool brought back.
-    pub(crate) fn answer_call(&self, call: &Call, outcome: Outcome) -> Result<(), SampleError> {
-        let result = call.dialect.complete(result_of(outcome));
-        self.outlet.answer(&call.id, &result)
-    }
-
-    /// Shows or hides the beta tools and tells whoever wants to know; returns whether they are shown.
-    pub(crate) fn toggle_beta_tools(&self) -> Result<bool, SampleError> {
-        let mut session = self.session();
-        session.beta_tools = !session.beta_tools;
-        // A legacy client hears of it by having shaken hands, a modern one only by subscribing.
-        if session.initialised {
-            self.outlet.notify("notifications/tools/list_changed", &json!({}))?;
-        }
-        session.subscriptions.tell_list_changed(&self.outlet)?;
-        Ok(session.beta_tools)
-    }
-
-    fn session(&self) -> MutexGuard<'_, Session> {
-        // The session holds plain values that no panic can leave half-changed.
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        let subscriptions = std::mem::take(&mut self.session.remembered().subscriptions);
+        subscriptions.close(&self.session.outlet)
     }
 
     fn listed(&self) -> Listed {
-        Listed { misbehaviour: self.options.misbehaviour, beta: self.session().beta_tools }
+        Listed { misbehaviour: self.options.misbehaviour, beta: self.session.remembered().beta_tools }
     }
 
     fn hear(&self, notification: &Notification) {
@@ -92,28 +60,28 @@ impl Server {
         if notification.method == "notifications/cancelled"
             && let Some(id) = notification.params.get("requestId")
         {
-            self.session().subscriptions.cancel(id);
+            self.session.remembered().subscriptions.cancel(id);
         }
     }
 
-    fn answer_request(self: &Arc<Self>, request: Request, workers: &mut Workers) -> Result<(), SampleError> {
+    fn answer_request(&self, request: Request, workers: &mut Workers) -> Result<(), SampleError> {
         let id = request.id.clone();
         match self.serve_request(request, workers) {
             Ok(()) => Ok(()),
-            Err(Unserved::Refused(error)) => self.outlet.refuse(Some(&id), error),
+            Err(Unserved::Refused(error)) => self.session.outlet.refuse(Some(&id), error),
             Err(Unserved::Broken(error)) => Err(error),
         }
     }
 
-    fn serve_request(self: &Arc<Self>, request: Request, workers: &mut Workers) -> Result<(), Unserved> {
-        let initialised = self.session().initialised;
+    fn serve_request(&self, request: Request, workers: &mut Workers) -> Result<(), Unserved> {
+        let initialised = self.session.remembered().initialised;
         let dialect = Dialect::of(self.options.era, initialised, &request)?;
         let result = match (dialect, request.method.as_str()) {
             (_, "tools/call") => return self.serve_call(request, dialect, workers),
             (Dialect::Modern, "subscriptions/listen") => return self.subscribe(&request),
             (Dialect::Legacy, "initialize") => {
                 let result = dialect::initialize(&self.options, &request.params)?;
-                self.session().initialised = true;
+                self.session.remembered().initialised = true;
                 result
             }
             (Dialect::Legacy, "ping") => json!({}),
@@ -127,26 +95,26 @@ impl Server {
                 return Err(RpcError::new(METHOD_NOT_FOUND, text).into());
             }
         };
-        Ok(self.outlet.answer(&request.id, &result)?)
+        Ok(self.session.outlet.answer(&request.id, &result)?)
     }
 
     fn subscribe(&self, request: &Request) -> Result<(), Unserved> {
-        let mut session = self.session();
-        let params = session.subscriptions.open(request, self.options.misbehaviour)?;
-        Ok(self.outlet.notify("notifications/subscriptions/acknowledged", &params)?)
+        let mut remembered = self.session.remembered();
+        let params = remembered.subscriptions.open(request, self.options.misbehaviour)?;
+        Ok(self.session.outlet.notify("notifications/subscriptions/acknowledged", &params)?)
     }
 
-    fn serve_call(self: &Arc<Self>, request: Request, dialect: Dialect, workers: &mut Workers) -> Result<(), Unserved> {
+    fn serve_call(&self, request: Request, dialect: Dialect, workers: &mut Workers) -> Result<(), Unserved> {
         let (run, mut call) = self.prepare_call(request, dialect)?;
         match run {
             Run::AtOnce(work) => {
-                let outcome = work(&self.company, std::mem::take(&mut call.arguments));
-                self.answer_call(&call, outcome)?;
+                let outcome = work(&self.session.company, std::mem::take(&mut call.arguments));
+                self.session.answer_call(&call, outcome)?;
             }
-            Run::Inline(script) => script(self, &call)?,
+            Run::Inline(script) => script(&self.session, &call)?,
             Run::Background(script) if workers.has_room() => {
-                let server = Arc::clone(self);
-                workers.start(move || script(&server, &call))?;
+                let session = Arc::clone(&self.session);
+                workers.start(move || script(&session, &call))?;
             }
             Run::Background(_) => {
                 return Err(RpcError::new(INTERNAL_ERROR, "too many calls are running").into());

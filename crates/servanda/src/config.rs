@@ -3,14 +3,18 @@
 
 mod auth;
 mod budgets;
+mod callbacks;
 mod credential;
+pub(crate) mod expansion;
 mod expected;
+pub(crate) mod ledger_place;
 mod limits;
 mod naming;
 mod oauth;
 mod pins;
 mod policy;
 mod retention;
+pub(crate) mod state_folder;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,14 +46,13 @@ pub(crate) use pins::PinsConfig;
 pub(crate) use policy::{PolicyConfig, PolicyMode};
 pub(crate) use retention::{LedgerLimitsConfig, RetentionConfig};
 
-use crate::{
-    callback_config::CallbackConfig,
+use self::{
+    callbacks::CallbackConfig,
     expansion::{expand, unset},
-    failure::Failure,
-    files,
     ledger_place::LedgerPlace,
-    state_folder,
+    state_folder::STATE_FOLDER,
 };
+use crate::{failure::Failure, files};
 
 /// The version of the file's format.
 pub(crate) const CONFIG_VERSION: u32 = 1;
@@ -60,9 +63,6 @@ const FOLDERS_ABOVE_MAX: usize = 16;
 
 /// What was agreed to about tools, beside the configuration.
 pub(crate) const LOCK_FILE: &str = "servanda.lock";
-
-/// What the gateway keeps for itself, beside the configuration.
-pub(crate) const STATE_FOLDER: &str = ".servanda";
 
 /// What `servanda.yaml` says.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,10 @@
 //! The contracts' folder: every file read, every contract judged, every problem listed. One bad contract is a reason not to
 //! start, because a tool that silently went missing is found by an agent first.
 
+pub(crate) mod editing;
+mod in_parallel;
+pub(crate) mod lock;
+pub(crate) mod reading;
 mod server_files;
 
 use std::{
@@ -12,7 +16,7 @@ use servanda_catalog::pins::Lock;
 use servanda_contract::{
     ToolContract,
     admission::already_registered,
-    shared::Pool,
+    pool::Pool,
     time::Clock as _,
     tool::{EffectClass, KeyPlacement},
 };
@@ -20,13 +24,9 @@ use servanda_effects::budget::Dimension;
 use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, Look, Probe, Registered, admit};
 
+use self::reading::{Folder, Unread, Written, read_each};
 pub(crate) use self::server_files::{ServerFiles, of_server, readable};
-use crate::{
-    config::Loaded,
-    contract_files::{Folder, Unread, Written, read_each},
-    failure::Failure,
-    lock,
-};
+use crate::{config::Loaded, failure::Failure};
 
 /// What is wrong with one file.
 #[derive(Debug, Clone, serde::Serialize)]

@@ -1,42 +1,16 @@
 //! The binary: reads what was typed, runs the command, ends with its exit code.
 
-mod callback_config;
 mod cli;
 mod clients;
 mod commands;
 mod config;
-mod consent;
-mod contract_files;
-mod contract_text;
 mod contracts;
 mod credentials;
-mod doubts;
-mod expansion;
 mod failure;
-mod health;
 mod import;
-mod in_parallel;
-mod ledger_place;
-mod lock;
-mod log;
-mod next_step;
-mod operator;
 mod policies;
-mod preflight;
-mod reload;
-mod remembered;
-mod review;
-mod rights_review;
-mod rights_text;
-mod running_gateway;
 mod screen;
-mod server_page;
-mod state_folder;
 mod stopping;
-mod survey;
-mod upkeep;
-mod version_control;
-mod visitors_notebook;
 mod wiring;
 
 use std::{process::ExitCode, time::Duration};
@@ -66,7 +40,7 @@ fn main() -> ExitCode {
         Err(usage) => return screen::tell_usage(&usage),
     };
     let screen = Screen { json: cli.json };
-    log::start(level(cli.verbose, &cli.command), prints_calls(&cli.command));
+    screen::log::start(level(cli.verbose, &cli.command), prints_calls(&cli.command));
     forbid_core_files();
     match run(&cli, screen) {
         Ok(()) => ExitCode::SUCCESS,

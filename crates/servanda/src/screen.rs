@@ -6,6 +6,9 @@
 //! have a random mark that no text from outside can contain.
 
 mod colour;
+pub(crate) mod consent;
+pub(crate) mod log;
+pub(crate) mod shell_word;
 mod table;
 mod usage;
 mod wrap;

@@ -1,6 +1,15 @@
 //! Puts a gateway together from its configuration: contracts, upstreams, ledger, engine. `ending` takes it apart again.
 
+mod catalogs;
 mod ending;
+mod health;
+pub(crate) mod preflight;
+pub(crate) mod reload;
+pub(crate) mod remembered;
+pub(crate) mod survey;
+mod upkeep;
+mod upstream_set;
+mod visitors_notebook;
 
 use std::{
     collections::BTreeMap,
@@ -9,36 +18,42 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use ending::Unfinished;
-use servanda_catalog::{Catalog, CatalogError, pins::Pins};
-use servanda_contract::time::Clock as _;
+use servanda_catalog::Catalog;
 use servanda_effects::Notebook;
 use servanda_engine::{
-    Authorities, Engine, EngineParts, Guest, Limits, RefusedLimits, SystemClock, World,
+    Authorities, Engine, EngineParts, Limits, RefusedLimits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
-    names,
-    quarantine::{self, History},
 };
-use servanda_gates::{CompiledContract, GateLimits, repair::RepairLimits};
+use servanda_gates::{GateLimits, repair::RepairLimits};
 use servanda_ledger::{Ledger, Migration, Schema};
-use servanda_porter::{Porter, Terms, revocation};
-use servanda_upstream::{Post, Upstream, UpstreamSpec};
+use servanda_porter::{Porter, Terms};
+use servanda_upstream::{Post, Upstream};
 use tokio_util::{
     sync::{CancellationToken, WaitForCancellationFutureOwned},
     task::TaskTracker,
 };
 
-use crate::{
-    commands::{guest_by_operator, keys::named},
-    config::{CredentialConfig, Loaded, UpstreamConfig},
-    contracts, credentials,
-    failure::Failure,
+use self::{
+    catalogs::{bad_names, catalog_by, named_as_before},
     health::LedgerHealth,
-    lock::{self, LockKeeper},
-    policies,
     preflight::Preflight,
-    upkeep::{self, CurrentRetention},
-    visitors_notebook::VisitorsNotebook,
+    upkeep::CurrentRetention,
+    upstream_set::showing,
+};
+pub(crate) use self::{
+    catalogs::{catalog, hold_quarantined},
+    ending::Unfinished,
+    upstream_set::{fleeting, upstreams},
+};
+use crate::{
+    config::{CredentialConfig, Loaded},
+    contracts::{
+        self,
+        lock::{self, LockKeeper},
+    },
+    credentials,
+    failure::Failure,
+    policies,
 };
 
 /// How long a gateway that starts waits for its upstreams before it is ready without those that have not answered.
@@ -157,16 +172,9 @@ impl Station {
         Ok(())
     }
 
-    /// The holder of the API key that a person names, for whom the operator acts.
-    pub(crate) async fn holder_of(&self, key: &str) -> Result<Guest, Failure> {
-        let now = SystemClock.now();
-        let stored = named::by_name(self.ledger.as_ref(), key, now).await?;
-        let not_good = |why: &dyn std::fmt::Display| {
-            Failure::bad_input(format!("nobody can call as `{key}`: {why}")).hint("`servanda keys list` shows them")
-        };
-        let holder = stored.by_operator(now).map_err(|why| not_good(&why))?;
-        revocation::require_good(self.ledger.as_ref(), &holder, now).await.map_err(|why| not_good(&why))?;
-        Ok(guest_by_operator(Arc::new(holder)))
+    /// The notes of this gateway's ledger.
+    pub(crate) fn notebook(&self) -> &dyn Notebook {
+        self.ledger.as_ref()
     }
 
     /// What health checks are told.
@@ -301,46 +309,6 @@ async fn limit(ledger: &Ledger, loaded: &Loaded) {
     }
 }
 
-/// The same catalog with the names that its tools had when the gateway last ran: agents outlive restarts.
-async fn named_as_before(catalog: Arc<Catalog>, notebook: &dyn Notebook) -> Result<Arc<Catalog>, Failure> {
-    let recalled = names::recall(notebook, SystemClock.now()).await;
-    let recalled = recalled.map_err(|error| Failure::failed(format!("the ledger cannot be read: {error}")))?;
-    match recalled {
-        Some(names) => catalog.after(&names).map(Arc::new).map_err(|error| bad_names(&error)),
-        None => Ok(catalog),
-    }
-}
-
-/// The catalog of a configuration: its contracts, and what was agreed to about their tools.
-pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Result<Catalog, Failure> {
-    catalog_by(loaded, contracts, lock::pins(loaded)?)
-}
-
-/// The same with pins that were read already.
-pub(crate) fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, Failure> {
-    Catalog::pinned(contracts, loaded.config.name_policy(), pins).map_err(|error| bad_names(&error))
-}
-
-/// Contracts that cannot be served together.
-pub(crate) fn bad_names(error: &CatalogError) -> Failure {
-    Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
-}
-
-/// Has the tools stand in a catalog as a gateway of this configuration has them: held back, where somebody holds them back.
-pub(crate) async fn hold_quarantined(loaded: &Loaded, catalog: &Catalog) -> Result<(), Failure> {
-    let place = loaded.ledger_place()?;
-    if place.is_missing() {
-        return Ok(());
-    }
-    let ledger = place.open().await?;
-    let known = quarantine::histories(ledger.as_ref(), SystemClock.now()).await;
-    ledger.close().await;
-    let known = known.map_err(|error| Failure::failed(error.reason()))?;
-    let held: Vec<_> = known.iter().filter_map(History::held).collect();
-    catalog.quarantine(&held);
-    Ok(())
-}
-
 /// What a configuration makes of its parts.
 fn world(
     loaded: &Loaded,
@@ -357,30 +325,4 @@ fn world(
 fn authorities(loaded: &Loaded, catalog: &Catalog) -> Result<Arc<Authorities>, Failure> {
     let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
     policies::authorities(loaded, contracts).map(Arc::new)
-}
-
-/// A notebook for commands that leave nothing behind.
-pub(crate) fn fleeting(loaded: &Loaded) -> Result<Arc<dyn Notebook>, Failure> {
-    Ok(Arc::new(VisitorsNotebook::new(loaded.ledger_place()?)))
-}
-
-/// Every upstream of a configuration, not connected yet.
-pub(crate) fn upstreams(loaded: &Loaded, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, Failure> {
-    let of = |(id, config): (&String, &UpstreamConfig)| Ok((id.clone(), loaded.upstream(id, config)?));
-    let specs = loaded.config.upstreams.iter().map(of).collect::<Result<_, Failure>>()?;
-    showing(loaded, specs, notebook)
-}
-
-/// Upstreams as they were read, with what each is shown.
-fn showing(
-    loaded: &Loaded,
-    specs: BTreeMap<String, UpstreamSpec>,
-    notebook: &Arc<dyn Notebook>,
-) -> Result<BTreeMap<String, Upstream>, Failure> {
-    let of = |(id, spec): (String, UpstreamSpec)| {
-        let config = loaded.config.upstreams.get(&id).cloned().unwrap_or_default();
-        let upstream = credentials::upstream(loaded, &config, spec, notebook.clone())?;
-        Ok((id, upstream))
-    };
-    specs.into_iter().map(of).collect()
 }

@@ -43,7 +43,7 @@ fn real_edges() -> Edges {
     let ours = |name: &String| name.strip_prefix("servanda-").map(str::to_owned);
     dependencies()
         .into_iter()
-        .filter(|(name, _)| !["tidy", "model", "fuzz", "requirements"].contains(&name.as_str()))
+        .filter(|(name, _)| !["tidy", "model", "fuzz", "requirements", "tool-identity"].contains(&name.as_str()))
         .map(|(name, of)| (name, of.iter().filter_map(ours).collect()))
         .collect()
 }

@@ -102,9 +102,10 @@ impl Source {
 /// Every Rust file of the workspace.
 fn sources() -> Vec<Source> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let mut folders: Vec<_> = ["crates", "trials/tidy", "trials/model", "trials/fuzz", "trials/requirements"]
-        .map(|folder| root.join(folder))
-        .into();
+    let mut folders: Vec<_> =
+        ["crates", "trials/tidy", "trials/model", "trials/fuzz", "trials/requirements", "trials/tool-identity"]
+            .map(|folder| root.join(folder))
+            .into();
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {

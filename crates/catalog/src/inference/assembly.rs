@@ -44,7 +44,7 @@ pub(super) fn entry(
         entry = entry.with("execution", json!({ "timeout_class": timeout_class }));
         entry = entry.with("runtime", json!({ "timeout_ms": timeout_ms }));
     }
-    let marked = programs::marks(&offered.input_schema, definition, reading, notes);
+    let marked = programs::marks(&offered.input_schema, definition, reading.is_decided_by_program(), notes);
     if !marked.is_empty() {
         let properties: Map<String, Value> =
             marked.into_iter().map(|(name, effect)| (name, json!({ EFFECT_KEYWORD: effect }))).collect();

@@ -50,6 +50,13 @@ const LOOK_CONFIDENCE_MIN: f64 = 0.6;
 /// How sure a change has to be to count as certain.
 const CHANGE_CONFIDENCE_MIN: f64 = 0.7;
 
+impl Reading {
+    /// Whether a call is as grave as the program it carries: running it is all that the tool does, and the tool changes something.
+    pub(super) fn is_decided_by_program(&self) -> bool {
+        self.is_its_programs && self.reach == Reach::Critical
+    }
+}
+
 /// Reads the evidence about one tool.
 pub(super) fn read(definition: &Definition) -> Reading {
     let descriptor = definition.descriptor();

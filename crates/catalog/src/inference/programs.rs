@@ -5,10 +5,7 @@
 use serde_json::{Map, Value, json};
 use servanda_gates::{EFFECT_KEYWORD, unenforced_programs};
 
-use super::{
-    evidence::{Reach, Reading},
-    spelling::words,
-};
+use super::spelling::words;
 use crate::pins::Definition;
 
 /// Arguments that are SQL by their name.
@@ -77,14 +74,13 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "D
 
 /// The arguments of a tool that carry a program, each with what its schema says about that.
 ///
-/// Where running the program is all that the tool does, and the tool changes something, the program decides how grave a call is.
+/// `decides` says whether the program decides how grave a call is.
 pub(super) fn marks(
     schema: &Map<String, Value>,
     definition: &Definition,
-    reading: &Reading,
+    decides: bool,
     notes: &mut Vec<String>,
 ) -> Vec<(String, Value)> {
-    let decides = reading.is_its_programs && reading.reach == Reach::Critical;
     let about = About::of(definition);
     let (mut marked, mut said) = (Vec::new(), Vec::new());
     let mut with_marks = schema.clone();

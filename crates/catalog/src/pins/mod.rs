@@ -4,6 +4,7 @@
 //! Pure: reading and writing the lock file, asking upstreams and holding tools back are others' business.
 
 mod bare;
+mod comparison;
 mod definition;
 mod difference;
 mod listed;
@@ -23,8 +24,9 @@ use servanda_contract::{
 };
 
 pub use bare::bare_resource;
+pub use comparison::compare;
 pub use definition::{Definition, Execution, TaskSupport};
-pub use difference::{Difference, Severity, compare};
+pub use difference::{Difference, Severity};
 pub use listed::{ListedKind, Showing};
 pub use policy::{Agreement, OnAdditive, OnMissing, Pins, Policy};
 

@@ -1,13 +1,13 @@
 //! What is wrong with a value, sorted by gate: structure, types, bounds.
 //!
-//! Which error belongs to which gate is decided here; how it is told is the business of `telling`.
+//! Which gate an error belongs to is decided by `group`, and how it is told by `telling`.
 
 use std::cmp::Reverse;
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use super::{likeness::Allowance, members::Document, telling};
+use super::{group::Group, likeness::Allowance, members::Document, telling};
 use crate::FieldError;
 
 /// More errors of one gate than this teach nobody anything; the rest are counted.
@@ -26,14 +26,6 @@ pub struct Findings {
     pub types: Vec<FieldError>,
     /// Values outside their limits.
     pub bounds: Vec<FieldError>,
-}
-
-/// The gate a finding belongs to, in the order of the gates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Group {
-    Structure,
-    Types,
-    Bounds,
 }
 
 /// Findings on their way, before the limit.
@@ -76,7 +68,7 @@ impl Findings {
 impl Collection {
     fn add(&mut self, error: &ValidationError<'_>, schema: &Value) {
         let at = error.instance_path().as_str();
-        let group = telling::group(error.kind());
+        let group = Group::of(error.kind());
         let looked_at = of_group(&mut self.looked_at, group);
         *looked_at += 1;
         if *looked_at > LOOKED_AT_MAX {
@@ -200,7 +192,7 @@ fn likeness(errors: &[ValidationError<'static>], at: &str) -> (bool, bool, Group
         matches!(error.kind(), Kind::Type { .. } | Kind::FalseSchema) && error.instance_path().as_str() == at
     });
     let right_kind = !errors.iter().any(|error| matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. }));
-    let first = errors.iter().map(|error| telling::group(error.kind())).min().unwrap_or(Group::Bounds);
+    let first = errors.iter().map(|error| Group::of(error.kind())).min().unwrap_or(Group::Bounds);
     (right_type, right_kind, first, Reverse(errors.len()))
 }
 

@@ -7,6 +7,7 @@
 mod closing;
 mod defaults;
 mod findings;
+mod group;
 mod growth;
 mod likeness;
 mod members;

@@ -7,7 +7,7 @@ use jsonschema::{
 };
 use serde_json::Value;
 
-use super::{findings::Group, growth::Beyond, likeness::Allowance};
+use super::{growth::Beyond, likeness::Allowance};
 use crate::FieldError;
 
 /// Names or options listed before the rest are only counted.
@@ -117,25 +117,6 @@ pub(super) fn beyond(beyond: Beyond) -> FieldError {
 pub(super) fn unusable() -> FieldError {
     let message = "the schema cannot be used now, so no value is taken".to_owned();
     FieldError { message, ..field_error("", "a schema that can be used".to_owned(), "none") }
-}
-
-/// The gate of a kind that is told by itself.
-pub(super) fn group(kind: &Kind) -> Group {
-    match kind {
-        Kind::Required { .. }
-        | Kind::AdditionalProperties { .. }
-        | Kind::UnevaluatedProperties { .. }
-        | Kind::AnyOf { .. }
-        | Kind::OneOfNotValid { .. }
-        | Kind::OneOfMultipleValid { .. }
-        | Kind::UnevaluatedItems { .. }
-        | Kind::AdditionalItems { .. }
-        | Kind::FalseSchema
-        | Kind::PropertyNames { .. } => Group::Structure,
-        Kind::Type { .. } => Group::Types,
-        // Whatever the library may add later is refused at the last of the three gates.
-        _ => Group::Bounds,
-    }
 }
 
 /// An error of one value.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{ToolContract, shared::Pool, testing::void_invoice};
+use crate::{ToolContract, pool::Pool, testing::void_invoice};
 
 #[test]
 fn equal_sections_are_kept_once_and_the_contract_says_the_same() {

@@ -1,12 +1,15 @@
 //! The behavioural identity a contract declares: what kind of computation a tool is, which its schema cannot say.
 //!
-//! Checking the declaration against the tool is the business of `servanda-identity`; here are only the words and the hash.
+//! Checking the declaration against the tool is the business of `servanda-identity`; here are only the declaration and its hash.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::kinds::Kind;
+use super::{
+    kinds::Kind,
+    vocabulary::{Action, ContentType, Mutability, OutputDomain},
+};
 
 /// Mutability, action and output domain, and the content type that the three cannot tell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,91 +38,6 @@ pub struct Behaviour {
 
 /// The longest `reviewed`.
 pub const REVIEWED_CHARS_MAX: usize = 300;
-
-macro_rules! vocabulary {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-        pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $text)] $variant),+
-        }
-
-        impl $name {
-            /// The word as written in contracts and in the hash.
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-        }
-    };
-}
-
-vocabulary! {
-    /// Whether a tool changes anything.
-    Mutability {
-        /// Nothing.
-        Pure = "PURE",
-        /// Something.
-        Mutates = "MUTATES",
-    }
-}
-
-vocabulary! {
-    /// What a tool does.
-    Action {
-        /// Fetches one thing.
-        Read = "READ",
-        /// Finds things.
-        Search = "SEARCH",
-        /// Makes a new thing.
-        Create = "CREATE",
-        /// Changes part of a thing.
-        Update = "UPDATE",
-        /// Removes a thing.
-        Delete = "DELETE",
-        /// Joins two things.
-        Merge = "MERGE",
-        /// Replaces a whole thing.
-        Overwrite = "OVERWRITE",
-        /// Adds to a thing.
-        Append = "APPEND",
-    }
-}
-
-vocabulary! {
-    /// What a tool returns.
-    OutputDomain {
-        /// Rows, records, values.
-        Data = "DATA",
-        /// The content of a document.
-        Content = "CONTENT",
-        /// How things are arranged.
-        Structure = "STRUCTURE",
-        /// A difference.
-        Diff = "DIFF",
-        /// A pull request.
-        Pr = "PR",
-        /// An issue.
-        Issue = "ISSUE",
-        /// A reference such as a branch.
-        Ref = "REF",
-        /// A repository.
-        Repo = "REPO",
-        /// A person or account.
-        User = "USER",
-        /// Only that it was done.
-        Ack = "ACK",
-    }
-}
-
-vocabulary! {
-    /// What the content is made of.
-    ContentType {
-        /// Text.
-        Text = "TEXT",
-        /// Bytes.
-        Binary = "BINARY",
-    }
-}
 
 impl Behaviour {
     /// The three words, and nothing finer.

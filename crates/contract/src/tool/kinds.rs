@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{Action, OutputDomain};
+use super::vocabulary::{Action, OutputDomain};
 
 /// A kind of a family, `payments.refund`. Families that are not ours may have any kinds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

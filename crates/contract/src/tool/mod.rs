@@ -13,12 +13,13 @@ mod probes;
 mod promises;
 mod questions;
 mod sections;
+mod vocabulary;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use affordance::{Affordance, Example};
-pub use behaviour::{Action, Behaviour, ContentType, Mutability, OutputDomain, REVIEWED_CHARS_MAX};
+pub use behaviour::{Behaviour, REVIEWED_CHARS_MAX};
 pub use effect::{
     Effect, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
     VersionQuery,
@@ -33,6 +34,7 @@ pub use sections::{
     Lifecycle, LifecycleStatus, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffectClass,
     TransactionSemantics, Transactional,
 };
+pub use vocabulary::{Action, ContentType, Mutability, OutputDomain};
 
 use crate::{Digest, digest::Domain, json, shared::Shared};
 

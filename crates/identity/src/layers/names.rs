@@ -8,8 +8,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::IdentityError;
-
 /// A tool's name as callers say it. Never empty; compared by code point, never trimmed or normalised.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicName(String);
@@ -45,11 +43,6 @@ impl Address {
     /// Whether the namespace equals the name: the wire form of a loaded deferred tool that has no namespace.
     pub fn is_reserved(&self) -> bool {
         self.namespace.as_ref().is_some_and(|namespace| namespace.0 == self.name.0)
-    }
-
-    /// Refuses a namespace that equals the name.
-    pub fn check_shape(&self) -> Result<(), IdentityError> {
-        if self.is_reserved() { Err(IdentityError::ReservedSyntheticNamespace(self.qualified_name())) } else { Ok(()) }
     }
 
     /// The name with its namespace, the reserved form too.

@@ -4,5 +4,3 @@
 mod classifier;
 #[cfg(test)]
 mod effects;
-#[cfg(test)]
-mod vectors;

@@ -6,10 +6,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arguments::{Arguments, check_between, check_length, decode};
 use crate::company::{Company, Effect, record_effect};
+use crate::failure::{Failure, Outcome};
 use crate::formats::EmailAddress;
 use crate::schema;
-use crate::tool::{Arguments, Failure, Hints, Outcome, Run, Tool, check_between, check_length, decode};
+use crate::tool::{Hints, Run, Tool};
 
 const QUERY_LENGTH_MAX: usize = 100;
 const FOUND_MAX: u32 = 50;

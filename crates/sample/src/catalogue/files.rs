@@ -6,9 +6,11 @@ use rusqlite::{OptionalExtension, Transaction};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arguments::{Arguments, decode};
 use crate::company::{Company, Effect, record_effect};
+use crate::failure::{Failure, Outcome};
 use crate::schema;
-use crate::tool::{Arguments, Failure, Hints, Outcome, Run, Tool, decode};
+use crate::tool::{Hints, Run, Tool};
 
 const PATH_LENGTH_MAX: usize = 200;
 const CONTENT_BYTES_MAX: usize = 64 * 1024;

@@ -6,8 +6,8 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::{Value, json};
 
+use crate::failure::{Failure, Outcome};
 use crate::schema;
-use crate::tool::{Failure, Outcome};
 
 pub(super) const DESCRIPTION_LENGTH_MAX: usize = 200;
 pub(super) const QUANTITY_MAX: i64 = 100_000;

@@ -6,15 +6,17 @@ use rusqlite::{Transaction, params};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arguments::{Arguments, check_between, check_length, check_one_of, decode};
 use crate::catalogue::customers::customer;
 use crate::catalogue::invoice_record::{
     DESCRIPTION_LENGTH_MAX, QUANTITY_MAX, STATUSES, UNIT_CENTS_MAX, invoice, invoice_schema, line_schema,
     summary_from_row, summary_properties,
 };
 use crate::company::{Company, Effect, next_number, record_effect};
+use crate::failure::{Failure, Outcome};
 use crate::formats::Date;
 use crate::schema;
-use crate::tool::{Arguments, Failure, Hints, Outcome, Run, Tool, check_between, check_length, check_one_of, decode};
+use crate::tool::{Hints, Run, Tool};
 
 const LINES_MAX: usize = 50;
 const VOID_REASONS: [&str; 4] = ["duplicate", "customer_request", "fraud_review", "internal_error"];

@@ -5,10 +5,12 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arguments::{Arguments, check_length, decode};
 use crate::company::{Company, Effect, next_number, record_effect};
+use crate::failure::Outcome;
 use crate::formats::EmailAddress;
 use crate::schema;
-use crate::tool::{Arguments, Hints, Outcome, Run, Tool, check_length, decode};
+use crate::tool::{Hints, Run, Tool};
 
 const SUBJECT_LENGTH_MAX: usize = 200;
 const BODY_LENGTH_MAX: usize = 20_000;

@@ -6,10 +6,12 @@ use rusqlite::params;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arguments::{Arguments, check_between, check_length, decode};
 use crate::company::{Company, Effect, next_number, record_effect};
+use crate::failure::{Failure, Outcome};
 use crate::formats::{EmailAddress, Moment};
 use crate::schema;
-use crate::tool::{Arguments, Failure, Hints, Outcome, Run, Tool, check_between, check_length, decode};
+use crate::tool::{Hints, Run, Tool};
 
 const TITLE_LENGTH_MAX: usize = 200;
 const ATTENDEES_MAX: usize = 20;

@@ -11,11 +11,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::SampleError;
+use crate::arguments::{Arguments, check_between, decode};
+use crate::call::Call;
 use crate::catalogue::files::store_file;
 use crate::company::Company;
+use crate::failure::{Failure, Outcome};
 use crate::schema;
-use crate::server::Server;
-use crate::tool::{Arguments, Call, Failure, Hints, Outcome, Run, Script, Tool, check_between, decode};
+use crate::session::Session;
+use crate::tool::{Hints, Run, Script, Tool};
 use crate::wire::{INTERNAL_ERROR, RpcError};
 
 const FLOOD_MEGABYTES_MAX: u64 = 1024;
@@ -134,52 +137,52 @@ struct Slow {
     milliseconds: u64,
 }
 
-fn wrong_shape(server: &Server, call: &Call) -> Result<(), SampleError> {
-    server.answer_call(call, Ok(json!({ "count": "three", "surprise": true })))
+fn wrong_shape(session: &Session, call: &Call) -> Result<(), SampleError> {
+    session.answer_call(call, Ok(json!({ "count": "three", "surprise": true })))
 }
 
-fn garbage(server: &Server, _call: &Call) -> Result<(), SampleError> {
-    server.outlet.write_raw(|writer| writer.write_all(NOISE.as_bytes()))
+fn garbage(session: &Session, _call: &Call) -> Result<(), SampleError> {
+    session.outlet.write_raw(|writer| writer.write_all(NOISE.as_bytes()))
 }
 
-fn noise_then_answer(server: &Server, call: &Call) -> Result<(), SampleError> {
-    garbage(server, call)?;
-    server.answer_call(call, message("answered after noise"))
+fn noise_then_answer(session: &Session, call: &Call) -> Result<(), SampleError> {
+    garbage(session, call)?;
+    session.answer_call(call, message("answered after noise"))
 }
 
-fn die(_server: &Server, _call: &Call) -> Result<(), SampleError> {
+fn die(_session: &Session, _call: &Call) -> Result<(), SampleError> {
     Err(SampleError::AskedToDie)
 }
 
 /// Never answering needs no thread that waits: it is enough to forget the call.
 #[expect(clippy::unnecessary_wraps, reason = "a script like the others")]
-fn hang(_server: &Server, _call: &Call) -> Result<(), SampleError> {
+fn hang(_session: &Session, _call: &Call) -> Result<(), SampleError> {
     Ok(())
 }
 
-fn answer_twice(server: &Server, call: &Call) -> Result<(), SampleError> {
-    server.answer_call(call, message("first answer"))?;
-    server.answer_call(call, message("second answer"))
+fn answer_twice(session: &Session, call: &Call) -> Result<(), SampleError> {
+    session.answer_call(call, message("first answer"))?;
+    session.answer_call(call, message("second answer"))
 }
 
-fn answer_other_id(server: &Server, call: &Call) -> Result<(), SampleError> {
+fn answer_other_id(session: &Session, call: &Call) -> Result<(), SampleError> {
     // Far enough away not to hit a real call by chance, which no test could then repeat.
     let other = match call.id.as_i64() {
         Some(number) => number.saturating_add(100_000).into(),
         None => Value::String(format!("{}-other", call.id.as_str().unwrap_or_default())),
     };
     let stray = Call { id: other, dialect: call.dialect, arguments: Arguments::new(), progress_token: None };
-    server.answer_call(&stray, message("an answer nobody asked for"))
+    session.answer_call(&stray, message("an answer nobody asked for"))
 }
 
-fn flood(server: &Server, call: &Call) -> Result<(), SampleError> {
+fn flood(session: &Session, call: &Call) -> Result<(), SampleError> {
     match decode(call.arguments.clone()).and_then(|flood: Flood| flood.checked()) {
-        Ok(megabytes) => stream_flood(server, call, megabytes),
-        Err(failure) => server.answer_call(call, Err(failure)),
+        Ok(megabytes) => stream_flood(session, call, megabytes),
+        Err(failure) => session.answer_call(call, Err(failure)),
     }
 }
 
-fn stream_flood(server: &Server, call: &Call, megabytes: u64) -> Result<(), SampleError> {
+fn stream_flood(session: &Session, call: &Call, megabytes: u64) -> Result<(), SampleError> {
     // The line is streamed around a marker, so a gigabyte of it costs a megabyte of memory.
     let marker = "THE-FLOOD";
     let result = json!({ "content": [{ "type": "text", "text": marker }], "isError": false });
@@ -187,7 +190,7 @@ fn stream_flood(server: &Server, call: &Call, megabytes: u64) -> Result<(), Samp
     let line = json!({ "jsonrpc": "2.0", "id": call.id, "result": result }).to_string();
     let (before, after) = line.rsplit_once(marker).unwrap_or((&line, ""));
     let chunk = vec![b'x'; MEGABYTE_BYTES];
-    server.outlet.write_raw(|writer| {
+    session.outlet.write_raw(|writer| {
         writer.write_all(before.as_bytes())?;
         for _ in 0..megabytes {
             writer.write_all(&chunk)?;
@@ -196,18 +199,18 @@ fn stream_flood(server: &Server, call: &Call, megabytes: u64) -> Result<(), Samp
     })
 }
 
-fn slow(server: &Server, call: &Call) -> Result<(), SampleError> {
+fn slow(session: &Session, call: &Call) -> Result<(), SampleError> {
     let outcome = decode(call.arguments.clone()).and_then(|Slow { milliseconds }| {
         check_between("milliseconds", milliseconds, 0, SLOW_MS_MAX)?;
         thread::sleep(Duration::from_millis(milliseconds));
         message(&format!("answered after {milliseconds} ms"))
     });
-    server.answer_call(call, outcome)
+    session.answer_call(call, outcome)
 }
 
-fn rpc_error(server: &Server, call: &Call) -> Result<(), SampleError> {
+fn rpc_error(session: &Session, call: &Call) -> Result<(), SampleError> {
     let error = RpcError::new(INTERNAL_ERROR, "the sample server failed on purpose");
-    server.outlet.refuse(Some(&call.id), error)
+    session.outlet.refuse(Some(&call.id), error)
 }
 
 fn read_that_writes(company: &Company, _arguments: Arguments) -> Outcome {
@@ -218,9 +221,9 @@ fn read_that_writes(company: &Company, _arguments: Arguments) -> Outcome {
     })
 }
 
-fn toggle_beta_tools(server: &Server, call: &Call) -> Result<(), SampleError> {
-    let listed = server.toggle_beta_tools()?;
-    server.answer_call(call, Ok(json!({ "beta_tools_listed": listed })))
+fn toggle_beta_tools(session: &Session, call: &Call) -> Result<(), SampleError> {
+    let listed = session.toggle_beta_tools()?;
+    session.answer_call(call, Ok(json!({ "beta_tools_listed": listed })))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an outcome like the others")]

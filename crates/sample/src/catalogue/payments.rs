@@ -7,10 +7,12 @@ use rusqlite::params;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arguments::{Arguments, check_between, check_one_of, decode};
 use crate::catalogue::invoice_record::invoice;
 use crate::company::{Company, Effect, next_number, record_effect};
+use crate::failure::{Failure, Outcome};
 use crate::schema;
-use crate::tool::{Arguments, Failure, Hints, Outcome, Run, Tool, check_between, check_one_of, decode};
+use crate::tool::{Hints, Run, Tool};
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "pay_invoice",

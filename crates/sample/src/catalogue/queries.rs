@@ -7,9 +7,11 @@ use rusqlite::{Connection, types::ValueRef};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::arguments::{Arguments, check_length, decode};
 use crate::company::{Company, Effect, record_effect};
+use crate::failure::{Failure, Outcome};
 use crate::schema;
-use crate::tool::{Arguments, Failure, Hints, Outcome, Run, Tool, check_length, decode};
+use crate::tool::{Hints, Run, Tool};
 
 const QUERY_LENGTH_MAX: usize = 4_000;
 const ROWS_MAX: usize = 100;

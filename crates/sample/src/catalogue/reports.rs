@@ -11,11 +11,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::SampleError;
+use crate::arguments::{Arguments, decode};
+use crate::call::Call;
 use crate::company::{Company, Effect};
+use crate::failure::Outcome;
 use crate::formats::Month;
 use crate::schema;
-use crate::server::Server;
-use crate::tool::{Arguments, Call, Hints, Outcome, Run, Tool, decode};
+use crate::session::Session;
+use crate::tool::{Hints, Run, Tool};
 
 /// Long enough for a client to see the steps apart, short enough for a test.
 const STEP_PAUSE: Duration = Duration::from_millis(15);
@@ -93,28 +96,28 @@ struct MonthlyReport {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-fn monthly_report(server: &Server, call: &Call) -> Result<(), SampleError> {
+fn monthly_report(session: &Session, call: &Call) -> Result<(), SampleError> {
     let MonthlyReport { month } = match decode(call.arguments.clone()) {
         Ok(arguments) => arguments,
-        Err(failure) => return server.answer_call(call, Err(failure)),
+        Err(failure) => return session.answer_call(call, Err(failure)),
     };
     let month = month.as_str();
     let mut report = Map::from_iter([("month".into(), month.into())]);
     let total = STEPS.len();
     for (done, step) in (1_usize..).zip(STEPS) {
-        match (step.measure)(&server.company, month) {
+        match (step.measure)(&session.company, month) {
             Ok(figure) => report.insert(step.name.into(), figure),
-            Err(failure) => return server.answer_call(call, Err(failure)),
+            Err(failure) => return session.answer_call(call, Err(failure)),
         };
         thread::sleep(STEP_PAUSE);
         if let Some(token) = &call.progress_token {
             let params = json!({
                 "progressToken": token, "progress": done, "total": total, "message": step.name,
             });
-            server.outlet.notify("notifications/progress", &params)?;
+            session.outlet.notify("notifications/progress", &params)?;
         }
     }
-    server.answer_call(call, Ok(Value::Object(report)))
+    session.answer_call(call, Ok(Value::Object(report)))
 }
 
 fn count_invoices(company: &Company, month: &str, status: Option<&str>) -> Outcome {

@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::file::digest;
-use crate::{failure::Failure, files, state_folder};
+use crate::{config::state_folder, failure::Failure, files};
 
 /// The version of the record's format.
 const VERSION: u32 = 1;

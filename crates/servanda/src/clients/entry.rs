@@ -8,8 +8,11 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::known::{Client, HttpStyle};
-use crate::import::{is_listened_at, is_this_program};
+use super::{
+    known::{Client, HttpStyle},
+    search_path::is_this_program,
+};
+use crate::config::parse_listen;
 
 /// Fields in which clients write an address.
 const ADDRESS_FIELDS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
@@ -112,9 +115,16 @@ fn same_file(one: &Path, other: &Path) -> bool {
 
 /// What a reference in our configuration stands for, where the client's file has the value itself.
 pub(crate) fn value_behind(ours: &str, theirs: &str) -> Option<(String, String)> {
-    let [reference] = crate::expansion::references(ours).try_into().ok()?;
+    let [reference] = crate::config::expansion::references(ours).try_into().ok()?;
     let (before, after) = ours.split_once(&format!("${{{}}}", reference.name))?;
     let value = theirs.strip_prefix(before)?.strip_suffix(after)?;
     let plain = reference.default.is_none() && !value.is_empty() && !value.contains("${");
     plain.then(|| (reference.name.to_owned(), value.to_owned()))
+}
+
+/// Whether a URL leads to an address of ours.
+pub(crate) fn is_listened_at(url: &str, listen: &str) -> bool {
+    let authority = url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+    let addresses = authority.map(|authority| (parse_listen(authority), parse_listen(listen)));
+    matches!(addresses, Some((Ok(theirs), Ok(ours))) if theirs == ours)
 }

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::notation::Notation;
-use crate::import::on_search_path;
+use super::{notation::Notation, search_path::on_search_path};
 
 /// A client by the name that is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -248,6 +247,18 @@ impl Client {
     /// Whether it seems to be installed.
     pub(crate) fn is_found(&self, around: &Surroundings) -> bool {
         on_search_path(self.program).is_some() || self.signs.iter().any(|sign| around.path(*sign).exists())
+    }
+}
+
+impl Notation {
+    /// Whose notation it is, where it is one client's own.
+    pub(crate) fn client(self) -> Option<&'static Client> {
+        match self {
+            Self::Json("servers") => Some(ClientName::VsCode.client()),
+            Self::Json("context_servers") => Some(ClientName::Zed.client()),
+            Self::Toml => Some(ClientName::Codex.client()),
+            Self::Json(_) => None,
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use toml_edit::visit_mut::{self, VisitMut};
 
 use super::json::{self, Node, Shape};
 use crate::{
-    expansion::references,
-    import::secrets::{is_marked, is_secret, without_scheme},
+    clients::likely_secrets::{is_marked, is_secret, without_scheme},
+    config::expansion::references,
 };
 
 /// What stands in the place of a secret.

@@ -8,9 +8,11 @@ pub(crate) mod entry;
 pub(crate) mod file;
 pub(crate) mod json;
 mod known;
+pub(crate) mod likely_secrets;
 pub(crate) mod masking;
 pub(crate) mod notation;
 pub(crate) mod record_check;
+pub(crate) mod search_path;
 #[cfg(test)]
 mod tests;
 pub(crate) mod toml;

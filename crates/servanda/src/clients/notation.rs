@@ -5,8 +5,15 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{Client, ClientName, json, toml};
-use crate::import::servers_of;
+use super::{json, toml};
+
+/// Where a list of servers stands.
+pub(crate) const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
+
+/// The list of servers of a client's file, and under which field it stands.
+pub(crate) fn servers_of(document: &Value) -> Option<(&'static str, &Map<String, Value>)> {
+    CONTAINERS.into_iter().find_map(|field| Some((field, document.get(field)?.as_object()?)))
+}
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,16 +32,6 @@ impl Notation {
             Some(field) => Self::Json(field),
             None if file.extension().is_some_and(|ending| ending == "toml") => Self::Toml,
             None => Self::Json("mcpServers"),
-        }
-    }
-
-    /// Whose notation it is, where it is one client's own.
-    pub(crate) fn client(self) -> Option<&'static Client> {
-        match self {
-            Self::Json("servers") => Some(ClientName::VsCode.client()),
-            Self::Json("context_servers") => Some(ClientName::Zed.client()),
-            Self::Toml => Some(ClientName::Codex.client()),
-            Self::Json(_) => None,
         }
     }
 

@@ -14,7 +14,7 @@ use super::{
     file::{ClientFile, shown},
     notation::Notation,
 };
-use crate::{failure::Failure, files, server_page::quoted};
+use crate::{failure::Failure, files, screen::shell_word::quoted};
 
 /// What the record is checked against: nothing of it comes from the record.
 #[derive(Debug)]

@@ -1,18 +1,20 @@
 //! `servanda call`: one call through every gate, on record like any other.
 
-use std::{fmt::Write as _, io::Read as _, path::Path, time::Duration};
+use std::{fmt::Write as _, io::Read as _, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use servanda_contract::{Observation, Refusal, refusal::EffectKnowledge};
-use servanda_engine::{Aims, CallAnswer, CallRequest, Detail, Gateway as _, OperationKeys, Terms};
+use servanda_authority::Authenticated;
+use servanda_contract::{Caller, Observation, Refusal, refusal::EffectKnowledge, time::Clock as _};
+use servanda_engine::{Aims, CallAnswer, CallRequest, Detail, Gateway as _, Guest, OperationKeys, SystemClock, Terms};
 use servanda_ledger::Schema;
 use servanda_mcp::fields::meta;
+use servanda_porter::revocation;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::ended_word;
+use super::{ended_word, keys::named, operator};
 use crate::{cli::CallArgs, config::Loaded, failure::Failure, screen::Screen, stopping::Stop, wiring::Station};
 
 /// The members of a tool result that a person looks at.
@@ -39,7 +41,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     station.stay_alive();
     let guest = match &args.acting_as {
         None => super::local_guest("servanda-cli"),
-        Some(name) => match station.holder_of(name).await {
+        Some(name) => match holder_of(&station, name).await {
             Ok(holder) => holder,
             Err(failure) => {
                 let _ = station.close(&stop).await;
@@ -84,6 +86,28 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     // The answer says how the call ended.
     let _ = station.close(&stop).await;
     told(answer, timed_out, args, screen)
+}
+
+/// The holder of the API key that a person names, for whom the operator acts.
+async fn holder_of(station: &Station, key: &str) -> Result<Guest, Failure> {
+    let now = SystemClock.now();
+    let stored = named::by_name(station.notebook(), key, now).await?;
+    let not_good = |why: &dyn std::fmt::Display| {
+        Failure::bad_input(format!("nobody can call as `{key}`: {why}")).hint("`servanda keys list` shows them")
+    };
+    let holder = stored.by_operator(now).map_err(|why| not_good(&why))?;
+    revocation::require_good(station.notebook(), &holder, now).await.map_err(|why| not_good(&why))?;
+    Ok(guest_by_operator(Arc::new(holder)))
+}
+
+/// The holder of an API key, for whom the operator makes a call from the command line.
+fn guest_by_operator(holder: Arc<Authenticated>) -> Guest {
+    let mut guest = super::local_guest("servanda-cli");
+    let client = guest.caller.client.take().map(|client| format!("{client}, operated by {}", operator::who()));
+    guest.caller = Caller { client, ..holder.caller() };
+    guest.affinity = Arc::from(format!("operator/{}", holder.credential()));
+    guest.authority = holder;
+    guest
 }
 
 /// Shows what a call was answered.

@@ -17,14 +17,18 @@ use servanda_identity::classifier::Objection;
 
 use crate::{
     cli::CheckArgs,
+    commands::doubts,
     config::{Loaded, UpstreamConfig},
-    contracts, credentials, doubts,
+    contracts::{self, lock},
+    credentials,
     failure::Failure,
-    import::Held,
-    lock, policies,
-    preflight::Preflight,
+    import::{
+        Held,
+        server_page::{self, Values},
+    },
+    policies,
     screen::{Screen, count, plural},
-    server_page::{self, Values},
+    wiring::preflight::Preflight,
 };
 
 /// How many of a kind are named.

@@ -22,10 +22,12 @@ use servanda_porter::{keys, revocation, roots::RootBook};
 
 use crate::{
     cli::DelegateArgs,
+    commands::{
+        rights_review,
+        rights_text::{self, span_ms},
+    },
     config::Loaded,
     failure::Failure,
-    rights_review,
-    rights_text::{self, span_ms},
     screen::Screen,
 };
 

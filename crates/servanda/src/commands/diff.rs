@@ -7,10 +7,12 @@ use servanda_contract::legibility::reveal;
 
 use crate::{
     cli::DiffArgs,
+    commands::{
+        next_step,
+        pin_review::{Review, Reviewed, State},
+    },
     config::Loaded,
     failure::Failure,
-    next_step,
-    review::{Review, Reviewed, State},
     screen::{Mood, Screen, count, paint},
 };
 

@@ -18,14 +18,16 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::DoctorArgs,
+    commands::{
+        doubts,
+        running_gateway::{self, Answers},
+    },
     config::{AuthMode, LOCK_FILE, Loaded, OauthConfig},
-    contracts, credentials, doubts,
+    contracts::{self, lock},
+    credentials,
     failure::Failure,
-    lock, remembered,
-    running_gateway::{self, Answers},
     screen::{Mood, Screen, count, paint},
-    survey::told_if_slow,
-    wiring,
+    wiring::{self, remembered, survey::told_if_slow},
 };
 
 /// One thing that was looked at.

@@ -1,4 +1,5 @@
-//! One file a command. Commands read configuration, put the gateway together, and speak to the person who typed them.
+//! One file a command. Commands read configuration, put the gateway together, and speak to the person who typed them. Beside them
+//! stands what several commands say alike.
 
 pub(crate) mod budgets;
 pub(crate) mod call;
@@ -12,6 +13,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod disconnect;
 pub(crate) mod doctor;
+mod doubts;
 pub(crate) mod effects;
 pub(crate) mod explain;
 pub(crate) mod identity;
@@ -20,19 +22,26 @@ pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod login;
 pub(crate) mod migrate;
+mod next_step;
+mod operator;
 pub(crate) mod pin;
+mod pin_review;
 pub(crate) mod pins;
 pub(crate) mod policy;
 pub(crate) mod quarantine;
 pub(crate) mod remove;
 pub(crate) mod review;
 pub(crate) mod revoke;
+mod rights_review;
+mod rights_text;
+mod running_gateway;
 pub(crate) mod sample;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod serve;
 pub(crate) mod stdio;
 pub(crate) mod tools;
+mod version_control;
 
 use servanda_contract::GateName;
 
@@ -61,15 +70,5 @@ pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
 pub(crate) fn local_guest(client: &str) -> servanda_engine::Guest {
     let mut guest = servanda_engine::Guest::local();
     guest.caller.client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));
-    guest
-}
-
-/// The holder of an API key, for whom the operator makes a call from the command line.
-pub(crate) fn guest_by_operator(holder: std::sync::Arc<servanda_authority::Authenticated>) -> servanda_engine::Guest {
-    let mut guest = local_guest("servanda-cli");
-    let client = guest.caller.client.take().map(|client| format!("{client}, operated by {}", crate::operator::who()));
-    guest.caller = servanda_contract::Caller { client, ..holder.caller() };
-    guest.affinity = std::sync::Arc::from(format!("operator/{}", holder.credential()));
-    guest.authority = holder;
     guest
 }

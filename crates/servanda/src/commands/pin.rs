@@ -9,10 +9,13 @@ use servanda_engine::SystemClock;
 use super::diff;
 use crate::{
     cli::PinArgs,
+    commands::{
+        next_step,
+        pin_review::{Review, Reviewed, State},
+    },
     config::Loaded,
+    contracts::lock,
     failure::Failure,
-    lock, next_step,
-    review::{Review, Reviewed, State},
     screen::{Screen, count},
 };
 
@@ -84,10 +87,10 @@ fn waiting(loaded: &Loaded, review: &Review, pinned: &[&Reviewed]) -> Option<Str
 }
 
 async fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), Failure> {
-    let question = crate::consent::Question {
+    let question = crate::screen::consent::Question {
         asked: format!("agree to {}?", count(definitions, "definition")),
         nothing: "nothing was pinned",
         hint: "read what is shown, then say --yes",
     };
-    crate::consent::agree(question, args.yes, screen).await
+    crate::screen::consent::agree(question, args.yes, screen).await
 }

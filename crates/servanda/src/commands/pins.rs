@@ -6,12 +6,14 @@ use serde::Serialize;
 
 use crate::{
     cli::PinsArgs,
+    commands::{
+        next_step,
+        pin_review::{Review, Reviewed, State},
+    },
     config::Loaded,
     failure::Failure,
-    next_step,
-    review::{Review, Reviewed, State},
     screen::{Mood, Screen, lines, paint, table},
-    survey,
+    wiring::survey,
 };
 
 /// Hex digits that are enough for people to compare.

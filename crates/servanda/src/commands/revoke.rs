@@ -9,7 +9,7 @@ use servanda_engine::SystemClock;
 use servanda_porter::revocation::{self, Revocation};
 
 use super::keys;
-use crate::{cli::RevokeArgs, config::Loaded, failure::Failure, operator, screen::Screen};
+use crate::{cli::RevokeArgs, commands::operator, config::Loaded, failure::Failure, screen::Screen};
 
 pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;

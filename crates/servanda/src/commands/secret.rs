@@ -16,7 +16,7 @@ use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName, SecretReference, 
 
 use crate::{
     cli::{SecretArgs, SecretCommand},
-    config::{Loaded, STATE_FOLDER},
+    config::{Loaded, state_folder::STATE_FOLDER},
     credentials,
     failure::Failure,
     screen::{Screen, lines, table},
@@ -53,7 +53,7 @@ impl Place {
     fn of(config: &Path) -> Result<Self, Failure> {
         if !config.exists() {
             let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            crate::state_folder::guard(folder)?;
+            crate::config::state_folder::guard(folder)?;
             let vault = credentials::vault(folder, &folder.join(STATE_FOLDER));
             return Ok(Self { vault, used: BTreeMap::new() });
         }

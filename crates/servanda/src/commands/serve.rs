@@ -17,14 +17,16 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::ServeArgs,
+    commands::running_gateway::{self, Answers},
     config::{AuthMode, parse_listen},
     failure::Failure,
     policies,
-    reload::{self, Files},
-    running_gateway::{self, Answers},
     screen::{Screen, count},
     stopping::Stop,
-    wiring::{Station, Unfinished},
+    wiring::{
+        Station, Unfinished,
+        reload::{self, Files},
+    },
 };
 
 pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), Failure> {

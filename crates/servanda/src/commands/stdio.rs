@@ -11,7 +11,13 @@ use servanda_doors::{StdioOptions, stdio};
 use servanda_ledger::Schema;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::{failure::Failure, policies, reload::Files, screen::Screen, stopping::Stop, wiring::Station};
+use crate::{
+    failure::Failure,
+    policies,
+    screen::Screen,
+    stopping::Stop,
+    wiring::{Station, reload::Files},
+};
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let files = Files::read(config)?;

@@ -11,13 +11,15 @@ use servanda_mcp::ClientCapabilities;
 
 use crate::{
     cli::ToolsArgs,
+    commands::{
+        doubts,
+        next_step::{self, Trouble},
+    },
     config::Loaded,
-    contracts, doubts,
+    contracts,
     failure::Failure,
-    next_step::{self, Trouble},
-    remembered,
     screen::{Mood, Screen, lines, paint, table},
-    survey, wiring,
+    wiring::{self, remembered, survey},
 };
 
 /// What a tool is as long as approvals do not exist and its contract asks for one.

@@ -6,7 +6,7 @@ use servanda_contract::{ToolContract, layers::contract_name};
 
 use crate::{
     config::Loaded,
-    contract_files::{ContractFile, Folder, contract_files, read_file},
+    contracts::reading::{ContractFile, Folder, contract_files, read_file},
     failure::Failure,
     files,
 };

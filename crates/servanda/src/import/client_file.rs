@@ -12,21 +12,16 @@ use super::{
     Imported, Source,
     entry::{self, Entry, Unfit},
     is_this_gateway,
-    secrets::variable_name,
     variables::Editor,
 };
 use crate::{
-    clients::json::{Member, Node, place},
+    clients::{
+        json::{Member, Node, place},
+        likely_secrets::variable_name,
+        notation::{CONTAINERS, servers_of},
+    },
     config::UpstreamConfig,
 };
-
-/// Where a list of servers stands.
-const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
-
-/// The list of servers of a client's file, and under which field it stands.
-pub(crate) fn servers_of(document: &Value) -> Option<(&'static str, &Map<String, Value>)> {
-    CONTAINERS.into_iter().find_map(|field| Some((field, document.get(field)?.as_object()?)))
-}
 
 /// Every server of a client's file as it would be imported, secrets and all, or why it would not be.
 pub(crate) fn listed(file: &Path, document: &Value) -> Vec<(String, Result<UpstreamConfig, String>)> {

@@ -12,7 +12,7 @@ use super::{
     env_file,
     variables::{Editor, is_variable},
 };
-use crate::{config::UpstreamConfig, expansion::expand_or_keep};
+use crate::config::{UpstreamConfig, expansion::expand_or_keep};
 
 /// Fields with nothing to honour in them.
 const QUIET: [&str; 10] =

@@ -8,6 +8,7 @@ mod entry;
 mod env_file;
 mod registry;
 pub(crate) mod secrets;
+pub(crate) mod server_page;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -15,7 +16,7 @@ mod variables;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Read as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use serde_json::Value;
@@ -25,13 +26,15 @@ use sha2::{Digest as _, Sha256};
 use self::client_file::Places;
 pub(crate) use self::{
     bundle::Unpacked,
-    client_file::{inputs_of, listed, servers_of},
-    secrets::{Held, is_surely_secret},
+    client_file::{inputs_of, listed},
+    secrets::Held,
 };
 use crate::{
-    clients::{json, toml},
-    config::{UpstreamConfig, parse_listen},
-    expansion::{expand, references},
+    clients::{entry::is_listened_at, json, search_path::is_this_program, toml},
+    config::{
+        UpstreamConfig,
+        expansion::{expand, references},
+    },
     failure::Failure,
     files,
 };
@@ -254,24 +257,4 @@ fn is_this_gateway(upstream: &UpstreamConfig, listen: &str) -> bool {
     }
     let url = upstream.url.as_deref().and_then(|url| expand(url).ok());
     url.is_some_and(|url| is_listened_at(&url, listen))
-}
-
-/// Whether a URL leads to an address of ours.
-pub(crate) fn is_listened_at(url: &str, listen: &str) -> bool {
-    let authority = url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
-    let addresses = authority.map(|authority| (parse_listen(authority), parse_listen(listen)));
-    matches!(addresses, Some((Ok(theirs), Ok(ours))) if theirs == ours)
-}
-
-/// Whether a command, looked up as a shell would, is the program that runs here.
-pub(crate) fn is_this_program(command: &str) -> bool {
-    let file = if command.contains('/') { Some(PathBuf::from(command)) } else { on_search_path(command) };
-    let file = file.and_then(|file| file.canonicalize().ok());
-    file.is_some() && file == std::env::current_exe().and_then(|program| program.canonicalize()).ok()
-}
-
-/// The first program of that name, as a shell would find it.
-pub(crate) fn on_search_path(command: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).map(|folder| folder.join(command)).find(|file| file.is_file())
 }

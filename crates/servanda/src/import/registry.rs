@@ -14,8 +14,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::package::Package;
-use super::{Imported, on_search_path, secrets::variable_name};
-use crate::config::UpstreamConfig;
+use super::Imported;
+use crate::{
+    clients::{likely_secrets::variable_name, search_path::on_search_path},
+    config::UpstreamConfig,
+};
 
 /// What an author says about a server.
 #[derive(Debug, Deserialize)]

@@ -1,44 +1,14 @@
 //! Keeps secrets out of our file: what looks like one becomes a reference to an environment variable, and its value is only
 //! held in memory while the servers are asked what they offer.
 //!
-//! Whether something is a secret cannot be known; names and the marks that issuers put on their tokens are the evidence, and
-//! in doubt it is one. A secret in the path of a URL, or inside a longer text, is not recognised.
+//! What looks like a secret is decided in `clients::likely_secrets`.
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::{config::UpstreamConfig, expansion::references};
-
-/// What the name of a variable, header, flag or parameter has in it when its value is nobody's business.
-const SECRET_WORDS: [&str; 8] =
-    ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "CREDENTIAL", "COOKIE"];
-/// Those whose value is a secret even if it is a number.
-const SURELY_SECRET_WORDS: [&str; 3] = ["SECRET", "PASSWORD", "PASSWD"];
-/// Names that speak about a secret without being one.
-const ABOUT_WORDS: [&str; 6] = ["FILE", "PATH", "DIR", "URL", "ID", "NAME"];
-/// How issuers mark their tokens.
-const TOKEN_MARKS: [&str; 17] = [
-    "sk-",
-    "sk_",
-    "pk_",
-    "rk_",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xox",
-    "xapp-",
-    "AKIA",
-    "AIza",
-    "npm_",
-    "hf_",
-    "-----BEGIN",
-];
-/// Shorter words may begin like a token and are none.
-const MARKED_CHARS_MIN: usize = 16;
-/// A word before the secret in a header.
-const SCHEMES: [&str; 5] = ["Bearer", "Basic", "Token", "ApiKey", "Digest"];
+use crate::{
+    clients::likely_secrets::{is_marked, is_secret, is_secret_name, variable_name, without_scheme},
+    config::{UpstreamConfig, expansion::references},
+};
 
 /// Values of variables that stand in the client's file and are not written into ours.
 #[derive(Default, Clone, PartialEq, Eq)]
@@ -82,23 +52,6 @@ impl Held {
     }
 }
 
-/// Any text as the name of an environment variable.
-pub(crate) fn variable_name(text: &str) -> String {
-    let mut name = String::new();
-    for character in text.chars() {
-        let character = if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' };
-        if !(character == '_' && (name.is_empty() || name.ends_with('_'))) {
-            name.push(character);
-        }
-    }
-    let name = name.trim_end_matches('_');
-    if name.chars().next().is_some_and(|first| first.is_ascii_alphabetic()) {
-        name.to_owned()
-    } else {
-        format!("VALUE_{name}")
-    }
-}
-
 /// Replaces every secret of an upstream by a reference. Says which fields those were, and the variables in their place.
 pub(crate) fn keep_out(id: &str, upstream: &mut UpstreamConfig, held: &mut Held) -> Vec<(String, String)> {
     let mut keeper = Keeper { id, held, field: String::new(), replaced: Vec::new() };
@@ -123,48 +76,6 @@ pub(crate) fn keep_out(id: &str, upstream: &mut UpstreamConfig, held: &mut Held)
         flag = next;
     }
     keeper.replaced
-}
-
-/// Whether the value of that name is a secret.
-pub(crate) fn is_secret(name: &str, value: &str) -> bool {
-    let value = value.trim();
-    if value.is_empty() || !references(value).is_empty() {
-        return false;
-    }
-    if is_marked(value) {
-        return true;
-    }
-    let about = variable_name(name).rsplit('_').next().is_some_and(|last| ABOUT_WORDS.contains(&last));
-    let plain =
-        value.parse::<f64>().is_ok() || ["true", "false", "none", "null"].contains(&value.to_lowercase().as_str());
-    !about && (has_word(name, &SURELY_SECRET_WORDS) || has_word(name, &SECRET_WORDS) && !plain)
-}
-
-/// Whether a value is a secret by its form, or by a name that means nothing else.
-pub(crate) fn is_surely_secret(name: &str, value: &str) -> bool {
-    is_marked(value.trim()) || has_word(name, &SURELY_SECRET_WORDS)
-}
-
-/// A header's value without the word before the secret.
-pub(crate) fn without_scheme(value: &str) -> &str {
-    match value.split_once(' ') {
-        Some((scheme, secret)) if SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) => secret,
-        _ => value,
-    }
-}
-
-fn has_word(name: &str, words: &[&str]) -> bool {
-    let name = variable_name(name);
-    words.iter().any(|word| name.contains(word))
-}
-
-/// Whether a value looks like the token of an issuer.
-pub(crate) fn is_marked(value: &str) -> bool {
-    let long = value.chars().count() >= MARKED_CHARS_MIN;
-    let marked = TOKEN_MARKS.iter().any(|mark| value.starts_with(mark));
-    // A JSON Web Token: three parts, the first of them JSON.
-    let web_token = value.starts_with("eyJ") && value.matches('.').count() == 2;
-    long && !value.contains(char::is_whitespace) && (marked || web_token)
 }
 
 /// Puts references in the place of secrets, field by field.
@@ -225,11 +136,8 @@ impl Keeper<'_> {
             return;
         }
         let name = flag.unwrap_or("");
-        let wanted = format!(
-            "{}_{}",
-            self.id,
-            if is_marked(argument) && !has_word(name, &SECRET_WORDS) { "TOKEN" } else { name }
-        );
+        let wanted =
+            format!("{}_{}", self.id, if is_marked(argument) && !is_secret_name(name) { "TOKEN" } else { name });
         self.value(name, &wanted, argument);
     }
 
@@ -269,37 +177,8 @@ impl Keeper<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Held, is_secret, keep_out, variable_name};
+    use super::{Held, keep_out};
     use crate::import::tests::{http, stdio};
-
-    #[test]
-    fn names_and_marks_tell_a_secret() {
-        let secret = [
-            ("API_TOKEN", "t0p"),
-            ("X-Api-Key", "abc"),
-            ("DB_PASSWORD", "1234"),
-            ("anything", "ghp_0123456789abcdef"),
-            ("plain", "eyJhbGciOi.eyJzdWIi.c2ln"),
-            ("cookie", "session=1"),
-            ("OPENAI_KEY", "sk-x"),
-        ];
-        let open = [
-            ("MODE", "x"),
-            ("MAX_TOKENS", "4096"),
-            ("TOKEN_CACHE", "true"),
-            ("KEY_FILE", "/etc/key.pem"),
-            ("API_TOKEN", ""),
-            ("API_TOKEN", "${API_TOKEN}"),
-            ("MODEL", "sk-small"),
-            ("GOOGLE_CLIENT_ID", "abc"),
-        ];
-        for (name, value) in secret {
-            assert!(is_secret(name, value), "{name}={value}");
-        }
-        for (name, value) in open {
-            assert!(!is_secret(name, value), "{name}={value}");
-        }
-    }
 
     #[test]
     fn a_secret_becomes_a_reference_wherever_it_stands() {
@@ -347,14 +226,5 @@ mod tests {
         // The environment has it, with another value.
         assert_eq!(held.hold("my-db", "PATH", "x"), "MY_DB_PATH");
         assert_eq!(format!("{held:?}").matches('a').count(), 0, "a held value is not shown");
-    }
-
-    #[test]
-    fn any_text_can_name_a_variable() {
-        for (text, expected) in
-            [("github-token", "GITHUB_TOKEN"), ("--a..b-", "A_B"), ("9 lives", "VALUE_9_LIVES"), ("é", "VALUE_")]
-        {
-            assert_eq!(variable_name(text), expected);
-        }
     }
 }

@@ -9,8 +9,10 @@ use std::{
 use serde_json::Value;
 pub(crate) use servanda_vault::is_variable;
 
-use super::secrets::variable_name;
-use crate::expansion::{Reference, replace};
+use crate::{
+    clients::likely_secrets::variable_name,
+    config::expansion::{Reference, replace},
+};
 
 /// Folders in which editors keep what is about the folder around them.
 const FOLDERS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".codex", ".zed", ".windsurf", ".claude"];

@@ -10,8 +10,8 @@ use servanda_engine::SystemClock;
 use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, LedgerError, Reader};
 
 use crate::{
+    config::ledger_place::LedgerPlace,
     failure::Failure,
-    ledger_place::LedgerPlace,
     screen::{Screen, fitted, one_line, stdout_width},
 };
 

@@ -11,9 +11,8 @@ use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, Reader};
 
 use crate::{
     cli::CallsArgs,
-    config::Loaded,
+    config::{Loaded, ledger_place::LedgerPlace},
     failure::Failure,
-    ledger_place::LedgerPlace,
     screen::Screen,
     stopping::{DRAIN_MS_MAX, Stop},
 };

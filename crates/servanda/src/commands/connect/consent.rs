@@ -46,11 +46,11 @@ pub(crate) fn ask(change: &Change<'_>, screen: Screen) -> Result<Answer, Failure
     if change.yes {
         return Ok(Answer::Write(diff));
     }
-    let question = crate::consent::Question {
+    let question = crate::screen::consent::Question {
         asked: format!("write this to {shown}?"),
         nothing: "nothing was changed",
         hint: "read the difference (--dry-run shows it), then run it again with --yes",
     };
-    crate::consent::agree_here(&question, false, screen)?;
+    crate::screen::consent::agree_here(&question, false, screen)?;
     Ok(Answer::Write(diff))
 }

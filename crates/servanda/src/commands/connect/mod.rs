@@ -22,11 +22,13 @@ use crate::{
         file::{ClientFile, digest, shown},
         notation::Notation,
     },
+    commands::{
+        running_gateway::{self, Answers},
+        version_control,
+    },
     config::Loaded,
     failure::Failure,
-    running_gateway::{self, Answers},
     screen::Screen,
-    version_control,
 };
 
 /// Characters of a name in a client's list. Tools are called by it and their own name together, which is not much.

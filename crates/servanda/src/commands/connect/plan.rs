@@ -13,10 +13,10 @@ use crate::{
         file::ClientFile,
         notation::Notation,
     },
+    commands::running_gateway::Answers,
     config::{AuthMode, Loaded, UpstreamConfig},
     failure::Failure,
     import,
-    running_gateway::Answers,
 };
 
 /// What the gateway is called where nobody says otherwise.

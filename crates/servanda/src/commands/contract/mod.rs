@@ -8,10 +8,10 @@ use servanda_contract::layers::Layer;
 
 use crate::{
     cli::{ContractArgs, ContractCommand},
+    commands::next_step,
     config::Loaded,
-    contract_files::{Folder, Written},
+    contracts::reading::{Folder, Written},
     failure::Failure,
-    next_step,
     screen::{Screen, one_line},
 };
 

@@ -10,7 +10,11 @@ use servanda_authority::{
 use servanda_contract::time::Clock as _;
 use servanda_engine::{Guest, SystemClock};
 
-use crate::{cli::RightsArgs, commands::local_guest, failure::Failure, rights_text};
+use crate::{
+    cli::RightsArgs,
+    commands::{local_guest, rights_text},
+    failure::Failure,
+};
 
 /// The one scope that the agent has.
 const AGENT_SCOPE: &str = "customers:read";

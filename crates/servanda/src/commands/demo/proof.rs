@@ -12,7 +12,7 @@ use super::{
     outcome::{self, Ending, Played},
     tour,
 };
-use crate::{failure::Failure, ledger_place::LedgerPlace};
+use crate::{config::ledger_place::LedgerPlace, failure::Failure};
 
 /// A record of a refused call is written a moment after its answer; this is how often and how long it is looked for.
 const LOOKS_MAX: u32 = 100;

@@ -7,7 +7,11 @@ use servanda_engine::{SystemClock, quarantine::histories};
 use servanda_ledger::{Adoption, Ledger, LedgerError, Soundness};
 
 use super::{Findings, look_at_quarantine, reach};
-use crate::{config::Loaded, failure::Failure, ledger_place::LedgerPlace, screen::count};
+use crate::{
+    config::{Loaded, ledger_place::LedgerPlace},
+    failure::Failure,
+    screen::count,
+};
 
 /// Effects whose end nobody knows that are counted.
 const UNKNOWN_MAX: u32 = 1_000;

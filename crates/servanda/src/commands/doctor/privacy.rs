@@ -5,7 +5,7 @@ use std::path::Path;
 use servanda_files::Mended;
 
 use super::Findings;
-use crate::{config::Loaded, ledger_place::is_url, state_folder};
+use crate::config::{Loaded, ledger_place::is_url, state_folder};
 
 /// Files that other users may use, listed before any code mends them.
 pub(super) fn exposed(config: &Path) -> Vec<Mended> {

@@ -7,8 +7,8 @@ use servanda_effects::effect::{Effect, EffectFilter, EffectId, EffectQuery, Effe
 use super::{Telling, away, say};
 use crate::{
     cli::SettleAs,
+    commands::operator,
     failure::Failure,
-    operator,
     screen::{Screen, count, lines, table},
 };
 
@@ -162,12 +162,12 @@ async fn settle(
 }
 
 async fn agree(consent: Consent, report: &Report<'_>, screen: Screen) -> Result<(), Failure> {
-    let question = crate::consent::Question {
+    let question = crate::screen::consent::Question {
         asked: format!("settle {} as {}?", count(report.effects.len(), "effect"), report.settle_as),
         nothing: "nothing was settled",
         hint: "look at what would be settled (--dry-run shows it), then run it again with --yes",
     };
-    crate::consent::agree(question, consent.yes, screen).await
+    crate::screen::consent::agree(question, consent.yes, screen).await
 }
 
 pub(super) fn preview(report: &Report<'_>) -> String {

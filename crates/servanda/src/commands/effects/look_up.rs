@@ -7,7 +7,7 @@ use servanda_contract::{Timestamp, ToolContract};
 use servanda_effects::effect::Effect;
 use servanda_gates::CompiledContract;
 
-use crate::{config::Loaded, contracts, import};
+use crate::{clients::likely_secrets::is_surely_secret, config::Loaded, contracts};
 
 /// What stands in the place of a sensitive value.
 const MASK: &str = "[masked]";
@@ -150,7 +150,7 @@ fn is_sensitive(name: &str, value: &Value, schema: Option<&Value>) -> bool {
     let says = |keyword: &str| schema.and_then(|schema| schema.get(keyword));
     let marked = says("x-sensitivity").is_some_and(|level| !matches!(level.as_str(), Some("public" | "none")));
     let written = says("writeOnly") == Some(&Value::Bool(true)) || says("format").is_some_and(|it| it == "password");
-    marked || written || value.as_str().is_some_and(|text| import::is_surely_secret(name, text))
+    marked || written || value.as_str().is_some_and(|text| is_surely_secret(name, text))
 }
 
 #[cfg(test)]

@@ -24,12 +24,12 @@ use servanda_engine::{
 
 use crate::{
     cli::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs},
+    commands::operator,
     config::Loaded,
     contracts,
     failure::Failure,
-    operator, remembered,
     screen::Screen,
-    wiring,
+    wiring::{self, remembered},
 };
 
 use self::{

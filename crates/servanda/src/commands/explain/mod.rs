@@ -18,9 +18,8 @@ use servanda_ledger::{CallQuery, Reader};
 use super::{calls, effects::page::standing};
 use crate::{
     cli::ExplainArgs,
-    config::Loaded,
+    config::{Loaded, ledger_place::LedgerPlace},
     failure::Failure,
-    ledger_place::LedgerPlace,
     screen::{Mood, Screen, paint},
 };
 

@@ -10,7 +10,7 @@ use servanda_identity::{
 
 use super::{descriptors, words};
 use crate::{
-    doubts,
+    commands::doubts,
     failure::Failure,
     screen::{Mood, Screen, count, paint},
 };

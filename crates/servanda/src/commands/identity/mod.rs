@@ -26,8 +26,8 @@ use crate::{
     config::Loaded,
     contracts,
     failure::Failure,
-    remembered,
     screen::Screen,
+    wiring::remembered,
 };
 
 pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> Result<(), Failure> {

@@ -10,9 +10,8 @@ use servanda_identity::{
 
 use super::{descriptors, words};
 use crate::{
-    doubts,
+    commands::{doubts, next_step},
     failure::Failure,
-    next_step,
     screen::{Mood, Screen, paint},
 };
 

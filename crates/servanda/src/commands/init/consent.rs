@@ -5,11 +5,16 @@ use std::path::Path;
 
 use crate::{
     config::{Loaded, UpstreamConfig},
-    consent::{self, Question},
     failure::Failure,
-    import::Held,
-    screen::{Screen, count, plural, spelled_out},
-    server_page::{self, Values},
+    import::{
+        Held,
+        server_page::{self, Values},
+    },
+    screen::{
+        Screen,
+        consent::{self, Question},
+        count, plural, spelled_out,
+    },
 };
 
 /// The servers that the question is about.

@@ -25,13 +25,12 @@ use self::{consent::Asked, report::Report, writing::Writing};
 use crate::{
     cli::InitArgs,
     clients::{Client, Surroundings},
-    config::{Config, LOCK_FILE, Loaded, UpstreamConfig},
+    config::{Config, LOCK_FILE, Loaded, UpstreamConfig, expansion::expand_or_keep},
     contracts,
-    expansion::expand_or_keep,
     failure::Failure,
     import::{self, Held, Imported, Source, Unpacked},
     screen::Screen,
-    survey::{self, Survey},
+    wiring::survey::{self, Survey},
 };
 
 /// Where clients keep their servers when nobody says otherwise.

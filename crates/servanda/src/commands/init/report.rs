@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use super::{Decision, Outcome, grouped};
 use crate::{
     clients::{Surroundings, client_of},
-    commands::tools,
+    commands::{tools, version_control},
     config::Loaded,
     failure::Failure,
     screen::{Mood, Screen, count, lines, paint, paint_stderr, table},
-    version_control,
 };
 
 /// What there is to say.

@@ -12,12 +12,15 @@ use servanda_engine::SystemClock;
 use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName};
 
 use crate::{
-    config::{CredentialConfig, Loaded, SecretPlace, UpstreamConfig},
-    consent::{self, Question},
-    expansion::references,
+    clients::likely_secrets::variable_name,
+    config::{CredentialConfig, Loaded, SecretPlace, UpstreamConfig, expansion::references},
     failure::Failure,
-    import::{Held, secrets::variable_name},
-    screen::{Screen, count},
+    import::Held,
+    screen::{
+        Screen,
+        consent::{self, Question},
+        count,
+    },
 };
 
 /// Where a secret stands in a server's configuration.

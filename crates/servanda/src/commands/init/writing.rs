@@ -13,11 +13,13 @@ use servanda_contract::{Timestamp, document, layers::ToolEntry, time::Clock as _
 use servanda_engine::SystemClock;
 
 use crate::{
-    config::Loaded,
-    contract_files::{self, ContractFile},
-    contract_text,
+    config::{Loaded, state_folder},
+    contracts::{
+        editing, lock,
+        reading::{self, ContractFile},
+    },
     failure::Failure,
-    files, lock, screen, state_folder,
+    files, screen,
 };
 
 /// The configuration may name secrets, so it is its owner's alone.
@@ -123,14 +125,12 @@ impl Writing {
         let text = match read_there(file) {
             Ok(before) if keep => {
                 let before = String::from_utf8(before).map_err(|_| not_its_file(file, server))?;
-                match contract_files::read_file(file, &before) {
-                    Ok(ContractFile::Server(there)) if there.server == server => {
-                        contract_text::append(file, &before, tools)?
-                    }
+                match reading::read_file(file, &before) {
+                    Ok(ContractFile::Server(there)) if there.server == server => editing::append(file, &before, tools)?,
                     _ => return Err(not_its_file(file, server)),
                 }
             }
-            _ => contract_text::compose(server, tools)?,
+            _ => editing::compose(server, tools)?,
         };
         self.replace(&self.contracts_root.clone(), file, &text, CONTRACT_MODE)
     }
@@ -140,10 +140,10 @@ impl Writing {
         if !folder.is_dir() {
             return Ok(());
         }
-        for file in contract_files::contract_files(folder)? {
+        for file in reading::contract_files(folder)? {
             let Ok(before) = read_there(&file) else { continue };
             let text = String::from_utf8_lossy(&before);
-            let is_its = matches!(contract_files::read_file(&file, &text),
+            let is_its = matches!(reading::read_file(&file, &text),
                 Ok(ContractFile::Whole(contract)) if contract.binding.upstream == server);
             if is_its {
                 keep(&file, &before)

@@ -13,9 +13,9 @@ use servanda_porter::keys::{self, KeyTrouble};
 
 use crate::{
     cli::{KeyCreateArgs, KeysArgs, KeysCommand},
+    commands::{operator, rights_review, rights_text},
     config::{AuthMode, Loaded},
     failure::Failure,
-    operator, rights_review, rights_text,
     screen::Screen,
 };
 

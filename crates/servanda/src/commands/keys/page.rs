@@ -8,7 +8,7 @@ use servanda_contract::Timestamp;
 
 use super::named::ID_CHARS_MIN;
 use crate::{
-    rights_text,
+    commands::rights_text,
     screen::{Mood, distinct_chars, lines, paint, stdout_width, table},
 };
 

@@ -10,10 +10,9 @@ use servanda_ledger::{Adoption, AdoptionTerms, Restored, Retention, Settling};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},
-    config::Loaded,
+    commands::operator,
+    config::{Loaded, ledger_place::LedgerPlace},
     failure::Failure,
-    ledger_place::LedgerPlace,
-    operator,
     screen::Screen,
 };
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use servanda_contract::Timestamp;
 use servanda_ledger::{Adoption, LogReport, Position, Status, Verified};
 
-use crate::ledger_place::LedgerPlace;
+use crate::config::ledger_place::LedgerPlace;
 
 /// How a ledger stands, as JSON.
 #[derive(Debug, serde::Serialize)]

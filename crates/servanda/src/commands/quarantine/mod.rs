@@ -17,11 +17,12 @@ use servanda_ledger::Ledger;
 
 use crate::{
     cli::{QuarantineArgs, QuarantineCommand},
+    commands::operator,
     config::Loaded,
     contracts,
     failure::Failure,
-    operator, remembered,
     screen::Screen,
+    wiring::remembered,
 };
 
 /// Near names that an error names.

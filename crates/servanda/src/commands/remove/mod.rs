@@ -15,11 +15,14 @@ use servanda_catalog::pins::Lock;
 use crate::{
     cli::RemoveArgs,
     config::Loaded,
-    consent::{self, Question},
-    contracts::{self, ServerFiles},
+    contracts::{self, ServerFiles, lock},
     failure::Failure,
-    files, lock,
-    screen::{Screen, count},
+    files,
+    screen::{
+        Screen,
+        consent::{self, Question},
+        count,
+    },
 };
 
 /// Everything that is to change, worked out before anything does.

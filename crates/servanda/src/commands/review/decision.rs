@@ -12,11 +12,14 @@ use servanda_gates::{Registered, admit};
 use servanda_identity::classifier::Review as Opinion;
 
 use crate::{
+    commands::{doubts, operator},
     config::Loaded,
-    contract_files::{self, ContractFile, Written},
-    contract_text, doubts,
+    contracts::{
+        editing, lock,
+        reading::{self, ContractFile, Written},
+    },
     failure::Failure,
-    files, lock, operator,
+    files,
 };
 
 /// What anybody may read who may read the folder.
@@ -61,7 +64,7 @@ pub(super) fn apply(loaded: &Loaded, written: &Written, decision: &Decision) -> 
         decision => decision,
     };
     let changes = changes(&composed.entry, decision);
-    let after = contract_text::change(file, &text, tool, &changes)?;
+    let after = editing::change(file, &text, tool, &changes)?;
     judge(loaded, file, &after, tool)?;
     let folder = loaded.contracts_folder();
     files::write_inside(&folder, file, &after, CONTRACT_MODE)
@@ -134,14 +137,14 @@ fn behaving(behaviour: &Behaviour, class: SideEffectClass, reason: Option<&str>)
 
 /// Whether the file would still be admitted, and the tool's definition has been answered.
 fn judge(loaded: &Loaded, file: &std::path::Path, text: &str, tool: &str) -> Result<(), Failure> {
-    let read = contract_files::read_file(file, text).map_err(Failure::failed)?;
+    let read = reading::read_file(file, text).map_err(Failure::failed)?;
     let ContractFile::Server(server) = read else {
         return Err(Failure::failed(format!("{} is no file of a server's contracts", file.display())));
     };
     let server =
         ServerContracts { tools: server.tools.into_iter().filter(|(name, _)| name == tool).collect(), ..server };
     let pins = lock::read(&loaded.lock_file())?;
-    let composed = contract_files::compose(file, &server, loaded, pins.as_ref());
+    let composed = reading::compose(file, &server, loaded, pins.as_ref());
     let (Some(written), []) = (composed.written.first(), composed.unread.as_slice()) else {
         let reasons: Vec<String> = composed.unread.into_iter().map(|unread| unread.reason).collect();
         return Err(not_admitted(&reasons.join("; ")));

@@ -14,10 +14,9 @@ use crate::{
     cli::ReviewArgs,
     commands::{contract, tools},
     config::Loaded,
-    consent,
-    contract_files::{Folder, Written},
+    contracts::reading::{Folder, Written},
     failure::Failure,
-    screen::{Screen, count, lines, paint, table},
+    screen::{Screen, consent, count, lines, paint, table},
 };
 
 /// How much graver a doubt makes a tool in the order of the walk.

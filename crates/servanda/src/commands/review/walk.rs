@@ -11,7 +11,7 @@ use super::decision::{self, Decision};
 use crate::{
     commands::{contract, tools},
     config::Loaded,
-    contract_files::Written,
+    contracts::reading::Written,
     failure::Failure,
     screen::{Mood, Screen, count, one_line, paint_stderr},
 };

@@ -11,8 +11,10 @@ use servanda_ledger::{CallFilter, LOOKED_AT_MAX};
 
 use crate::{
     config::Loaded,
-    contract_files::{Folder, Written},
-    contracts,
+    contracts::{
+        self,
+        reading::{Folder, Written},
+    },
     failure::Failure,
     screen::{Mood, Screen, lines, paint, table},
 };
@@ -76,7 +78,7 @@ struct Suggestion {
 
 pub(super) async fn run(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     let (seen, stopped) = read(loaded).await?;
-    let catalog = crate::remembered::catalog(loaded, contracts::load(loaded)?).await?;
+    let catalog = crate::wiring::remembered::catalog(loaded, contracts::load(loaded)?).await?;
     let written = Folder::read(loaded).map(|folder| folder.written).unwrap_or_default();
     let latencies: Vec<Latency> = catalog
         .entries()

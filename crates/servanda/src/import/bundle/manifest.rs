@@ -10,8 +10,10 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::{on_search_path, secrets::variable_name};
-use crate::{config::UpstreamConfig, expansion::replace};
+use crate::{
+    clients::{likely_secrets::variable_name, search_path::on_search_path},
+    config::{UpstreamConfig, expansion::replace},
+};
 
 /// The versions that are read.
 const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];

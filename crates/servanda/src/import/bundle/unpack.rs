@@ -11,7 +11,7 @@ use std::{
 
 use zip::ZipArchive;
 
-use crate::state_folder;
+use crate::config::state_folder;
 
 /// Files and folders of a bundle. Bundled Node modules have many.
 const ENTRIES_MAX: usize = 50_000;

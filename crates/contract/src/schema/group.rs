@@ -1,0 +1,32 @@
+//! Which gate an error of the schema belongs to: structure, types or bounds.
+
+use jsonschema::error::ValidationErrorKind as Kind;
+
+/// The gate a finding belongs to, in the order of the gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Group {
+    Structure,
+    Types,
+    Bounds,
+}
+
+impl Group {
+    /// The gate of a kind that is told by itself.
+    pub(super) fn of(kind: &Kind) -> Self {
+        match kind {
+            Kind::Required { .. }
+            | Kind::AdditionalProperties { .. }
+            | Kind::UnevaluatedProperties { .. }
+            | Kind::AnyOf { .. }
+            | Kind::OneOfNotValid { .. }
+            | Kind::OneOfMultipleValid { .. }
+            | Kind::UnevaluatedItems { .. }
+            | Kind::AdditionalItems { .. }
+            | Kind::FalseSchema
+            | Kind::PropertyNames { .. } => Self::Structure,
+            Kind::Type { .. } => Self::Types,
+            // Whatever the library may add later is refused at the last of the three gates.
+            _ => Self::Bounds,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A policy that was read and may be used, with what is known of it: where it applies, what it looks at, what it asks.
+
+use std::sync::Arc;
+
+use cedar_policy::{Expression, Policy, PolicyId};
+
+use crate::{
+    determining::Determining,
+    findings::{Finding, FindingKind},
+    mentions::{Conjunct, Look, Needs, conjuncts, with_conjuncts},
+    place::{MAY_NEVER_APPLY, Place},
+    split::{clauses, position},
+};
+
+/// How the names of built-in texts begin. An id can be used once only, so nobody else's policy is taken for one of them.
+pub(crate) const BUILT_IN: &str = "built-in ";
+
+/// A file of policies.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Its name, for people.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// A policy that may be used.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub id: String,
+    pub file: Arc<str>,
+    pub offset: usize,
+    pub text: String,
+    pub policy: Policy,
+    pub place: Place,
+    /// How it is told of in decisions.
+    pub told: Arc<Determining>,
+    pub needs: Needs,
+    /// Where in the arguments it looks.
+    pub looks: Vec<Look>,
+    /// What has to hold beside the scope; none is nothing.
+    pub condition: Option<Arc<Expression>>,
+    /// What of it can be asked without a call; for policies that look at what only a call has.
+    pub listing: Option<Listing>,
+}
+
+/// A policy without the conditions that only a call can answer.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// The conditions before the first that needs a call. If they do not hold, the policy says nothing.
+    pub prefix: Policy,
+    /// All conditions that need no call. If they do not hold, the policy is not satisfied, though it may fail.
+    pub relaxed: Policy,
+}
+
+impl Loaded {
+    /// Whether it is one of ours.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.file.starts_with(BUILT_IN)
+    }
+
+    pub(crate) fn may_never_apply(&self) -> bool {
+        self.policy.annotation(MAY_NEVER_APPLY).is_some()
+    }
+
+    pub(crate) fn finding(&self, sources: &[Source<'_>], offset: usize, kind: FindingKind, message: String) -> Finding {
+        let text = sources.iter().find(|source| *source.name == *self.file).map_or("", |source| source.text);
+        let (line, column) = position(text, self.offset + offset);
+        let policy = Some(self.id.clone());
+        Finding { file: self.file.to_string(), line, column, policy, kind, message, hint: None }
+    }
+
+    /// Whether what it says of a tool is the same for every call of it. A word in a string counts too, to no harm.
+    pub(crate) fn is_fixed(&self) -> bool {
+        let looks = |word: &&str| clauses(&self.text).iter().any(|(_, body)| body.contains(*word));
+        !["principal", "action", "context"].iter().any(looks)
+    }
+
+    /// Whether it names a group, or looks at those of somebody. A word in a string counts too, to no harm.
+    pub(crate) fn looks_at_groups(&self) -> bool {
+        let names_one = || self.policy.entity_literals().iter().any(|uid| uid.type_name().basename() == "Group");
+        self.text.contains("groups") || (self.text.contains("Group") && names_one())
+    }
+
+    /// The policy as JSON, and its conditions.
+    pub(crate) fn conjuncts(&self) -> Result<(serde_json::Value, Vec<Conjunct>), String> {
+        let json = self.policy.to_json().map_err(|error| error.to_string())?;
+        let conjuncts = conjuncts(&json);
+        Ok((json, conjuncts))
+    }
+
+    /// The policy with some conditions only, as a permit.
+    pub(crate) fn asking(&self, json: &serde_json::Value, conjuncts: &[Conjunct]) -> Result<Policy, String> {
+        let id = PolicyId::new(&self.id);
+        Policy::from_json(Some(id), with_conjuncts(json, conjuncts)).map_err(|error| error.to_string())
+    }
+
+    /// Finds out what the policy looks at. A policy that nowhere says `context` does not look at it.
+    pub(crate) fn look(&mut self) -> Result<(), String> {
+        if !self.text.contains("context") {
+            return Ok(());
+        }
+        let (json, conjuncts) = self.conjuncts()?;
+        for conjunct in &conjuncts {
+            self.needs.add(&conjunct.needs());
+            self.looks.extend(conjunct.looks());
+        }
+        if self.needs.beyond_list {
+            let needs_call = |conjunct: &&Conjunct| conjunct.needs().beyond_list;
+            let first = conjuncts.iter().position(|conjunct| needs_call(&conjunct)).unwrap_or(conjuncts.len());
+            let relaxed: Vec<Conjunct> = conjuncts.iter().filter(|conjunct| !needs_call(conjunct)).cloned().collect();
+            let prefix = self.asking(&json, conjuncts.get(..first).unwrap_or_default())?;
+            self.listing = Some(Listing { prefix, relaxed: self.asking(&json, &relaxed)? });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! Policies that look at an argument that they cannot see. To a policy such an argument is absent, so one that asks for it would
+//! pass over exactly the calls it was written for: it is not loaded.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    findings::{Finding, FindingKind},
+    loaded::{Loaded, Source},
+    unseen::Unseen,
+    vocabulary::{Tool, Vocabulary},
+};
+
+/// Tools that a finding names.
+const TOOLS_SHOWN_MAX: usize = 3;
+
+/// Every place at which a policy looks at what it cannot see of a tool that it is about.
+pub(crate) fn findings(vocabulary: &Vocabulary, policy: &Loaded, sources: &[Source<'_>]) -> Vec<Finding> {
+    if policy.looks.is_empty() {
+        return Vec::new();
+    }
+    let mut found: BTreeMap<&[String], Vec<(&str, &Unseen)>> = BTreeMap::new();
+    let covered = |(name, tool): &(&String, &Tool)| policy.place.covers(name, tool);
+    for (name, tool) in vocabulary.tools().iter().filter(covered) {
+        for look in &policy.looks {
+            let unseen = tool.facts.parameters().unseen.iter().find(|unseen| unseen.is_looked_at(look));
+            found.entry(&look.path).or_default().extend(unseen.map(|unseen| (name.as_str(), unseen)));
+        }
+    }
+    found.retain(|_, tools| !tools.is_empty());
+    found.into_iter().map(|(path, tools)| finding(policy, path, &tools, sources)).collect()
+}
+
+fn finding(policy: &Loaded, path: &[String], tools: &[(&str, &Unseen)], sources: &[Source<'_>]) -> Finding {
+    let reason = tools.first().map_or("", |(_, unseen)| unseen.reason.as_str());
+    let mut names: Vec<String> = tools.iter().map(|(name, _)| format!("`{name}`")).collect();
+    names.dedup();
+    let more = names.len().saturating_sub(TOOLS_SHOWN_MAX);
+    names.truncate(TOOLS_SHOWN_MAX);
+    let names = names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+    let looked = [&["context.args".to_owned()], path].concat().join(".");
+    let message = format!("it looks at `{looked}`, and policies cannot see that of {names}: {reason}");
+    let hint = "name the tools it is about, `action in [Action::\"call:...\"]`, and decide about the others without that argument; \
+                or give it one type in the contract";
+    // Cedar's JSON has no places; where the name first stands is near enough.
+    let offset = path.last().and_then(|step| policy.text.find(step.as_str())).unwrap_or_default();
+    Finding { hint: Some(hint.to_owned()), ..policy.finding(sources, offset, FindingKind::Type, message) }
+}

@@ -1,0 +1,288 @@
+//! Every tool that has a contract, held against what was agreed to: what `diff` shows, `pin` agrees to and `pins` lists.
+//!
+//! The policy of the configuration has no say here: it decides what a gateway does about a change, not what changed.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use servanda_catalog::{
+    Catalog, Rejected,
+    negotiation::{Gap, Match, fits},
+    pins::{Definition, Difference, ListedKind, Lock, Severity, compare},
+};
+use servanda_contract::legibility::reveal;
+
+use crate::{
+    commands::next_step::{self, Trouble},
+    config::Loaded,
+    contracts::{self, lock},
+    failure::Failure,
+    screen::{Mood, Screen},
+    wiring::{
+        remembered,
+        survey::{self, Survey},
+    },
+};
+
+/// One tool, reviewed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Reviewed {
+    /// The exposed name.
+    pub tool: String,
+    /// Its upstream.
+    pub upstream: String,
+    /// How what is served compares with what was agreed to.
+    pub state: State,
+    /// More about it, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// Of the definition that was agreed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Agreed>,
+    /// Of the definition that is served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_digest: Option<String>,
+    /// What changed, gravest first.
+    pub differences: Vec<Difference>,
+    /// Where the tool does not take what its contract says, so that it would be held back even if it were agreed to.
+    pub misfits: Vec<Gap>,
+    /// The definition that is served.
+    #[serde(skip)]
+    pub live: Option<Definition>,
+    /// The list that it is an item of, if it is no tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed: Option<ListedKind>,
+}
+
+/// What was agreed to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Agreed {
+    /// The digest.
+    pub digest: String,
+    /// When.
+    pub at: String,
+}
+
+/// How what is served compares with what was agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// It is the same.
+    Identical,
+    /// It only added something.
+    Additive,
+    /// A caller who kept the old definition may fail.
+    Breaking,
+    /// Somebody who agreed to the old definition might not agree to this one.
+    Dangerous,
+    /// Nobody has agreed to any.
+    NotPinned,
+    /// It cannot be used.
+    Rejected,
+    /// The upstream does not offer the tool.
+    Withdrawn,
+    /// The upstream could not be asked.
+    Unreachable,
+    /// Nobody has asked.
+    NotAsked,
+}
+
+/// A catalog and what was agreed to about it.
+#[derive(Debug)]
+pub(crate) struct Review {
+    /// The contracts.
+    pub catalog: Catalog,
+    /// What was agreed to; none where there is no file.
+    pub lock: Option<Lock>,
+}
+
+impl Review {
+    /// Reads contracts and pins; asks nobody.
+    pub(crate) async fn open(loaded: &Loaded) -> Result<Self, Failure> {
+        let catalog = remembered::catalog(loaded, contracts::load(loaded)?).await?;
+        Ok(Self { catalog, lock: lock::read(&loaded.lock_file())? })
+    }
+
+    /// Asks the upstreams of these tools (of all, if none is named) and reviews them.
+    pub(crate) async fn live(
+        &self,
+        loaded: &Loaded,
+        names: &[String],
+        screen: Screen,
+    ) -> Result<Vec<Reviewed>, Failure> {
+        let meant = |said: &String| self.catalog.present_name(said);
+        let wanted = |name: &str| names.is_empty() || names.iter().any(|said| meant(said) == Some(name));
+        if let Some(unknown) = names.iter().find(|name| self.catalog.entry(name).is_none()) {
+            let entries = self.catalog.entries();
+            let known = entries.map(|(name, entry)| (name, entry.contract.contract().binding.tool.as_str()));
+            return Err(
+                Failure::bad_input(format!("there is no tool `{unknown}`")).hint(next_step::nearest(unknown, known))
+            );
+        }
+        let entries = self.catalog.entries().filter(|(name, _)| wanted(name));
+        let upstreams: BTreeSet<String> =
+            entries.map(|(_, entry)| entry.contract.contract().binding.upstream.clone()).collect();
+        let survey = survey::ask(loaded, Some(&upstreams), screen).await?;
+        let mut all: Vec<Reviewed> =
+            self.reviewed(Some(&survey)).into_iter().filter(|reviewed| wanted(&reviewed.tool)).collect();
+        if names.is_empty() {
+            all.extend(self.listed(&survey));
+        }
+        Ok(all)
+    }
+
+    /// Reviews what upstreams list beside their tools, for the upstreams that answered. An item that is gone from a list needs no action.
+    pub(crate) fn listed(&self, survey: &Survey) -> Vec<Reviewed> {
+        let mut all = Vec::new();
+        for (upstream, inventory) in survey.iter().filter_map(|(upstream, said)| Some((upstream, said.as_ref().ok()?)))
+        {
+            for (kind, items) in &inventory.listed {
+                all.extend(items.iter().map(|live| self.review_listed(upstream, *kind, live)));
+            }
+        }
+        all
+    }
+
+    fn review_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> Reviewed {
+        let pins = self.lock.as_ref().and_then(|lock| lock.listed.get(upstream)?.get(&kind));
+        let pin = pins.and_then(|pins| pins.get(&live.name));
+        let state = match pin {
+            None => State::NotPinned,
+            Some(pin) if pin.digest == live.digest() => State::Identical,
+            // Dangerous, because every pinned member is text that an agent reads.
+            Some(_) => State::Dangerous,
+        };
+        Reviewed {
+            tool: format!("{} `{}` of {upstream}", kind.word(), reveal(&live.name)),
+            upstream: upstream.to_owned(),
+            state,
+            because: None,
+            pinned: pin.map(|pin| Agreed { digest: pin.digest.to_string(), at: pin.pinned_at.clone() }),
+            live_digest: Some(live.digest().to_string()),
+            differences: pin.map(|pin| compare(&pin.definition, live)).unwrap_or_default(),
+            misfits: Vec::new(),
+            live: Some(live.clone()),
+            listed: Some(kind),
+        }
+    }
+
+    /// Reviews every tool by what upstreams said, if they were asked.
+    pub(crate) fn reviewed(&self, survey: Option<&Survey>) -> Vec<Reviewed> {
+        self.catalog.entries().map(|(name, entry)| self.review(name, entry, survey)).collect()
+    }
+
+    fn review(&self, name: &str, entry: &servanda_catalog::Entry, survey: Option<&Survey>) -> Reviewed {
+        let contract = entry.contract.contract();
+        let binding = &contract.binding;
+        let pin = self.lock.as_ref().and_then(|lock| lock.pin(&binding.upstream, &binding.tool));
+        let asked = survey.map(|survey| survey.iter().find(|(id, _)| *id == binding.upstream).map(|(_, said)| said));
+        let mut reviewed = Reviewed {
+            tool: name.to_owned(),
+            upstream: binding.upstream.clone(),
+            state: State::NotAsked,
+            because: None,
+            pinned: pin.map(|pin| Agreed { digest: pin.digest.to_string(), at: pin.pinned_at.clone() }),
+            live_digest: None,
+            differences: Vec::new(),
+            misfits: Vec::new(),
+            live: None,
+            listed: None,
+        };
+        let inventory = match asked.flatten() {
+            None if pin.is_none() => {
+                reviewed.state = State::NotPinned;
+                return reviewed;
+            }
+            None => return reviewed,
+            Some(Err(error)) => {
+                (reviewed.state, reviewed.because) = (State::Unreachable, Some(error.to_string()));
+                return reviewed;
+            }
+            Some(Ok(inventory)) => inventory,
+        };
+        let Some(live) = inventory.definition(&binding.tool) else {
+            reviewed.state = State::Withdrawn;
+            if let Some(Rejected { reason, definition, .. }) = inventory.rejection(&binding.tool) {
+                (reviewed.state, reviewed.because) = (State::Rejected, Some(reason.clone()));
+                let changed = pin.zip(definition.as_ref()).map(|(pin, live)| compare(&pin.definition, live));
+                reviewed.differences = changed.unwrap_or_default();
+            }
+            return reviewed;
+        };
+        if let Match::Incompatible { reasons } = fits(contract, &live.input_schema) {
+            reviewed.misfits = reasons;
+        }
+        reviewed.live_digest = Some(live.digest().to_string());
+        reviewed.live = Some(live.clone());
+        reviewed.differences = pin.map(|pin| compare(&pin.definition, live)).unwrap_or_default();
+        reviewed.state = match (pin, reviewed.differences.first().map(|gravest| gravest.severity)) {
+            (None, _) => State::NotPinned,
+            (Some(_), None) => State::Identical,
+            (Some(_), Some(Severity::Additive)) => State::Additive,
+            (Some(_), Some(Severity::Breaking)) => State::Breaking,
+            (Some(_), Some(Severity::Dangerous)) => State::Dangerous,
+        };
+        reviewed
+    }
+}
+
+impl Reviewed {
+    /// Whether there is nothing to look at.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.state == State::Identical && self.misfits.is_empty()
+    }
+
+    /// Whether it is a resource that is not pinned. Resources come and go by themselves, so no person has to act.
+    pub(crate) fn came_later(&self) -> bool {
+        self.listed == Some(ListedKind::Resources) && self.state == State::NotPinned
+    }
+
+    /// What is wrong, if anything.
+    pub(crate) fn trouble(&self) -> Option<(Trouble, &str)> {
+        let trouble = match self.state {
+            State::Additive | State::Breaking | State::Dangerous | State::NotPinned if self.listed.is_some() => {
+                Trouble::ListNotAgreed
+            }
+            State::Additive | State::Breaking | State::Dangerous | State::NotPinned => Trouble::NotAgreed,
+            State::Identical | State::NotAsked if self.misfits.is_empty() => return None,
+            State::Identical | State::NotAsked => Trouble::Misfit,
+            State::Rejected => Trouble::Rejected,
+            State::Withdrawn => Trouble::Withdrawn,
+            State::Unreachable => Trouble::Unreachable,
+        };
+        Some((trouble, &self.tool))
+    }
+
+    /// Whether somebody can agree to what is served.
+    pub(crate) fn can_be_pinned(&self) -> bool {
+        matches!(self.state, State::Additive | State::Breaking | State::Dangerous | State::NotPinned)
+            && self.live.is_some()
+    }
+}
+
+impl State {
+    /// For people.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Identical => "identical",
+            Self::Additive => "additive",
+            Self::Breaking => "breaking",
+            Self::Dangerous => "dangerous",
+            Self::NotPinned => "not pinned",
+            Self::Rejected => "rejected",
+            Self::Withdrawn => "withdrawn",
+            Self::Unreachable => "unreachable",
+            Self::NotAsked => "not asked",
+        }
+    }
+
+    /// How it is shown.
+    pub(crate) const fn mood(self) -> Mood {
+        match self {
+            Self::Identical => Mood::Good,
+            Self::Additive | Self::NotPinned => Mood::Careful,
+            Self::Breaking | Self::Dangerous | Self::Rejected => Mood::Bad,
+            Self::Withdrawn | Self::Unreachable | Self::NotAsked => Mood::Quiet,
+        }
+    }
+}

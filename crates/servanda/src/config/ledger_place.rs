@@ -1,0 +1,154 @@
+//! Where a configuration keeps its ledger: a file beside it, or a PostgreSQL that several gateways share; and the position file
+//! beside the configuration, which knows the ledger from outside. What a screen may say about it: never the password.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use servanda_ledger::{Guard, Ledger, LedgerError, Reader, Schema, Upkeep};
+
+use crate::{config::expansion, failure::Failure};
+
+/// Where the ledger is, and where it is known how far it had come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LedgerPlace {
+    store: StorePlace,
+    position_file: PathBuf,
+}
+
+/// A file, or a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum StorePlace {
+    /// An embedded one.
+    File(PathBuf),
+    /// PostgreSQL, by its URL with all references filled in.
+    Postgres(String),
+}
+
+impl LedgerPlace {
+    /// What the configuration says; `beside` finds files.
+    pub(crate) fn of(
+        text: &str,
+        position_file: PathBuf,
+        beside: impl FnOnce(&str) -> PathBuf,
+    ) -> Result<Self, Failure> {
+        if !is_url(text) {
+            return Ok(Self { store: StorePlace::File(beside(text)), position_file });
+        }
+        let expanded = expansion::expand(text).map_err(|why| {
+            Failure::bad_input(format!("`ledger` cannot be used: {why}"))
+                .hint("set the variable before starting, e.g. `export DATABASE_URL=…`")
+        });
+        Ok(Self { store: StorePlace::Postgres(expanded?), position_file })
+    }
+
+    /// Opens it for writing, making it where there is none. One of an earlier version is refused.
+    pub(crate) async fn open(&self) -> Result<Arc<Ledger>, LedgerError> {
+        self.open_with(Schema::Require).await
+    }
+
+    /// The same, where the caller says what happens to one of an earlier version.
+    pub(crate) async fn open_with(&self, schema: Schema) -> Result<Arc<Ledger>, LedgerError> {
+        let guard = Guard { position_file: Some(self.position_file.clone()), schema };
+        match &self.store {
+            StorePlace::File(file) => Ledger::open_guarded(file, &guard).map(Arc::new),
+            StorePlace::Postgres(url) => Ledger::connect_guarded(url, &guard).await.map(Arc::new),
+        }
+    }
+
+    /// Takes all permissions of others from its files, and warns about each.
+    pub(crate) fn make_private(&self) -> Result<(), LedgerError> {
+        let StorePlace::File(file) = &self.store else { return Ok(()) };
+        servanda_ledger::make_private(file)?.iter().for_each(crate::screen::warn);
+        Ok(())
+    }
+
+    /// Opens it for reading.
+    pub(crate) async fn read(&self) -> Result<Reader, LedgerError> {
+        match &self.store {
+            StorePlace::File(file) => Reader::open(file),
+            StorePlace::Postgres(url) => Reader::connect(url).await,
+        }
+    }
+
+    /// Looks after it from outside a gateway.
+    pub(crate) fn upkeep(&self) -> Upkeep {
+        let position_file = self.position_file.clone();
+        match &self.store {
+            StorePlace::File(file) => Upkeep::file(file.clone(), position_file),
+            StorePlace::Postgres(url) => Upkeep::server(url.clone(), position_file),
+        }
+    }
+
+    /// The file, if the ledger is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.store {
+            StorePlace::File(file) => Some(file),
+            StorePlace::Postgres(_) => None,
+        }
+    }
+
+    /// The URL, if the ledger is a database. It may have a password in it.
+    pub(crate) fn url(&self) -> Option<&str> {
+        match &self.store {
+            StorePlace::File(_) => None,
+            StorePlace::Postgres(url) => Some(url),
+        }
+    }
+
+    /// Whether there is nothing to read, and never was. Of a database only reading tells.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(&self.store, StorePlace::File(file) if !file.exists() && !self.position_file.exists())
+    }
+}
+
+/// Whether a `ledger` of a configuration names a database; everything else is a file.
+pub(crate) fn is_url(text: &str) -> bool {
+    ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) || text.starts_with("${")
+}
+
+impl fmt::Display for LedgerPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.store {
+            StorePlace::File(file) => write!(formatter, "{}", file.display()),
+            StorePlace::Postgres(url) => {
+                // Everything up to the last `@` of the authority may be a password, and so may a query value.
+                let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+                let end = rest.find(['/', '?']).unwrap_or(rest.len());
+                let (authority, path) = rest.split_at(end);
+                let host = authority.rsplit('@').next().unwrap_or_default();
+                let path = path.split('?').next().unwrap_or_default();
+                write!(formatter, "postgres://{host}{path}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::{LedgerPlace, StorePlace};
+
+    #[test]
+    fn a_url_is_a_database_and_its_password_is_never_shown() {
+        let table = [
+            ("postgresql://db/servanda", "postgres://db/servanda"),
+            ("postgres://ada:secret@db/servanda?sslpassword=x", "postgres://db/servanda"),
+            ("postgres:///servanda?host=/run/postgresql", "postgres:///servanda"),
+        ];
+        for (url, shown) in table {
+            let place = LedgerPlace::of(url, PathBuf::new(), |file| PathBuf::from(file)).unwrap();
+            assert_eq!(place.store, StorePlace::Postgres(url.to_owned()));
+            assert_eq!(place.to_string(), shown);
+        }
+        let file =
+            LedgerPlace::of(".servanda/ledger.db", PathBuf::new(), |text| PathBuf::from("/here").join(text)).unwrap();
+        assert_eq!(file.to_string(), "/here/.servanda/ledger.db");
+        let unset =
+            LedgerPlace::of("${SERVANDA_NO_SUCH_VARIABLE}", PathBuf::new(), |file| PathBuf::from(file)).unwrap_err();
+        assert!(unset.to_string().contains("SERVANDA_NO_SUCH_VARIABLE"), "{unset}");
+    }
+}

@@ -1,0 +1,82 @@
+//! `.servanda`, the folder with the gateway's own files, and the other files that it keeps beside the configuration. A repository may
+//! contain them, so links to them are refused, and permissions of others are taken away with a warning.
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Component, Path, PathBuf},
+};
+
+use servanda_files::Mended;
+use servanda_vault::KEY_FILE;
+
+use crate::{failure::Failure, files, screen};
+
+/// What the gateway keeps for itself, beside the configuration.
+pub(crate) const STATE_FOLDER: &str = ".servanda";
+
+/// How many entries of the folder are looked at.
+const ENTRIES_MAX: usize = 1_000;
+/// Beginnings of the names of our files in the folder.
+const OURS: [&str; 3] = ["ledger.", "secrets.", "connections."];
+
+/// Makes a folder of ours below `root`, and the folders above it. An existing folder stays as it is; a link is refused.
+pub(crate) fn make(root: &Path, folder: &Path) -> io::Result<()> {
+    files::require_unlinked(root, folder)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Refuses a state folder that is a link, and takes all permissions of others from the folder and our files in it, except the key.
+pub(crate) fn guard(root: &Path) -> Result<(), Failure> {
+    require_own(root, Path::new(STATE_FOLDER), &root.join(STATE_FOLDER))?;
+    // Others may have copied a key that they could read, so mending its mode would hide the problem. The key is refused where it is
+    // needed, and `doctor` says so.
+    for exposed in exposed(root).into_iter().filter(|exposed| !is_key(&exposed.path)) {
+        let cannot = |error: io::Error| {
+            let path = exposed.path.display();
+            Failure::failed(format!("others can use `{path}`, and that cannot be changed: {error}"))
+                .hint(format!("have its owner run `chmod go= {path}`"))
+        };
+        if let Some(mended) = servanda_files::mend(&exposed.path).map_err(cannot)? {
+            screen::warn(&mended);
+        }
+    }
+    Ok(())
+}
+
+/// The folder and our files in it, if others may use them.
+pub(crate) fn exposed(root: &Path) -> Vec<Mended> {
+    let folder = if root == Path::new(".") { PathBuf::from(STATE_FOLDER) } else { root.join(STATE_FOLDER) };
+    if files::refuse_link(&folder).is_err() {
+        return Vec::new();
+    }
+    let is_ours = |name: &str| OURS.iter().any(|start| name.starts_with(start));
+    let entries = fs::read_dir(&folder).into_iter().flatten().take(ENTRIES_MAX).flatten();
+    let mut inside: Vec<PathBuf> =
+        entries.filter(|entry| entry.file_name().to_str().is_some_and(is_ours)).map(|entry| entry.path()).collect();
+    inside.sort();
+    let exposed = |path: PathBuf| servanda_files::open_to_others(&path).map(|mode| Mended { path, mode });
+    [folder].into_iter().chain(inside).filter_map(exposed).collect()
+}
+
+/// Whether the path is that of the store's key.
+pub(crate) fn is_key(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == KEY_FILE)
+}
+
+/// Refuses a file inside the configuration's folder that is reached through a link. A file that the configuration names elsewhere is taken
+/// as the operator wants it.
+pub(crate) fn require_own(root: &Path, named: &Path, file: &Path) -> Result<(), Failure> {
+    if is_elsewhere(named) {
+        return Ok(());
+    }
+    files::require_unlinked(root, file).map_err(|error| {
+        Failure::bad_input(error.to_string())
+            .hint("nothing was changed; remove the link, or name the place it leads to in servanda.yaml")
+    })
+}
+
+/// Whether a path of the configuration leads out of its folder by itself.
+pub(crate) fn is_elsewhere(named: &Path) -> bool {
+    named.is_absolute() || named.components().any(|part| part == Component::ParentDir)
+}

@@ -1,0 +1,299 @@
+//! The contracts' folder, read: files of one server's tools, whose contracts are composed of layers, and files of one whole
+//! contract. Judging what was read is `contracts`' business.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use servanda_catalog::{inference::offered, pins::Lock};
+use servanda_contract::{
+    ToolContract, document,
+    layers::{Effective, Layer, LayerError, Layers, Origins, ServerContracts, ToolEntry},
+};
+
+use servanda_identity::layers::gateway::near_names;
+
+use crate::{
+    config::Loaded,
+    contracts::{in_parallel, lock},
+    failure::Failure,
+    files,
+};
+
+/// The members that only a file of a server's tools has.
+const TOOLS: &str = "tools";
+const SERVER: &str = "server";
+
+/// Where a contract is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// The tool's own name, where the file has several.
+    pub tool: Option<String>,
+}
+
+/// A contract as it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    /// Where.
+    pub place: Place,
+    /// The whole contract.
+    pub contract: ToolContract,
+    /// How it was composed, where it was.
+    pub composed: Option<Composed>,
+}
+
+/// How a contract was composed of layers.
+#[derive(Debug, Clone)]
+pub(crate) struct Composed {
+    /// The tool's entry.
+    pub entry: ToolEntry,
+    /// Which layer each value comes from.
+    pub origins: Origins,
+}
+
+/// A contract that could not be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Unread {
+    /// Where.
+    pub place: Place,
+    /// Which tool it is about, as far as that is known.
+    pub binding: Option<(String, String)>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Everything in the folder, in a fixed order.
+#[derive(Debug, Default)]
+pub(crate) struct Folder {
+    /// What was read.
+    pub written: Vec<Written>,
+    /// What was not.
+    pub unread: Vec<Unread>,
+}
+
+impl Folder {
+    /// Reads every file. A lock file that cannot be read is a failure of its own: schemas are taken from it.
+    pub(crate) fn read(loaded: &Loaded) -> Result<Self, Failure> {
+        let lock = lock::read(&loaded.lock_file())?;
+        Self::read_with(loaded, lock.as_ref())
+    }
+
+    /// Reads every file with the pins of a lock that was read already.
+    pub(crate) fn read_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<Self, Failure> {
+        let (written, unread) = read_each(loaded, lock, |written| written)?;
+        Ok(Self { written, unread })
+    }
+}
+
+/// Reads every contract, and has `take` have each as soon as it is composed: how a contract is composed takes many times the room of what is
+/// made of it. Several are read at once; the results are in the order of the files.
+pub(crate) fn read_each<T: Send>(
+    loaded: &Loaded,
+    lock: Option<&Lock>,
+    take: impl Fn(Written) -> T + Sync,
+) -> Result<(Vec<T>, Vec<Unread>), Failure> {
+    let files = contract_files(&loaded.contracts_folder())?;
+    let mut parts = Vec::new();
+    for read in in_parallel::map(files, |file| read_one(file, loaded)) {
+        match read {
+            Ok((file, ContractFile::Whole(contract))) => parts.push(Ok(Part::Whole(file, contract))),
+            Ok((file, ContractFile::Server(server))) => {
+                let server = Arc::new((file, server));
+                let part = |tool: &String| Ok(Part::Tool(Arc::clone(&server), tool.clone()));
+                parts.extend(server.1.tools.keys().map(part));
+            }
+            Err(unread) => parts.push(Err(unread)),
+        }
+    }
+    let done = in_parallel::map(parts, |part| part.and_then(|part| part.written(loaded, lock)).map(&take));
+    let (mut taken, mut unread) = (Vec::with_capacity(done.len()), Vec::new());
+    for one in done {
+        match one {
+            Ok(one) => taken.push(one),
+            Err(one) => unread.push(one),
+        }
+    }
+    Ok((taken, unread))
+}
+
+/// What one contract is read from.
+enum Part {
+    /// A file of its own.
+    Whole(PathBuf, Box<ToolContract>),
+    /// The file of its server, and its own name there.
+    Tool(Arc<(PathBuf, ServerContracts)>, String),
+}
+
+impl Part {
+    fn written(self, loaded: &Loaded, lock: Option<&Lock>) -> Result<Written, Unread> {
+        match self {
+            Self::Whole(file, contract) => {
+                Ok(Written { place: Place { file, tool: None }, contract: *contract, composed: None })
+            }
+            Self::Tool(server, tool) => {
+                let (file, server) = &*server;
+                compose_tool(file, server, &tool, loaded, lock)
+            }
+        }
+    }
+}
+
+fn read_one(file: PathBuf, loaded: &Loaded) -> Result<(PathBuf, ContractFile), Unread> {
+    let unread = |reason: String| {
+        let place = Place { file: file.clone(), tool: None };
+        Unread { place, binding: None, reason }
+    };
+    let text = files::read_text(&file, files::TEXT_BYTES_MAX).map_err(|error| unread(error.to_string()))?;
+    match read_file(&file, &text).map_err(unread)? {
+        ContractFile::Server(server) if !loaded.config.upstreams.contains_key(&server.server) => {
+            let (server, config) = (server.server, loaded.file.display());
+            Err(unread(format!("`server`: `{server}` is not an upstream of `{config}`")))
+        }
+        read => Ok((file, read)),
+    }
+}
+
+impl Written {
+    /// Where a member of the contract is written, or would have to be written to be changed: for messages.
+    pub(crate) fn field(&self, field: &str, config: &Path) -> String {
+        // Agents are told too: they need not know where the project's folder is.
+        let beside = |file: &Path| {
+            file.strip_prefix(config.parent().unwrap_or(Path::new(""))).unwrap_or(file).display().to_string()
+        };
+        let file = beside(&self.place.file);
+        let Some((tool, composed)) = self.place.tool.as_ref().zip(self.composed.as_ref()) else {
+            return format!("`{field}` in {file}");
+        };
+        let pointer = format!("/{}", field.replace('.', "/"));
+        match composed.origins.at(&pointer) {
+            Some(Layer::Server) => format!("`defaults.{field}` in {file}"),
+            Some(Layer::Configuration) => format!("`defaults.{field}` in {}", beside(config)),
+            Some(Layer::Tool) => format!("`tools.{tool}.{field}` in {file}"),
+            Some(Layer::BuiltIn(_) | Layer::Definition) | None => format!("set `tools.{tool}.{field}` in {file}"),
+        }
+    }
+}
+
+/// A file of contracts in either form.
+#[derive(Debug)]
+pub(crate) enum ContractFile {
+    /// One whole contract.
+    Whole(Box<ToolContract>),
+    /// The tools of one server.
+    Server(ServerContracts),
+}
+
+/// Reads the text of a contract file; `file` is named in the reason if it cannot be read. Most texts are read only once: a contract is tried
+/// first, because the first member of a server's file is none of its.
+pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String> {
+    let name = file.display().to_string();
+    let not_whole = match document::read::<ToolContract>(&name, text) {
+        Ok(contract) => return Ok(ContractFile::Whole(Box::new(contract))),
+        Err(error) => error,
+    };
+    let members = document::read::<serde_json::Map<String, serde_json::Value>>(&name, text);
+    let members = members.map_err(|error| error.to_string())?;
+    if ![TOOLS, SERVER].iter().any(|member| members.contains_key(*member)) {
+        return Err(not_whole.to_string());
+    }
+    // Only the text has lines and columns, so it is read again to say where it is wrong.
+    let server = serde_json::from_value::<ServerContracts>(members.into());
+    let server = server.or_else(|_| document::read::<ServerContracts>(&name, text));
+    server.map(ContractFile::Server).map_err(|error| error.to_string())
+}
+
+/// Composes the contracts of a server's tools.
+pub(crate) fn compose(file: &Path, server: &ServerContracts, loaded: &Loaded, lock: Option<&Lock>) -> Folder {
+    let mut folder = Folder::default();
+    for tool in server.tools.keys() {
+        match compose_tool(file, server, tool, loaded, lock) {
+            Ok(written) => folder.written.push(written),
+            Err(unread) => folder.unread.push(unread),
+        }
+    }
+    folder
+}
+
+fn compose_tool(
+    file: &Path,
+    server: &ServerContracts,
+    tool: &str,
+    loaded: &Loaded,
+    lock: Option<&Lock>,
+) -> Result<Written, Unread> {
+    let place = Place { file: file.to_owned(), tool: Some(tool.to_owned()) };
+    let Some(entry) = server.tools.get(tool) else {
+        return Err(Unread { place, binding: None, reason: format!("`tools.{tool}`: there is no such entry") });
+    };
+    let pin = lock.and_then(|lock| lock.pin(&server.server, tool));
+    let offered = pin.map(|pin| offered(&pin.definition).0);
+    let layers = Layers {
+        server: &server.server,
+        tool,
+        configuration: &loaded.config.defaults,
+        server_defaults: &server.defaults,
+        entry,
+        offered: offered.as_ref(),
+    };
+    match layers.compose() {
+        Ok(Effective { contract, origins }) => {
+            let composed = Some(Composed { entry: entry.clone(), origins });
+            Ok(Written { place, contract, composed })
+        }
+        Err(error) => {
+            let binding = Some((server.server.clone(), tool.to_owned()));
+            let meant = lock.filter(|_| pin.is_none()).and_then(|lock| meant(lock, &server.server, tool));
+            let reason = match meant {
+                Some(meant) => format!("`tools.{tool}`: the server has no such tool; did you mean `{meant}`?"),
+                None => told(&error, tool, &loaded.file),
+            };
+            Err(Unread { place, binding, reason })
+        }
+    }
+}
+
+/// The tool of a server that a misspelt name probably means.
+fn meant(lock: &Lock, server: &str, tool: &str) -> Option<String> {
+    let names =
+        lock.pins().filter(|(upstream, ..)| *upstream == server).map(|(_, name, _)| (name.as_str(), name.as_str()));
+    near_names(tool, names, 1).first().map(|name| (*name).to_owned())
+}
+
+/// What is wrong with layers, and in which file.
+fn told(error: &LayerError, tool: &str, config: &Path) -> String {
+    let LayerError { layer, field, reason } = error;
+    match layer {
+        Some(Layer::Configuration) => format!("`defaults.{field}` in {}: {reason}", config.display()),
+        Some(Layer::Server) => format!("`defaults.{field}`: {reason}"),
+        _ if field.is_empty() => format!("`tools.{tool}`: {reason}"),
+        _ => format!("`tools.{tool}.{field}`: {reason}"),
+    }
+}
+
+/// YAML and JSON files of a folder and the folders in it, in a fixed order.
+pub(crate) fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| {
+            Failure::bad_input(format!("cannot read the contracts' folder `{}`: {error}", folder.display()))
+                .hint("run `servanda init`, or correct `contracts` in servanda.yaml")
+        })?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

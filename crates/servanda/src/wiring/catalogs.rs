@@ -1,0 +1,55 @@
+//! The catalog of a configuration: its contracts under the names that agents call them by, with what was agreed to about their
+//! tools and which of them are held back.
+
+use std::sync::Arc;
+
+use servanda_catalog::{Catalog, CatalogError, pins::Pins};
+use servanda_contract::time::Clock as _;
+use servanda_effects::Notebook;
+use servanda_engine::{
+    SystemClock, names,
+    quarantine::{self, History},
+};
+use servanda_gates::CompiledContract;
+
+use crate::{config::Loaded, contracts::lock, failure::Failure};
+
+/// The catalog of a configuration: its contracts, and what was agreed to about their tools.
+pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Result<Catalog, Failure> {
+    catalog_by(loaded, contracts, lock::pins(loaded)?)
+}
+
+/// The same with pins that were read already.
+pub(super) fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, Failure> {
+    Catalog::pinned(contracts, loaded.config.name_policy(), pins).map_err(|error| bad_names(&error))
+}
+
+/// Contracts that cannot be served together.
+pub(super) fn bad_names(error: &CatalogError) -> Failure {
+    Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
+}
+
+/// Has the tools stand in a catalog as a gateway of this configuration has them: held back, where somebody holds them back.
+pub(crate) async fn hold_quarantined(loaded: &Loaded, catalog: &Catalog) -> Result<(), Failure> {
+    let place = loaded.ledger_place()?;
+    if place.is_missing() {
+        return Ok(());
+    }
+    let ledger = place.open().await?;
+    let known = quarantine::histories(ledger.as_ref(), SystemClock.now()).await;
+    ledger.close().await;
+    let known = known.map_err(|error| Failure::failed(error.reason()))?;
+    let held: Vec<_> = known.iter().filter_map(History::held).collect();
+    catalog.quarantine(&held);
+    Ok(())
+}
+
+/// The same catalog with the names that its tools had when the gateway last ran: agents outlive restarts.
+pub(super) async fn named_as_before(catalog: Arc<Catalog>, notebook: &dyn Notebook) -> Result<Arc<Catalog>, Failure> {
+    let recalled = names::recall(notebook, SystemClock.now()).await;
+    let recalled = recalled.map_err(|error| Failure::failed(format!("the ledger cannot be read: {error}")))?;
+    match recalled {
+        Some(names) => catalog.after(&names).map(Arc::new).map_err(|error| bad_names(&error)),
+        None => Ok(catalog),
+    }
+}

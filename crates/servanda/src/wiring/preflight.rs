@@ -1,0 +1,80 @@
+//! Everything that a gateway reads before it starts or connects anything. `serve` builds on what is read here and `check` only
+//! reads it, so that `check` finds what `serve` would refuse. `doctor` finds out what only a connection can tell.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+
+use servanda_catalog::{Catalog, pins::Pins};
+use servanda_engine::{Authorities, callbacks::Callbacks};
+use servanda_gates::CompiledContract;
+use servanda_ledger::LedgerError;
+use servanda_upstream::UpstreamSpec;
+
+use super::{catalogs, remembered, upstream_set};
+use crate::{
+    config::{Loaded, ledger_place::LedgerPlace},
+    credentials,
+    failure::Failure,
+    policies,
+};
+
+/// A configuration of which every part was read and can be used.
+#[derive(Debug)]
+pub(crate) struct Preflight {
+    /// The contracts under the names that agents call them by, with what was agreed to about them.
+    pub catalog: Arc<Catalog>,
+    /// Who is told how long work ended.
+    pub callbacks: Arc<Callbacks>,
+    /// The policies in force and in shadow.
+    pub authorities: Arc<Authorities>,
+    /// Where the ledger is, with its variables filled in.
+    pub ledger: LedgerPlace,
+    /// What is started or asked, with variables filled in.
+    pub upstreams: BTreeMap<String, UpstreamSpec>,
+}
+
+impl Preflight {
+    /// Reads what belongs to a configuration. `contracts` are its contracts, all admitted, and `pins` its pins; `door` is the address at which callers
+    /// come in over HTTP, if they do.
+    pub(crate) fn read(
+        loaded: &Loaded,
+        contracts: Vec<CompiledContract>,
+        pins: Pins,
+        door: Option<SocketAddr>,
+    ) -> Result<Self, Failure> {
+        let catalog = Arc::new(catalogs::catalog_by(loaded, contracts, pins)?);
+        let callbacks = Arc::new(loaded.callbacks()?);
+        let authorities = {
+            let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
+            Arc::new(policies::authorities(loaded, contracts)?)
+        };
+        let ledger = loaded.ledger_place()?;
+        let notebook = upstream_set::fleeting(loaded)?;
+        let mut upstreams = BTreeMap::new();
+        for (id, config) in &loaded.config.upstreams {
+            let spec = loaded.upstream(id, config)?;
+            // Made to see that it can be made; a gateway makes it again with its own notebook.
+            credentials::sources(loaded, config, &spec, &notebook)?;
+            upstreams.insert(id.clone(), spec);
+        }
+        if let Some(address) = door {
+            loaded.admission_terms(address, &catalog)?;
+        }
+        Ok(Self { catalog, callbacks, authorities, ledger, upstreams })
+    }
+
+    /// Reads what a ledger in a file says, without changing it: whether a gateway would take it, and whether the names that tools
+    /// had fit the contracts. A database is not asked, because asking is connecting.
+    pub(crate) async fn read_ledger(&self, loaded: &Loaded) -> Result<(), Failure> {
+        if self.ledger.file().is_none() {
+            return Ok(());
+        }
+        let status = self.ledger.upkeep().status().await?;
+        if let Some(refused) = status.refused {
+            return Err(LedgerError::Refused(Box::new(refused)).into());
+        }
+        if status.exists {
+            remembered::require_names(loaded, &self.catalog).await?;
+        }
+        Ok(())
+    }
+}

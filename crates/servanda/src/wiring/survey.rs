@@ -1,0 +1,74 @@
+//! Asks every upstream of a configuration at once what it offers, and ends those that were started for it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use indicatif::ProgressBar;
+use servanda_catalog::Inventory;
+use servanda_engine::{discover, listed};
+use servanda_upstream::{Upstream, UpstreamError};
+
+use super::upstream_set;
+use crate::{
+    config::Loaded,
+    failure::Failure,
+    screen::{Screen, count},
+};
+
+/// After which time it is told that an upstream is waited for.
+const SLOW_MS: u64 = 3_000;
+
+/// What every upstream said, by id, in order.
+pub(crate) type Survey = Vec<(String, Result<Inventory, UpstreamError>)>;
+
+/// Asks every upstream, or those named.
+pub(crate) async fn ask(loaded: &Loaded, only: Option<&BTreeSet<String>>, screen: Screen) -> Result<Survey, Failure> {
+    let mut upstreams = upstream_set::upstreams(loaded, &upstream_set::fleeting(loaded)?)?;
+    upstreams.retain(|id, _| only.is_none_or(|only| only.contains(id)));
+    Ok(of(upstreams, screen).await)
+}
+
+/// Asks these.
+pub(crate) async fn of(upstreams: BTreeMap<String, Upstream>, screen: Screen) -> Survey {
+    let waiting = screen.wait(format!("asking {}", count(upstreams.len(), "upstream")));
+    let mut asking = tokio::task::JoinSet::new();
+    for (id, upstream) in upstreams {
+        let bar = waiting.clone();
+        asking.spawn(async move {
+            let offered = told_if_slow(&upstream, everything(&upstream), &bar, screen).await;
+            upstream.shutdown().await;
+            (id, offered)
+        });
+    }
+    let mut survey = asking.join_all().await;
+    survey.sort_by(|(one, _), (other, _)| one.cmp(other));
+    waiting.finish_and_clear();
+    survey
+}
+
+/// An upstream's tools, and what it lists beside them.
+async fn everything(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
+    let inventory = discover(upstream).await?;
+    Ok(Inventory { listed: listed(upstream).await, ..inventory })
+}
+
+/// Waits for an upstream; whoever waits with us is told for whom if it takes long.
+pub(crate) async fn told_if_slow<T>(
+    upstream: &Upstream,
+    asking: impl Future<Output = T>,
+    waiting: &ProgressBar,
+    screen: Screen,
+) -> T {
+    let mut asking = std::pin::pin!(asking);
+    if let Ok(answer) = tokio::time::timeout(Duration::from_millis(SLOW_MS), &mut asking).await {
+        return answer;
+    }
+    if !screen.json {
+        let seconds = upstream.spec().limits.connect_ms_max / 1_000;
+        let line = format!("waiting for `{}` to answer (up to {seconds} s)", upstream.id());
+        waiting.suspend(|| screen.say(line));
+    }
+    asking.await
+}

@@ -1,0 +1,55 @@
+//! A call that waits for a decision.
+
+use serde_json::Value;
+
+use super::{ApprovalKeys, BareAlias};
+use crate::{Address, LookupKey, Tool, TraceName, call::CallId};
+
+/// A call that waits for a decision, and everything that is known about who is meant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PendingApproval {
+    /// What the call said.
+    pub address: Address,
+    /// The tool that is meant.
+    pub lookup_key: LookupKey,
+    /// The namespace to show: as the call said it, empty too; a deferred tool's name where it said none.
+    pub shown_namespace: Option<String>,
+    /// The name to show.
+    pub display_name: TraceName,
+    /// The id of the call.
+    pub call_id: Option<CallId>,
+    /// Whether the bare name is an alias.
+    pub alias: Option<BareAlias>,
+    /// The texts that a decision is filed under.
+    pub keys: ApprovalKeys,
+    /// The call.
+    pub call: Value,
+}
+
+impl PendingApproval {
+    /// The call of a tool among the visible ones; none if the call says no name.
+    pub fn new<'a, T: 'a>(
+        tool: &Tool<T>,
+        visible: impl IntoIterator<Item = &'a Tool<T>>,
+        call: &Value,
+    ) -> Option<Self> {
+        let address = Address::of_call(call)?;
+        let deferred = tool.identity.is_deferred_top_level();
+        let lookup_key = match tool.identity.lookup_key() {
+            Some(key) if deferred => key,
+            _ => LookupKey::of(&address),
+        };
+        let said = call.get("namespace").and_then(Value::as_str).map(str::to_owned);
+        let alias = BareAlias::permitted(tool, visible);
+        Some(Self {
+            shown_namespace: said.or_else(|| deferred.then(|| address.name.as_str().to_owned())),
+            display_name: address.trace_name(),
+            call_id: CallId::read(call.get("call_id")),
+            keys: ApprovalKeys::new(&address.name, &lookup_key, alias),
+            alias,
+            lookup_key,
+            address,
+            call: call.clone(),
+        })
+    }
+}
