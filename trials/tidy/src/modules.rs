@@ -19,30 +19,13 @@ use std::path::{Path, PathBuf};
 
 use graph::Graph;
 
-/// Crates that still have a cycle, each with the reason. A crate that has none any more must leave the list.
-const NOT_YET: [(&str, &str); 6] = [
-    ("doors", "its rooms are separated on another branch"),
-    ("engine", "its rooms are separated on another branch"),
-    ("gates", "its rooms are separated on another branch"),
-    ("ledger", "its rooms are separated on another branch"),
-    ("upstream", "its rooms are separated on another branch"),
-    ("vault", "its rooms are separated on another branch"),
-];
-
 #[test]
 fn modules_refer_to_each_other_without_a_cycle() {
     let mut wrong = Vec::new();
     for (name, root) in roots() {
         let graph = Graph::read(&name, &root, &|path| std::fs::read_to_string(path).ok());
         print!("{}", graph.lines());
-        let cycles = graph.cycles();
-        let not_yet = NOT_YET.iter().any(|(known, _)| *known == name);
-        if not_yet && cycles.is_empty() {
-            wrong.push(format!("{name} has no cycle any more: take it out of NOT_YET\n"));
-        }
-        if !not_yet {
-            wrong.extend(cycles);
-        }
+        wrong.extend(graph.cycles());
     }
     let advice =
         "Move an item to the module it belongs to, into a smaller module that both use, or up to their parent.";
