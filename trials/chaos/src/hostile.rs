@@ -1,7 +1,7 @@
 //! The driver's side of the hostile upstream: starts it, tells it what to do, looks into its books.
 
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::Stdio,
     time::{Duration, Instant},
@@ -38,9 +38,7 @@ impl Hostile {
 
     /// The same, with its books in this file.
     pub async fn start_with_books(books_file: PathBuf, syncs: bool) -> Result<Self, String> {
-        let probe = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-        let address = probe.local_addr().map_err(|error| error.to_string())?;
-        drop(probe);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, servanda_requirements::unused_port()));
         let child = spawn(address, &books_file, syncs)?;
         let hostile = Self { address, books_file, syncs, child: Mutex::new(child) };
         hostile.wait_until_up().await?;

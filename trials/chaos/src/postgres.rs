@@ -35,9 +35,7 @@ impl Postgres {
     pub async fn start(folder: &Path) -> Result<Self, String> {
         let bin = find().ok_or("no PostgreSQL was found; hint: apt-get install postgresql")?;
         let user = rustix::process::geteuid().is_root().then(unprivileged).transpose()?;
-        let probe = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-        let port = probe.local_addr().map_err(|error| error.to_string())?.port();
-        drop(probe);
+        let port = servanda_requirements::unused_port();
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         let postgres = Self { bin, folder: folder.to_owned(), port, user };
         if let Some(user) = &postgres.user {
@@ -114,9 +112,7 @@ impl Postgres {
 
     /// A standby beside it, so that commits can be lost by a failover: asynchronous, as they come.
     pub async fn standby(&self, folder: &Path) -> Result<Self, String> {
-        let probe = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-        let port = probe.local_addr().map_err(|error| error.to_string())?.port();
-        drop(probe);
+        let port = servanda_requirements::unused_port();
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         if let Some(user) = &self.user {
             run(Command::new("chown").arg(&user.uid).arg(folder)).await?;

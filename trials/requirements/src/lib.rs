@@ -1,14 +1,18 @@
-//! What tests need from outside the tree: the corpora beside the repository, PostgreSQL. A test that lacks something fails where
+//! What tests need from outside the tree: the corpora beside the repository, PostgreSQL, a port. A test that lacks something fails where
 //! `CI=true`; elsewhere it is skipped and leaves a line in `target/skipped.txt`, which `make unit` and `make test` count last
-//! (`trials/skipped`). Responsible for this one decision. It installs and starts nothing.
+//! (`trials/skipped`). It installs and starts nothing.
 //!
-//! Only tests depend on it (`[dev-dependencies]`).
+//! Only tests and trials depend on it.
+
+mod port;
 
 use std::{
     fs,
     io::Write as _,
     path::{Path, PathBuf},
 };
+
+pub use port::unused_port;
 
 /// A file or folder in the folder `shared` beside the repository, or beside the folder that holds several work trees. None where
 /// it is missing: the test is skipped, and that is counted.

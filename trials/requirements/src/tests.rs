@@ -28,3 +28,12 @@ fn a_folder_above_is_searched_too() {
     assert_eq!(beside(&tree, "corpora"), Some(folder.path().join("shared/corpora")));
     assert_eq!(beside(&tree, "elsewhere"), None);
 }
+
+#[test]
+fn a_port_for_a_server_is_below_those_of_outgoing_connections_and_differs_from_the_last() {
+    let (first, second) = (unused_port(), unused_port());
+    assert!((20_000..32_768).contains(&first) && (20_000..32_768).contains(&second), "{first} {second}");
+    assert_ne!(first, second, "the first may not be listened on yet");
+    let taken = std::net::TcpListener::bind(("127.0.0.1", unused_port())).unwrap();
+    assert_ne!(unused_port(), taken.local_addr().unwrap().port());
+}

@@ -31,8 +31,7 @@ impl Cluster {
 
     /// The same, to be started by the caller, and reached by TCP as well.
     pub(crate) fn prepare_with_tcp() -> Option<Self> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        Self::prepare(Some(listener.local_addr().unwrap().port()))
+        Self::prepare(Some(servanda_requirements::unused_port()))
     }
 
     fn prepare(port: Option<u16>) -> Option<Self> {
