@@ -56,18 +56,19 @@ impl Encoder {
     }
 
     pub(super) fn text(&mut self, text: &str) {
-        let (prefix, digits) = text.rsplit_once('_').map_or(("", text), |(prefix, digits)| (prefix, digits));
-        if let Some(packed) = packed(digits) {
-            let form = if digits.len() == text.len() { HEX } else { PREFIXED_HEX };
-            self.form(packed.len(), form);
-            if form == PREFIXED_HEX {
+        let prefix_length = text.bytes().rposition(|byte| byte == b'_');
+        let digits = prefix_length.and_then(|length| text.get(length + 1..)).unwrap_or(text);
+        if is_packable(digits) {
+            let form = if prefix_length.is_none() { HEX } else { PREFIXED_HEX };
+            self.form(digits.len() / 2, form);
+            if let Some(prefix) = prefix_length.and_then(|length| text.get(..length)) {
                 self.number(prefix.len() as u64);
                 self.bytes.extend_from_slice(prefix.as_bytes());
             }
-            self.bytes.extend_from_slice(&packed);
-        } else if let Some(packed) = packed_uuid(text) {
-            self.form(packed.len(), UUID);
-            self.bytes.extend_from_slice(&packed);
+            self.packed(digits);
+        } else if is_uuid(text) {
+            self.form(16, UUID);
+            text.split('-').for_each(|group| self.packed(group));
         } else {
             self.form(text.len(), PLAIN);
             self.bytes.extend_from_slice(text.as_bytes());
@@ -83,10 +84,24 @@ impl Encoder {
     pub(super) fn field(&mut self, tag: u8, write: impl FnOnce(&mut Self)) {
         self.byte(tag);
         let start = self.bytes.len();
+        // Room for the length of nearly every field, so that its content need not be moved.
+        self.byte(0);
         write(self);
-        let mut length = Self::default();
-        length.number((self.bytes.len() - start) as u64);
-        self.bytes.splice(start..start, length.bytes);
+        let length = (self.bytes.len() - start - 1) as u64;
+        match self.bytes.get_mut(start) {
+            Some(place) if length < 0x80 => *place = low_bits(length),
+            _ => {
+                let mut longer = Self::default();
+                longer.number(length);
+                self.bytes.splice(start..=start, longer.bytes);
+            }
+        }
+    }
+
+    /// The bytes of hex digits, two by two.
+    fn packed(&mut self, digits: &str) {
+        let (pairs, _) = digits.as_bytes().as_chunks::<2>();
+        self.bytes.extend(pairs.iter().map(|[high, low]| digit_value(*high) << 4 | digit_value(*low)));
     }
 
     fn form(&mut self, length: usize, form: u64) {
@@ -206,27 +221,26 @@ fn low_bits(number: u64) -> u8 {
     number.to_le_bytes().first().map_or(0, |byte| byte & 0x7f)
 }
 
-/// The bytes of enough lower-case hex digits.
-fn packed(digits: &str) -> Option<Vec<u8>> {
-    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-    if digits.len() < PACKED_DIGITS_MIN || !rest.is_empty() {
-        return None;
-    }
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+/// Whether a text is enough lower-case hex digits, two by two.
+fn is_packable(text: &str) -> bool {
+    text.len() >= PACKED_DIGITS_MIN && text.len().is_multiple_of(2) && text.bytes().all(is_digit)
 }
 
-fn digit(character: u8) -> Option<u8> {
-    match character {
-        b'0'..=b'9' => Some(character - b'0'),
-        b'a'..=b'f' => Some(character - b'a' + 10),
-        _ => None,
-    }
+fn is_digit(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
-/// The bytes of a UUID as it is usually written.
-fn packed_uuid(text: &str) -> Option<Vec<u8>> {
-    let digits: String = text.chars().filter(|character| *character != '-').collect();
-    packed(&digits).filter(|packed| packed.len() == 16 && hyphenated(&digits) == text)
+/// The value of a hex digit.
+fn digit_value(digit: u8) -> u8 {
+    if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
+}
+
+/// Whether a text is a UUID as it is usually written.
+fn is_uuid(text: &str) -> bool {
+    const LENGTH: usize = 36;
+    text.len() == LENGTH
+        && text.split('-').map(str::len).eq(UUID_GROUPS)
+        && text.bytes().all(|byte| byte == b'-' || is_digit(byte))
 }
 
 fn hyphenated(digits: &str) -> String {
