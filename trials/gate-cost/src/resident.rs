@@ -11,7 +11,7 @@ use servanda_catalog::{
 use servanda_contract::{
     Timestamp,
     layers::{Defaults, Layers},
-    shared::Pool,
+    pool::Pool,
 };
 use servanda_engine::Authorities;
 use servanda_gates::{Registered, admit};
