@@ -352,7 +352,7 @@ impl Knowledge {
     }
 }
 
-/// The names of tools that only one of two lists has so. Another order of the same tools is no change that anybody has to hear of.
+/// The names of tools that differ between two lists. Another order of the same tools is no change.
 fn changed_tools<'t>(before: &'t [Arc<ListedTool>], after: &'t [Arc<ListedTool>]) -> Vec<&'t str> {
     let texts =
         |tools: &'t [Arc<ListedTool>]| -> HashSet<&'t str> { tools.iter().map(|tool| tool.definition.get()).collect() };

@@ -279,7 +279,7 @@ impl std::fmt::Debug for Soon {
     }
 }
 
-/// Room that was made for a watch; given back unless it is filled, also if nobody waits for the watch any longer.
+/// Room that was made for a watch; given back unless it is filled, also when the request is given up.
 struct WatchRoom<'a> {
     session: &'a Session,
     uri: &'a str,

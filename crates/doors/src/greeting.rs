@@ -19,7 +19,7 @@ pub(crate) const CACHING: &str = r#""ttlMs":5000,"cacheScope":"private""#;
 /// The same as a number.
 pub(crate) const LIST_TTL_MS: u64 = 5000;
 
-/// What the server says of itself. Clients show it; nobody should trust it.
+/// What the server says of itself. Clients show it; it proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIdentity {
     /// The name of the software.

@@ -1,4 +1,4 @@
-//! Members put into objects that somebody else rendered, and taken out of them. The envelopes around them are written by
+//! Puts members into objects that are rendered already, and takes members out of them. The envelopes around them are written by
 //! [`servanda_mcp::envelope`].
 //!
 //! Deliberately no `Value` trees: what is spliced around stays byte for byte what it was.

@@ -45,7 +45,7 @@ impl JournalError {
         Self { reason: reason.into(), leaves_doubt: false, is_of_content: true }
     }
 
-    /// Nobody knows whether it was kept.
+    /// It is not known whether the store kept it.
     pub fn in_doubt(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), leaves_doubt: true, is_of_content: false }
     }

@@ -25,7 +25,7 @@ pub struct Resolved {
 pub enum Expected {
     /// Known well enough to be compared.
     Of(Expectation),
-    /// The call says what it is for in words that nobody here knows. What cannot be compared does not fit.
+    /// The call states its purpose in words that the gateway does not know. What cannot be compared does not fit.
     Unclear {
         /// What is wrong with it.
         message: String,

@@ -52,7 +52,7 @@ pub(crate) type Done<T> = oneshot::Sender<Result<T, JournalError>>;
 /// One thing to do in a transaction.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Puts something down; somebody may wait for it.
+    /// Writes something; its caller may wait for it.
     Put { write: Write, done: Option<Done<()>> },
     /// Applies an event to an effect.
     Apply { target: Target, event: Event, recorded: Option<Box<Recorded>>, notices: Vec<Notice>, done: Done<Applied> },
@@ -148,7 +148,7 @@ impl Job {
         }
     }
 
-    /// Tells whoever waits. The caller may have gone; what was done is done all the same.
+    /// Tells the caller that waits. If it has gone, the write stands all the same.
     pub(crate) fn answer(self, outcome: Result<Outcome, JournalError>, lost: &AtomicU64) {
         if let Err(error) = &outcome {
             lost.fetch_add(1, Ordering::Relaxed);

@@ -30,7 +30,7 @@ pub struct Status {
     pub bytes: Option<u64>,
     /// The size of its write-ahead log.
     pub log_bytes: Option<u64>,
-    /// What that log holds, where nobody is writing it.
+    /// What that log holds, if no process writes it.
     pub log: Option<LogReport>,
     /// When a person accepted it, the latest first.
     pub adoptions: Vec<Adoption>,

@@ -8,7 +8,7 @@ pub enum TlsFailure {
     /// The server goes without.
     #[error("the server does not speak TLS")]
     NotOffered,
-    /// Nobody who is trusted issued the server's certificate.
+    /// No trusted authority issued the server's certificate.
     #[error("the server's certificate was not issued by {trusted}")]
     UnknownIssuer {
         /// Who is trusted.

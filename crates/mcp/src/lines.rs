@@ -1,5 +1,5 @@
 //! Lines of bytes whose length is bounded: on standard streams a message is one line. A longer line is discarded while it is read;
-//! only its beginning and its end stay, so that its sender, or whoever waits for it, can be told. What a line means is not known
+//! only its beginning and its end stay, so that its sender, or the request that waits for it, can be told. What a line means is not known
 //! here, and neither is where the bytes come from.
 
 use std::ops::Range;

@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     forbids: Vec<Arc<Determining>>,
     failed: Vec<Arc<Determining>>,
     errors: Vec<String>,
-    /// Nothing permits it to somebody to whom it has to be permitted.
+    /// No policy permits it under a name that needs a permission.
     lacks_permit: bool,
 }
 
@@ -56,7 +56,7 @@ impl Answer {
         self
     }
 
-    /// Together with what is said where the caller is looked at as somebody else.
+    /// Joins it with the decision about the same caller under another name.
     pub(crate) fn and_as(self, guise: Guise, said: &Self) -> Self {
         let permits = if guise.needs_permit() { said.permits.clone() } else { Vec::new() };
         let lacks_permit = self.lacks_permit || (guise.needs_permit() && permits.is_empty());

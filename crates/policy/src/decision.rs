@@ -46,7 +46,7 @@ pub enum Cause {
     Forbidden,
     /// No policy permits it.
     NotPermitted,
-    /// A policy could not be evaluated, so nobody knows whether it forbids.
+    /// A policy could not be evaluated, so it may forbid.
     ErrorInPolicy {
         /// What went wrong, for the operator.
         errors: Vec<String>,

@@ -5,7 +5,7 @@
 pub(crate) enum Guise {
     /// Who is proven to act.
     Proven,
-    /// A name that whoever acts only claims: a call has to be allowed to it too.
+    /// A name that the actor only claims. The call has to be allowed under this name too.
     Claimed,
     /// One who handed on what the principal acts with: what is forbidden to it is not to be had through others.
     Before,

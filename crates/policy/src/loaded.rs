@@ -12,7 +12,7 @@ use crate::{
     split::{clauses, position},
 };
 
-/// How the names of built-in texts begin. An id can be used once only, so nobody else's policy is taken for one of them.
+/// How the names of built-in texts begin. An id can be used once only, so an operator's policy is never taken for one of them.
 pub(crate) const BUILT_IN: &str = "built-in ";
 
 /// A file of policies.
@@ -76,7 +76,7 @@ impl Loaded {
         !["principal", "action", "context"].iter().any(looks)
     }
 
-    /// Whether it names a group, or looks at those of somebody. A word in a string counts too, to no harm.
+    /// Whether it names a group, or reads a principal's groups. A word in a string counts too, which does no harm.
     pub(crate) fn looks_at_groups(&self) -> bool {
         let names_one = || self.policy.entity_literals().iter().any(|uid| uid.type_name().basename() == "Group");
         self.text.contains("groups") || (self.text.contains("Group") && names_one())

@@ -149,7 +149,7 @@ fn principals(policy: &Policy) -> Principals {
     }
 }
 
-/// A party without a tenant is nobody, wherever in the policy it is named.
+/// Refuses a party without a tenant, wherever the policy names it: it would match no caller.
 fn parties_qualified(policy: &Policy) -> Result<(), (String, String)> {
     for uid in policy.entity_literals() {
         let party = matches!(uid.type_name().basename(), "User" | "Agent" | "Group");

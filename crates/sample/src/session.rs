@@ -38,7 +38,7 @@ impl Session {
         self.outlet.answer(&call.id, &result)
     }
 
-    /// Shows or hides the beta tools and tells whoever wants to know; returns whether they are shown.
+    /// Shows or hides the beta tools and notifies the client; returns whether they are shown.
     pub(crate) fn toggle_beta_tools(&self) -> Result<bool, SampleError> {
         let mut remembered = self.remembered();
         remembered.beta_tools = !remembered.beta_tools;

@@ -21,7 +21,7 @@ pub enum ErrorCode {
     UnsupportedGrantType,
     /// More than the user has.
     InvalidScope,
-    /// For somebody else.
+    /// The token would be for a target other than this gateway.
     InvalidTarget,
     /// Ours.
     ServerError,
@@ -47,7 +47,7 @@ pub enum ExchangeError {
     /// Whether a credential is good cannot be found out at present.
     #[error("the tokens cannot be checked at present; try again later")]
     Later,
-    /// Nobody named who acts, or somebody who may not.
+    /// The token names no actor, or one that may not act.
     #[error(
         "who is to act is not named (`agent` in `servanda_terms`), or its `actor_token` is another tenant's, of another name, or one \
          that acts for somebody already"

@@ -114,14 +114,14 @@ pub enum Booked {
     Leased {
         /// How many.
         granted: u64,
-        /// How long they may be used, by the store's time: nobody else's clock is asked. None if the account does not renew.
+        /// How long they may be used, by the store's clock. None if the account does not renew.
         lasts_ms: Option<u64>,
     },
     /// There is not enough. Nothing was changed.
     Exhausted(Exhausted),
     /// It is used up.
     Settled {
-        /// How much more it was than was kept back: it happened, and somebody has to be told.
+        /// How much more it was than was reserved. It has happened, so an operator has to be told.
         over: u64,
     },
     /// It is given back.
@@ -152,7 +152,7 @@ pub struct StandingQuery {
 
 /// Where budgets are kept: exact for all who share the store, and still there after a crash.
 pub trait Budgets: Send + Sync + fmt::Debug {
-    /// Makes one entry in one transaction. After an error nobody knows whether it was made: make the same entry again.
+    /// Makes one entry in one transaction. After an error it is not known whether it was made: make the same entry again.
     fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>>;
 
     /// Settles and refunds what processes left open, by what its effects say, and forgets what is over: so many at the most.

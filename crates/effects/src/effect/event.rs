@@ -52,7 +52,7 @@ pub struct Begin {
 pub enum Go {
     /// Claims only: something is to be asked before bytes may leave.
     Claim {
-        /// For how long nobody else takes it over.
+        /// How long no other process takes it over.
         lease_ms: u64,
     },
     /// Claims and fences in one: bytes may leave at once.
@@ -79,13 +79,13 @@ pub enum End {
     NotExecuted(String),
     /// Class Q: the status tool does not know the key, and the contract says that this proves it never ran.
     Absent(String),
-    /// Nobody knows.
+    /// The outcome is not known.
     Unknown(String),
     /// It is under way elsewhere, and ends within that many milliseconds.
     Awaits(Awaits, u64),
 }
 
-/// What a person says about an outcome that nobody knew.
+/// What a person says about an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByHand {
     /// Whether it was done.
@@ -103,7 +103,7 @@ pub enum Reply {
     Mine(Claim),
     /// It is done already: this is the answer.
     Replay(StoredAnswer),
-    /// Somebody is doing it.
+    /// Another call is performing it.
     Running {
         /// When to ask again.
         retry_after_ms: u64,
@@ -112,7 +112,7 @@ pub enum Reply {
     },
     /// The key was used with another payload.
     Mismatch,
-    /// It was sent and nobody knows, and it is not sent again.
+    /// It was sent and its outcome is not known. It is not sent again.
     Unknown,
     /// The same payload of the same caller, without a key, ended unknown under this handle: this may be a blind retry.
     Twin(EffectId),
@@ -120,7 +120,7 @@ pub enum Reply {
     Blocked(EffectId),
     /// The key was used once, and its answer is gone.
     KeyExpired,
-    /// Class Q: whoever gets this asks the status tool and settles.
+    /// Class Q: the process that gets this asks the status tool and settles the effect.
     Ask(Claim),
     /// The ledger holds this end.
     Settled,

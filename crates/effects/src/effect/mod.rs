@@ -59,7 +59,7 @@ pub struct Effect {
     pub class: EffectClass,
     /// Where it is.
     pub state: EffectState,
-    /// Counts the owners; whoever holds an older one may change nothing any more.
+    /// Counts the owners. An owner with an older number can change nothing any more.
     pub epoch: u64,
     /// The process that claimed it last.
     pub owner: OwnerId,
@@ -82,10 +82,10 @@ pub struct Effect {
     /// The same in ledger time. An upstream's window for a key is over when either says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_dispatched_ledger_ms: Option<u64>,
-    /// How it ended, for whoever asks again.
+    /// How it ended, for repetitions of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<StoredAnswer>,
-    /// The last thing known about an end that is none: why it never ran, or why nobody knows.
+    /// Why it never ran, or why its outcome is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Who settled it by hand, and on what evidence.
@@ -128,7 +128,7 @@ pub struct Order {
     pub key_window_ms: Option<u64>,
     /// For how long a settled effect is remembered with its answer.
     pub dedup_window_ms: u64,
-    /// Whether somebody can ask for the answer again: by the key, or by a handle.
+    /// Whether a client can ask for the answer again, by the key or by a handle.
     pub keeps_answer: bool,
     /// What it changes, by name: two that overlap are never dispatched at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -154,7 +154,7 @@ pub enum Awaits {
     Task(String),
 }
 
-/// How an effect ended, as it is answered to whoever asks again.
+/// How an effect ended, as a repetition of the call is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredAnswer {
@@ -162,11 +162,11 @@ pub enum StoredAnswer {
     Result(#[serde(skip)] Bytes),
     /// It ended in a refusal: the answer was kept back, or a gate said no for good.
     Refusal(Box<Refusal>),
-    /// The answer itself is not there: it was lost, or nobody can ask for it again. What is known about it, in a sentence.
+    /// The answer itself is not there: it was lost, or no client can ask for it again. What is known about it, in a sentence.
     Known(String),
 }
 
-/// That a person settled what nobody knew.
+/// A person's settlement of an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settlement {

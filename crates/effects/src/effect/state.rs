@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectState {
-    /// Somebody is about to do it; nothing was sent.
+    /// A call owns it and has sent nothing yet.
     Claimed,
-    /// Bytes may have left; nobody has said yet how it ended.
+    /// Bytes may have left; its end is not on record yet.
     Dispatching,
     /// It is done.
     Completed,
@@ -18,7 +18,7 @@ pub enum EffectState {
     FailedFinal,
     /// It provably never ran; it may be tried again.
     FailedRetryable,
-    /// It was sent and nobody knows.
+    /// It was sent, and its outcome is not known.
     OutcomeUnknown,
     /// It was done and then undone.
     Compensated,
@@ -33,7 +33,7 @@ pub enum Ending {
     Completed,
     /// It failed, or never ran.
     Failed,
-    /// It was sent and nobody knows.
+    /// It was sent, and its outcome is not known.
     Unknown,
 }
 

@@ -55,8 +55,8 @@ pub struct Applied {
 
 /// Where effects are kept. Reads that decide something see every change that was acknowledged anywhere.
 pub trait Effects: Send + Sync + fmt::Debug {
-    /// Applies one event in one transaction, and says what it came to. An error means that nobody knows whether it was
-    /// applied: whoever sends bytes reads first.
+    /// Applies one event in one transaction and returns the result. After an error it is not known whether the event was
+    /// applied, so the state is read again before bytes are sent.
     fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>>;
 
     /// Why what was acknowledged may still be lost, if it may: then nothing is sent that could not be sent again.
@@ -85,7 +85,7 @@ pub trait Effects: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Makes tombstones of settled effects whose time is over, and forgets those nobody can ask for. Says how many.
+    /// Makes tombstones of settled effects whose time is over, and forgets those that no client can ask for. Returns how many.
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>>;
 }
 

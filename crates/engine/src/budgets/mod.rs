@@ -42,7 +42,7 @@ const BUCKETS_MAX: usize = 16_384;
 pub(crate) struct Till {
     books: Arc<dyn Budgets>,
     clock: Arc<dyn Clock>,
-    /// Entries that are being made, for whoever ends the engine.
+    /// Entries that are being made; the engine waits for them when it ends.
     in_flight: TaskTracker,
     chunks: Mutex<Chunks>,
     rates: Mutex<Rates>,

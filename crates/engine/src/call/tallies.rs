@@ -21,7 +21,7 @@ impl Tallies {
         self.unsafe_retries.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A caller sent again what nobody knew the end of. Says how many there were.
+    /// Counts that a caller repeated a call whose outcome is unknown. Returns the count.
     pub(crate) fn count_blind_retry(&self) -> u64 {
         self.blind_retries.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -154,7 +154,7 @@ impl Quarantine {
         Ok(known.apply_to(&self.world.scene().catalog))
     }
 
-    /// Puts what happened here on record. Called by whoever has the turn.
+    /// Puts what happened here on record. Called by the task that has the turn.
     async fn save(&self) -> Result<(), JournalError> {
         let unsaved = self.known().unsaved.clone();
         for (tool, event) in unsaved {

@@ -2,7 +2,7 @@
 //! cost nothing to ask; then what is leased; what is exact is kept back in the store, last.
 //!
 //! A permit goes in, a [`Cleared`] comes out, and only that can be fenced. What changes something and draws exactly is claimed
-//! before it is kept back and fenced after: the reservation names the effect, so that whoever finds one knows about the other. What
+//! before it is kept back and fenced after: the reservation names the effect, so that each can be found from the other. What
 //! changes nothing leaves no effect that would say what it cost, so that its reservation stands alone.
 //!
 //! Deliberately not here: the store, the clock, and what is done about a reservation when the call has ended.
@@ -61,7 +61,7 @@ pub enum Leasing {
     Cleared(Box<Cleared>, Ticket),
     /// First make these entries, hand in what each came to, and come again.
     First(Box<Paced>, Vec<Entry>),
-    /// Somebody asks the store for the same; come again when it has answered.
+    /// Another call is asking the store for the same chunk; try again when it is answered.
     Wait(Box<Paced>),
     /// One of the accounts has nothing left.
     Exhausted(Box<NotCleared>),
@@ -83,7 +83,7 @@ pub enum Unaffordable {
     Undrawable(Undrawable),
     /// It comes too often.
     TooOften(Denied, Rate),
-    /// There is not enough, or nobody can say.
+    /// There is not enough, or the store could not be asked.
     Unfunded(Unfunded),
 }
 
@@ -99,7 +99,7 @@ pub struct Cleared {
 pub enum Unfunded {
     /// There is not enough.
     Exhausted(Box<Exhausted>),
-    /// The store did not do it, or nobody knows whether it did.
+    /// The store did not do it, or it is not known whether it did.
     InDoubt(JournalError),
 }
 
@@ -141,7 +141,7 @@ fn drawn(permit: &Permit, purse: &Purse<'_>) -> Result<Vec<Draw>, Undrawable> {
     };
     match contract.price() {
         Ok(price) => draws(&Drawing { price, ..call }, purse.allowances),
-        // What cannot be counted is in nobody's way as long as nobody counts it.
+        // A draw that cannot be counted matters only where an account counts it.
         Err(error) if counts_money(&call, purse.allowances) => Err(error.into()),
         Err(CostError::NotACost | CostError::TooMuch) => draws(&call, purse.allowances),
     }

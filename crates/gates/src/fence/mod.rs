@@ -114,7 +114,7 @@ fn start(
     if !permit.effect_class().mutates() && !intent.key.can_come_again() && !intent.outlasts {
         return Ok((cleared, None));
     }
-    // After a failover nobody would know that it was sent, and it would be sent again.
+    // After a failover the ledger would not know that it was sent, and it would be sent again.
     if permit.effect_class() == EffectClass::N
         && !intent.accepts_lost_commits
         && let Some(why) = effects.loses_commits()

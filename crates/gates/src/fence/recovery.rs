@@ -21,7 +21,7 @@ pub enum Recovery {
     Done(Reply, Option<Arc<Effect>>),
 }
 
-/// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it, a notice if that
+/// Takes over what can be taken of an effect without an owner. The record is written if that changes it, a notice if that
 /// ends it so.
 pub async fn recover(
     id: &EffectId,

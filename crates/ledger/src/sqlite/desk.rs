@@ -1,4 +1,4 @@
-//! Reading beside the writer: on connections of its own, so that nobody waits for a commit, and off the runtime's threads. There are a
+//! Reading beside the writer: on connections of its own, so that a reader never waits for a commit, and off the runtime's threads. There are a
 //! few of them, so that one slow read holds up nobody else.
 
 use std::{

@@ -24,7 +24,7 @@ pub(super) struct Examined {
     pub(super) log: Option<LogReport>,
 }
 
-/// Looks at a ledger and at the file that knows how far it had come. The log is only read where nobody is writing it.
+/// Looks at a ledger and at the file that knows how far it had come. The log is only read while no process writes it.
 pub(super) fn examine(path: &Path, guard: &Guard, alone: bool) -> Result<Examined, LedgerError> {
     // First the file, then the ledger: a commit is in the ledger before it is in the file.
     private::require_plain(path)?;

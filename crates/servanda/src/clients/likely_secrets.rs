@@ -3,7 +3,7 @@
 
 use crate::config::expansion::references;
 
-/// What the name of a variable, header, flag or parameter has in it when its value is nobody's business.
+/// Words in the name of a variable, header, flag or parameter whose value is likely a secret.
 const SECRET_WORDS: [&str; 8] =
     ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "CREDENTIAL", "COOKIE"];
 /// Those whose value is a secret even if it is a number.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use crate::files;
 
-/// What anybody may read who may read the folder.
+/// Readable by every user who can reach the folder.
 const IGNORE_FILE_MODE: u32 = 0o644;
 
 /// What is left out, as an ignore file writes it.

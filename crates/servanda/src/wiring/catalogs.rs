@@ -29,7 +29,7 @@ pub(super) fn bad_names(error: &CatalogError) -> Failure {
     Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
 }
 
-/// Has the tools stand in a catalog as a gateway of this configuration has them: held back, where somebody holds them back.
+/// Applies to a catalog what a gateway of this configuration would know: which tools are held back.
 pub(crate) async fn hold_quarantined(loaded: &Loaded, catalog: &Catalog) -> Result<(), Failure> {
     let place = loaded.ledger_place()?;
     if place.is_missing() {

@@ -22,7 +22,7 @@ pub(crate) struct Link {
     pub(crate) peer: Peer,
     /// Its number, unlike that of any other connection of the upstream.
     pub(crate) edition: u64,
-    /// Whether somebody has judged what the server offers on it.
+    /// Whether the engine has judged what the server offers on it.
     judged: AtomicBool,
 }
 
@@ -38,17 +38,17 @@ pub(crate) enum Wire {
 }
 
 impl Link {
-    /// Agreed, and judged by nobody yet.
+    /// The handshake is done; the engine has not judged the server's offer yet.
     pub(crate) fn new(wire: Wire, peer: Peer, edition: u64) -> Self {
         Self { wire, peer, edition, judged: AtomicBool::new(false) }
     }
 
-    /// Takes note of whether somebody has judged what the server offers on it.
+    /// Notes whether the engine has judged what the server offers on it.
     pub(crate) fn set_judged(&self, judged: bool) {
         self.judged.store(judged, Ordering::Release);
     }
 
-    /// Whether somebody has.
+    /// Whether the engine has judged it.
     pub(crate) fn is_judged(&self) -> bool {
         self.judged.load(Ordering::Acquire)
     }
@@ -67,7 +67,7 @@ impl Link {
         }
     }
 
-    /// Whether the server may still be at something that nobody waits for.
+    /// Whether the server may still work on a request that was given up.
     pub(crate) fn haunted(&self) -> bool {
         self.wire.conversations().haunted()
     }
@@ -85,7 +85,7 @@ impl Link {
         }
     }
 
-    /// Says something that nobody waits for, if there is room for it now.
+    /// Sends a notification if there is room for it now; nothing waits for it.
     pub(crate) fn say(&self, body: Vec<u8>) {
         self.wire.conversations().mouth().say_if_room(body);
     }

@@ -173,7 +173,7 @@ impl Conversations {
         }
     }
 
-    /// Whether the server may still be at something that nobody waits for.
+    /// Whether the server may still work on a request that was given up.
     pub(crate) fn haunted(&self) -> bool {
         let under_way = self.lock();
         under_way.given_up > 0 || under_way.lost_count

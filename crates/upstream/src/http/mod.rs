@@ -50,7 +50,7 @@ pub(crate) struct HttpWire {
     conversations: Arc<Conversations>,
     in_flight: InFlight,
     departure: Departure,
-    /// It is closed on purpose: nobody waits any more.
+    /// Cancelled when the gateway closes the connection on purpose; requests on it end then.
     closed: CancellationToken,
     /// What is said aside goes through here; dropped, it ends the speaking.
     _outbox: mpsc::Sender<Parcel>,

@@ -12,12 +12,12 @@ use crate::Bystander;
 pub(crate) enum Audience {
     /// Nobody: the gateway made it on its own account, and nothing of a client's is in it.
     Nobody,
-    /// Nobody, although a client's request it is: what is said may be about it.
+    /// No client, although a client made the request: what the server says may be about it.
     Deaf {
         /// Whether a modern server was asked for its log.
         wants_log: bool,
     },
-    /// Whoever made it.
+    /// The client that made it.
     Caller(Caller),
     /// The subscription that the request is.
     Listener(mpsc::Sender<Heard>),

@@ -49,7 +49,7 @@ pub(crate) struct Terms {
     pub(crate) when_cancelled: WhenCancelled,
     /// Who hears what is said about it.
     pub(crate) audience: Audience,
-    /// Whether the server is told when nobody waits any more. A handshake must not be cancelled.
+    /// Whether the server is told when the request is given up. A handshake must not be cancelled.
     pub(crate) tell_server: bool,
     /// Under which lease its bytes may leave, if they need one.
     pub(crate) lease: Option<Lease>,

@@ -24,7 +24,7 @@ use crate::{
 
 /// The configuration may name secrets, so it is its owner's alone.
 const CONFIG_MODE: u32 = 0o600;
-/// What anybody may read who may read the folder.
+/// Readable by every user who can reach the folder.
 const CONTRACT_MODE: u32 = 0o644;
 /// Earlier versions of one file that are kept.
 const KEPT_MAX: u32 = 1_000;

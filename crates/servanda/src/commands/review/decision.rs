@@ -22,7 +22,7 @@ use crate::{
     files,
 };
 
-/// What anybody may read who may read the folder.
+/// Readable by every user who can reach the folder.
 const CONTRACT_MODE: u32 = 0o644;
 
 /// How the reason begins of a class that a person gave.
