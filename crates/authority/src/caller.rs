@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::{Acting, Caller, Timestamp};
+use servanda_contract::{CallerActor, Caller, Timestamp};
 
 use crate::{
     Method,
@@ -125,7 +125,7 @@ impl Authenticated {
 
     /// As records have it: the user, whoever acts for them, and by which credential.
     pub fn caller(&self) -> Caller {
-        let acting = |actor: &Actor| Acting { name: actor.name.clone(), proven: actor.proven };
+        let acting = |actor: &Actor| CallerActor { name: actor.name.clone(), proven: actor.proven };
         let credential = match self.method {
             Method::Local => None,
             Method::Operator => Some(format!("operator:{}", self.credential())),

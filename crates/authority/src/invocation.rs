@@ -11,7 +11,7 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 use serde_json::{Value, json};
-use servanda_contract::{Acting, CallId, Digest, Timestamp};
+use servanda_contract::{CallerActor, CallId, Digest, Timestamp};
 
 use crate::{
     Actor, Secret,
@@ -51,7 +51,7 @@ pub struct SubjectStatement<'a> {
     /// The user.
     pub principal: &'a str,
     /// Who acts for the user, the one who acts now first. Only those that are proven are stated.
-    pub actors: &'a [Acting],
+    pub actors: &'a [CallerActor],
     /// The upstream's id in the configuration.
     pub upstream: &'a str,
 }

@@ -4,7 +4,7 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
-use servanda_contract::json::{Limits, StrictError, decode};
+use servanda_contract::json::{JsonLimits, StrictError, decode};
 
 use crate::signature::{Algorithm, PublicKey};
 
@@ -89,7 +89,7 @@ pub enum NoSuchKey {
 impl KeySet {
     /// Reads a set.
     pub fn read(text: &[u8]) -> Result<Self, KeySetError> {
-        let limits = Limits { bytes_max: SET_BYTES_MAX, depth_max: DEPTH_MAX };
+        let limits = JsonLimits { bytes_max: SET_BYTES_MAX, depth_max: DEPTH_MAX };
         let document = decode(text, limits).map_err(KeySetError::NotJson)?;
         let listed = document.get("keys").and_then(Value::as_array).ok_or(KeySetError::Shape)?;
         if listed.len() > KEYS_MAX {

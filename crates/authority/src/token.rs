@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 use servanda_contract::{
     Digest, Timestamp,
-    json::{Limits, decode},
+    json::{JsonLimits, decode},
 };
 use sha2::{Digest as _, Sha256};
 
@@ -231,7 +231,7 @@ fn credential_of(kind: &str, issuer: &str, id: &str) -> CredentialId {
 
 fn object(part: &str) -> Result<Map<String, Value>, TokenError> {
     let bytes = URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Malformed)?;
-    match decode(&bytes, Limits { bytes_max: TOKEN_BYTES_MAX, depth_max: DEPTH_MAX }) {
+    match decode(&bytes, JsonLimits { bytes_max: TOKEN_BYTES_MAX, depth_max: DEPTH_MAX }) {
         Ok(Value::Object(members)) => Ok(members),
         _ => Err(TokenError::Malformed),
     }

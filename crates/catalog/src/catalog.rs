@@ -16,21 +16,21 @@ use servanda_mcp::Era;
 use tokio::sync::watch;
 
 use crate::{
-    Entry, HeldTool, Hold, Inventory, Listing,
-    knowledge::{Change, Knowledge},
-    listing::Renderings,
+    CatalogEntry, HeldTool, ToolHold, Inventory, Listing,
+    knowledge::{StandingChange, CatalogKnowledge},
+    listing::ToolRenderings,
     names::{self, NamePolicy, NameTable, RESERVED_PREFIX, RETIRED_NAMES_MAX, upstream_tool},
-    pins::{Definition, ListedKind, Lock, Pins, Showing},
-    profile::{Profile, Viewer},
-    standing::Standing,
+    pins::{Definition, ListedKind, LockFile, Pins, ItemVisibility},
+    profile::{ClientProfile, Viewer},
+    standing::ToolStanding,
 };
 
 /// Every tool there is.
 #[derive(Debug)]
 pub struct Catalog {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, CatalogEntry>,
     names: NameTable,
-    knowledge: RwLock<Knowledge>,
+    knowledge: RwLock<CatalogKnowledge>,
     changes: watch::Sender<u64>,
 }
 
@@ -83,7 +83,7 @@ pub enum CatalogError {
 
 /// A name that means no tool, or one that may not be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotResolved {
+pub enum ResolveError {
     /// Never heard of.
     Unknown {
         /// The name that was probably meant.
@@ -102,7 +102,7 @@ pub enum NotResolved {
     /// There is a contract and the tool is offered, but it is held back.
     Held {
         /// Why.
-        hold: Hold,
+        hold: ToolHold,
     },
 }
 
@@ -127,7 +127,7 @@ impl Catalog {
     }
 
     /// The same contracts as the list that comes after those of an earlier table. What upstreams offer has to be learned anew.
-    pub fn after(&self, earlier: &NameTable) -> Result<Self, CatalogError> {
+    pub fn with_names_after(&self, earlier: &NameTable) -> Result<Self, CatalogError> {
         let contracts = self.entries.values().map(|entry| Arc::clone(&entry.contract)).collect();
         let policy = self.names.policy().clone();
         Self::build(contracts, earlier.clone(), policy, self.read().pins().clone(), &self.entries)
@@ -138,15 +138,15 @@ impl Catalog {
         mut names: NameTable,
         policy: NamePolicy,
         pins: Pins,
-        rendered: &BTreeMap<String, Entry>,
+        rendered: &BTreeMap<String, CatalogEntry>,
     ) -> Result<Self, CatalogError> {
         let tool_of = |contract: &CompiledContract| {
             let binding = &contract.contract().binding;
             upstream_tool(&binding.upstream, &binding.tool)
         };
         one_each(&contracts, |contract| policy.name(&tool_of(contract)).to_string())?;
-        names.succeed(policy, contracts.iter().map(|contract| tool_of(contract)));
-        let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+        names.replace_policy_and_tools(policy, contracts.iter().map(|contract| tool_of(contract)));
+        let mut entries: BTreeMap<String, CatalogEntry> = BTreeMap::new();
         for contract in contracts {
             let of = || contract.contract().identity.name.clone();
             let name = names.name_of(&tool_of(&contract)).ok_or_else(|| CatalogError::NoName { contract: of() })?;
@@ -157,36 +157,36 @@ impl Catalog {
             let before = rendered.get(name.as_str()).filter(|entry| Arc::ptr_eq(&entry.contract, &contract));
             let renderings = match before {
                 Some(entry) => entry.renderings.clone(),
-                None => Renderings::of(name.as_str(), &contract)
+                None => ToolRenderings::new(name.as_str(), &contract)
                     .map_err(|error| CatalogError::Definition { contract: of(), reason: error.to_string() })?,
             };
-            entries.insert(name.to_string(), Entry { contract, renderings });
+            entries.insert(name.to_string(), CatalogEntry { contract, renderings });
         }
         distinct(&entries)?;
-        let knowledge = RwLock::new(Knowledge::new(pins, &entries));
+        let knowledge = RwLock::new(CatalogKnowledge::new(pins, &entries));
         Ok(Self { entries, names, knowledge, changes: watch::Sender::new(0) })
     }
 
     /// The contract an exposed name means to a client. A name of an earlier list means the tool that it
     /// meant there, and no other. There is no fallback of any other kind.
-    pub fn resolve<'v>(&self, name: &str, viewer: impl Into<Viewer<'v>>) -> Result<Arc<CompiledContract>, NotResolved> {
+    pub fn resolve<'v>(&self, name: &str, viewer: impl Into<Viewer<'v>>) -> Result<Arc<CompiledContract>, ResolveError> {
         let Some((name, entry)) = self.named(name) else { return Err(self.unnamed(name)) };
-        match &*self.read().standing(name, entry, &Profile::of(viewer)) {
-            Standing::Unasked | Standing::Offered { .. } => Ok(entry.contract.clone()),
-            Standing::Withdrawn => {
-                Err(NotResolved::Withdrawn { upstream: entry.contract.contract().binding.upstream.clone() })
+        match &*self.read().standing(name, entry, &ClientProfile::from_viewer(viewer)) {
+            ToolStanding::Unasked | ToolStanding::Offered { .. } => Ok(entry.contract.clone()),
+            ToolStanding::Withdrawn => {
+                Err(ResolveError::Withdrawn { upstream: entry.contract.contract().binding.upstream.clone() })
             }
-            Standing::Held(hold) => Err(NotResolved::Held { hold: hold.clone() }),
+            ToolStanding::Held(hold) => Err(ResolveError::Held { hold: hold.clone() }),
         }
     }
 
     /// Every tool with its exposed name, in order.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &CatalogEntry)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
     /// The tool that an exposed name means: one that it has, or had in an earlier list.
-    pub fn entry(&self, name: &str) -> Option<&Entry> {
+    pub fn entry(&self, name: &str) -> Option<&CatalogEntry> {
         self.named(name).map(|(_, entry)| entry)
     }
 
@@ -201,16 +201,16 @@ impl Catalog {
     }
 
     /// How a tool stands for a client; unknown names were never asked for.
-    pub fn standing<'v>(&self, name: &str, viewer: impl Into<Viewer<'v>>) -> Arc<Standing> {
+    pub fn standing<'v>(&self, name: &str, viewer: impl Into<Viewer<'v>>) -> Arc<ToolStanding> {
         match self.named(name) {
-            Some((name, entry)) => self.read().standing(name, entry, &Profile::of(viewer)),
-            None => Arc::new(Standing::Unasked),
+            Some((name, entry)) => self.read().standing(name, entry, &ClientProfile::from_viewer(viewer)),
+            None => Arc::new(ToolStanding::Unasked),
         }
     }
 
     /// The list a client sees now.
     pub fn listing<'v>(&self, viewer: impl Into<Viewer<'v>>) -> Arc<Listing> {
-        self.read().listing(&Profile::of(viewer))
+        self.read().listing(&ClientProfile::from_viewer(viewer))
     }
 
     /// Bumped whenever a list changes.
@@ -224,8 +224,8 @@ impl Catalog {
     }
 
     /// Takes note of what an upstream offers to a client and those like it. Returns which tools stand otherwise now.
-    pub fn observe<'v>(&self, upstream: &str, viewer: impl Into<Viewer<'v>>, inventory: &Inventory) -> Vec<Change> {
-        self.learn(|knowledge| knowledge.observe(&self.entries, upstream, &Profile::of(viewer), inventory))
+    pub fn observe<'v>(&self, upstream: &str, viewer: impl Into<Viewer<'v>>, inventory: &Inventory) -> Vec<StandingChange> {
+        self.learn(|knowledge| knowledge.observe(&self.entries, upstream, &ClientProfile::from_viewer(viewer), inventory))
     }
 
     /// Has a definition of an upstream share with its pin what both say alike, so that it is not kept twice.
@@ -234,19 +234,19 @@ impl Catalog {
     }
 
     /// Holds back these tools and no others, whatever their upstreams say. Returns which tools stand otherwise now.
-    pub fn quarantine(&self, held: &[HeldTool]) -> Vec<Change> {
+    pub fn quarantine(&self, held: &[HeldTool]) -> Vec<StandingChange> {
         self.learn(|knowledge| knowledge.quarantine(&self.entries, held))
     }
 
     /// Takes note that an upstream does not answer. Its tools stay: nothing is forgotten because a process died.
-    pub fn lose(&self, upstream: &str, why: &str) {
-        self.learn(|knowledge| knowledge.lose(&self.entries, upstream, why));
+    pub fn mark_unreachable(&self, upstream: &str, why: &str) {
+        self.learn(|knowledge| knowledge.mark_unreachable(&self.entries, upstream, why));
     }
 
     /// Takes note that an upstream may offer something else now to clients of capabilities: whoever asks for the list again
     /// has it asked for again.
-    pub fn doubt(&self, upstream: &str) {
-        self.learn(|knowledge| knowledge.doubt(upstream));
+    pub fn mark_stale(&self, upstream: &str) {
+        self.learn(|knowledge| knowledge.mark_stale(upstream));
     }
 
     /// Forgets what an upstream offers to clients of an era by what they can do: it offers the same to all of them.
@@ -262,7 +262,7 @@ impl Catalog {
     }
 
     /// Whether an agent is shown an item that an upstream lists beside its tools.
-    pub fn judge_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> Showing {
+    pub fn judge_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> ItemVisibility {
         self.read().pins().judge_listed(upstream, kind, live)
     }
 
@@ -272,18 +272,18 @@ impl Catalog {
     }
 
     /// Why an upstream does not answer, if it does not.
-    pub fn silence(&self, upstream: &str) -> Option<String> {
-        self.read().silence(upstream)
+    pub fn unreachable_reason(&self, upstream: &str) -> Option<String> {
+        self.read().unreachable_reason(upstream)
     }
 
     /// Takes another lock file for what was agreed to. Returns which tools stand otherwise now.
-    pub fn adopt(&self, lock: Lock) -> Vec<Change> {
-        self.learn(|knowledge| knowledge.adopt(&self.entries, lock))
+    pub fn replace_lock(&self, lock: LockFile) -> Vec<StandingChange> {
+        self.learn(|knowledge| knowledge.replace_lock(&self.entries, lock))
     }
 
     /// What was agreed to; none where nothing ever was.
-    pub fn agreed(&self) -> Option<Arc<Lock>> {
-        self.read().agreed()
+    pub fn lock_file(&self) -> Option<Arc<LockFile>> {
+        self.read().lock_file()
     }
 
     /// Definitions that were seen first and are to be pinned as they were, by upstream.
@@ -296,7 +296,7 @@ impl Catalog {
         self.read().passes_unpinned()
     }
 
-    fn learn<T>(&self, learn: impl FnOnce(&mut Knowledge) -> T) -> T {
+    fn learn<T>(&self, learn: impl FnOnce(&mut CatalogKnowledge) -> T) -> T {
         let mut knowledge = self.write();
         let before = knowledge.generation();
         let learned = learn(&mut knowledge);
@@ -308,23 +308,23 @@ impl Catalog {
         learned
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Knowledge> {
+    fn read(&self) -> RwLockReadGuard<'_, CatalogKnowledge> {
         self.knowledge.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Knowledge> {
+    fn write(&self) -> RwLockWriteGuard<'_, CatalogKnowledge> {
         self.knowledge.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A tool by a name that it has, or had. A present name costs one look at one map; only another is looked for in the table.
-    fn named(&self, name: &str) -> Option<(&str, &Entry)> {
+    fn named(&self, name: &str) -> Option<(&str, &CatalogEntry)> {
         let found = self.entries.get_key_value(name);
         let found = found.or_else(|| self.entries.get_key_value(self.names.present(name)?.as_str()));
         found.map(|(name, entry)| (name.as_str(), entry))
     }
 
     /// The tool of a list whose name is most like one that means none.
-    pub fn near(&self, name: &str, listing: &Listing) -> Option<String> {
+    pub fn nearest_name(&self, name: &str, listing: &Listing) -> Option<String> {
         let own = |listed: &str| self.entries.get(listed).map(|entry| entry.contract.contract().binding.tool.as_str());
         let known = listing.tools.iter().filter_map(|tool| Some((tool.name.as_str(), own(&tool.name)?)));
         near_names(name, known, 1).first().map(|name| (*name).to_owned())
@@ -343,13 +343,13 @@ impl Catalog {
     }
 
     /// Why a name means no tool.
-    fn unnamed(&self, name: &str) -> NotResolved {
+    fn unnamed(&self, name: &str) -> ResolveError {
         match self.names.resolve(name) {
-            Resolution::Gone { tool, .. } => NotResolved::Gone { upstream: tool.upstream.to_string() },
+            Resolution::Gone { tool, .. } => ResolveError::Gone { upstream: tool.upstream.to_string() },
             Resolution::Unknown { near } => {
-                NotResolved::Unknown { did_you_mean: near.first().map(|name| (*name).to_owned()) }
+                ResolveError::Unknown { did_you_mean: near.first().map(|name| (*name).to_owned()) }
             }
-            Resolution::Current(_) | Resolution::Renamed { .. } => NotResolved::Unknown { did_you_mean: None },
+            Resolution::Current(_) | Resolution::Renamed { .. } => ResolveError::Unknown { did_you_mean: None },
         }
     }
 }
@@ -373,7 +373,7 @@ fn one_each(
 
 /// Two names that look the same are two tools that somebody takes for one: as they are exposed, and as they were before
 /// what no provider takes was replaced in them.
-fn distinct(entries: &BTreeMap<String, Entry>) -> Result<(), CatalogError> {
+fn distinct(entries: &BTreeMap<String, CatalogEntry>) -> Result<(), CatalogError> {
     let mut looks: BTreeMap<(Option<&str>, String), &String> = BTreeMap::new();
     for (name, entry) in entries {
         let binding = &entry.contract.contract().binding;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use servanda_gates::CompiledContract;
 
-use crate::listing::Renderings;
+use crate::listing::ToolRenderings;
 
 /// One tool.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// Its contract.
     pub contract: Arc<CompiledContract>,
-    pub(crate) renderings: Renderings,
+    pub(crate) renderings: ToolRenderings,
 }

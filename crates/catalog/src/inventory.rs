@@ -13,14 +13,14 @@ pub struct Inventory {
     /// Definitions that can be used, in the upstream's order. Names are unique and do not look alike.
     pub definitions: Vec<Shared<Definition>>,
     /// Those that cannot.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedDefinition>,
     /// What it lists beside its tools, if it was asked for that.
     pub listed: BTreeMap<ListedKind, Vec<Definition>>,
 }
 
 /// A definition that cannot be used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Rejected {
+pub struct RejectedDefinition {
     /// The tool's own name, where that could be read.
     pub name: Option<String>,
     /// Its place in the upstream's list, from 0.
@@ -62,8 +62,8 @@ impl Inventory {
                 }
                 Err(reason) => {
                     let (name, definition) =
-                        (Some(name.to_owned()), Definition::read_as_it_is(text).ok().map(Box::new));
-                    inventory.rejected.push(Rejected { name, position, reason, definition });
+                        (Some(name.to_owned()), Definition::read_unchecked(text).ok().map(Box::new));
+                    inventory.rejected.push(RejectedDefinition { name, position, reason, definition });
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Inventory {
     }
 
     /// Why the definition of that name cannot be used.
-    pub fn rejection(&self, name: &str) -> Option<&Rejected> {
+    pub fn rejection(&self, name: &str) -> Option<&RejectedDefinition> {
         self.rejected.iter().find(|rejected| rejected.name.as_deref() == Some(name))
     }
 }

@@ -12,39 +12,39 @@ use std::{
 use servanda_mcp::Era;
 
 use crate::{
-    Availability, Entry, HeldTool, Inventory, ListedTool, Listing,
-    pins::{Definition, Execution, Lock, OnMissing, Pins, TaskSupport},
-    profile::{PROFILES_MAX, Profile},
-    standing::{Live, Standing},
+    Availability, CatalogEntry, HeldTool, Inventory, ListedTool, Listing,
+    pins::{Definition, ToolExecution, LockFile, MissingPinPolicy, Pins, TaskSupport},
+    profile::{PROFILES_MAX, ClientProfile},
+    standing::{LiveDefinition, ToolStanding},
 };
 
 /// A tool that stands otherwise than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct StandingChange {
     /// Its exposed name.
     pub tool: String,
     /// Its upstream.
     pub upstream: String,
     /// How it stood.
-    pub before: Arc<Standing>,
+    pub before: Arc<ToolStanding>,
     /// How it stands.
-    pub now: Arc<Standing>,
+    pub now: Arc<ToolStanding>,
     /// Whether clients like this are shown a list for the first time: then it is no news about the tool that they are not
     /// shown what others are, or are shown what others are not.
     pub first_look: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Knowledge {
+pub(crate) struct CatalogKnowledge {
     /// The profile of clients that can do nothing.
-    base: Profile,
+    base: ClientProfile,
     pins: Pins,
     /// How often another lock file was taken.
     pins_edition: u64,
-    upstreams: BTreeMap<String, Seen>,
-    profiles: BTreeMap<Profile, Arc<Listing>>,
+    upstreams: BTreeMap<String, UpstreamKnowledge>,
+    profiles: BTreeMap<ClientProfile, Arc<Listing>>,
     /// Tools that are held back whatever their upstreams say, by exposed name.
-    quarantine: BTreeMap<String, Arc<Standing>>,
+    quarantine: BTreeMap<String, Arc<ToolStanding>>,
     generation: u64,
     /// The generation in which an upstream's part of some list changed last.
     changed: BTreeMap<String, u64>,
@@ -52,29 +52,29 @@ pub(crate) struct Knowledge {
 
 /// What is known about one upstream.
 #[derive(Debug, Default)]
-struct Seen {
+struct UpstreamKnowledge {
     /// Why it does not answer.
-    silence: Option<String>,
+    unreachable_reason: Option<String>,
     /// The place of each tool, by own name. It is the one it had when it was first seen: a server that shuffles its list
     /// has not changed it.
     places: BTreeMap<String, usize>,
-    rolls: BTreeMap<Profile, Roll>,
+    rolls: BTreeMap<ClientProfile, ProfileOffer>,
 }
 
 /// What an upstream was last seen to offer to one profile, of the tools that have a contract.
 #[derive(Debug)]
-struct Roll {
+struct ProfileOffer {
     /// By own name.
-    live: BTreeMap<String, Live>,
+    live: BTreeMap<String, LiveDefinition>,
     /// By exposed name.
-    standings: BTreeMap<String, Arc<Standing>>,
+    standings: BTreeMap<String, Arc<ToolStanding>>,
 }
 
-type Entries = BTreeMap<String, Entry>;
+type CatalogEntries = BTreeMap<String, CatalogEntry>;
 
-impl Knowledge {
-    pub(crate) fn new(pins: Pins, entries: &Entries) -> Self {
-        let base = Profile::base();
+impl CatalogKnowledge {
+    pub(crate) fn new(pins: Pins, entries: &CatalogEntries) -> Self {
+        let base = ClientProfile::base();
         let mut knowledge = Self {
             base: base.clone(),
             pins,
@@ -110,52 +110,52 @@ impl Knowledge {
         self.generation
     }
 
-    pub(crate) fn listing(&self, profile: &Profile) -> Arc<Listing> {
+    pub(crate) fn listing(&self, profile: &ClientProfile) -> Arc<Listing> {
         let listing = self.profiles.get(profile).or_else(|| self.profiles.get(&self.base));
         listing.cloned().unwrap_or_default()
     }
 
-    pub(crate) fn silence(&self, upstream: &str) -> Option<String> {
-        self.upstreams.get(upstream)?.silence.clone()
+    pub(crate) fn unreachable_reason(&self, upstream: &str) -> Option<String> {
+        self.upstreams.get(upstream)?.unreachable_reason.clone()
     }
 
     /// What the tool did or a person said; else what the upstream showed to this very profile, else what it shows to anybody.
-    pub(crate) fn standing(&self, name: &str, entry: &Entry, profile: &Profile) -> Arc<Standing> {
+    pub(crate) fn standing(&self, name: &str, entry: &CatalogEntry, profile: &ClientProfile) -> Arc<ToolStanding> {
         match self.quarantine.get(name) {
             Some(held) => Arc::clone(held),
             None => self.shown(name, entry, profile),
         }
     }
 
-    fn shown(&self, name: &str, entry: &Entry, profile: &Profile) -> Arc<Standing> {
+    fn shown(&self, name: &str, entry: &CatalogEntry, profile: &ClientProfile) -> Arc<ToolStanding> {
         let seen = self.upstreams.get(&entry.contract.contract().binding.upstream);
         let roll = seen.and_then(|seen| seen.rolls.get(profile).or_else(|| seen.rolls.get(&self.base)));
         let standing = roll.and_then(|roll| roll.standings.get(name));
-        standing.cloned().unwrap_or_else(|| Arc::new(Standing::unasked(entry.contract.contract(), &self.pins)))
+        standing.cloned().unwrap_or_else(|| Arc::new(ToolStanding::unasked(entry.contract.contract(), &self.pins)))
     }
 
     pub(crate) fn observe(
         &mut self,
-        entries: &Entries,
+        entries: &CatalogEntries,
         upstream: &str,
-        profile: &Profile,
+        profile: &ClientProfile,
         inventory: &Inventory,
-    ) -> Vec<Change> {
+    ) -> Vec<StandingChange> {
         let live = live_tools(entries, upstream, inventory);
         let seen = self.upstreams.entry(upstream.to_owned()).or_default();
         for definition in &inventory.definitions {
             let place = seen.places.len();
             seen.places.entry(definition.name.clone()).or_insert(place);
         }
-        let spoke_again = seen.silence.take().is_some();
+        let spoke_again = seen.unreachable_reason.take().is_some();
         if seen.rolls.get(profile).is_some_and(|roll| roll.live == live) {
             if spoke_again {
                 self.relist(entries);
             }
             return Vec::new();
         }
-        for definition in live.values().filter_map(Live::definition) {
-            self.pins.see(upstream, definition);
+        for definition in live.values().filter_map(LiveDefinition::definition) {
+            self.pins.note_first_sight(upstream, definition);
         }
         let changes = self.judge(entries, upstream, profile, live);
         self.acquaint(entries, profile);
@@ -163,13 +163,13 @@ impl Knowledge {
         changes
     }
 
-    pub(crate) fn quarantine(&mut self, entries: &Entries, held: &[HeldTool]) -> Vec<Change> {
-        let standing = |entry: &Entry| {
+    pub(crate) fn quarantine(&mut self, entries: &CatalogEntries, held: &[HeldTool]) -> Vec<StandingChange> {
+        let standing = |entry: &CatalogEntry| {
             let binding = &entry.contract.contract().binding;
             let held = held.iter().find(|held| held.upstream == binding.upstream && held.tool == binding.tool);
-            held.map(|held| Arc::new(Standing::Held(held.hold.clone())))
+            held.map(|held| Arc::new(ToolStanding::Held(held.hold.clone())))
         };
-        let quarantine: BTreeMap<String, Arc<Standing>> =
+        let quarantine: BTreeMap<String, Arc<ToolStanding>> =
             entries.iter().filter_map(|(name, entry)| Some((name.clone(), standing(entry)?))).collect();
         if quarantine == self.quarantine {
             return Vec::new();
@@ -182,22 +182,22 @@ impl Knowledge {
             let now = self.standing(name, entry, &base);
             if before != now {
                 let (tool, upstream) = (name.clone(), entry.contract.contract().binding.upstream.clone());
-                changes.push(Change { tool, upstream, before, now, first_look: false });
+                changes.push(StandingChange { tool, upstream, before, now, first_look: false });
             }
         }
         self.relist(entries);
         changes
     }
 
-    pub(crate) fn lose(&mut self, entries: &Entries, upstream: &str, why: &str) {
+    pub(crate) fn mark_unreachable(&mut self, entries: &CatalogEntries, upstream: &str, why: &str) {
         let seen = self.upstreams.entry(upstream.to_owned()).or_default();
-        if seen.silence.replace(why.to_owned()).is_none() {
+        if seen.unreachable_reason.replace(why.to_owned()).is_none() {
             self.relist(entries);
         }
     }
 
     /// Where lists of other profiles follow from what this upstream offers, they count as changed.
-    pub(crate) fn doubt(&mut self, upstream: &str) {
+    pub(crate) fn mark_stale(&mut self, upstream: &str) {
         let varies = self.upstreams.get(upstream).is_some_and(|seen| seen.rolls.len() > 1);
         if varies {
             self.generation += 1;
@@ -205,8 +205,8 @@ impl Knowledge {
         }
     }
 
-    pub(crate) fn adopt(&mut self, entries: &Entries, lock: Lock) -> Vec<Change> {
-        self.pins.adopt(lock);
+    pub(crate) fn replace_lock(&mut self, entries: &CatalogEntries, lock: LockFile) -> Vec<StandingChange> {
+        self.pins.replace_lock(lock);
         self.pins_edition += 1;
         let mut rolls = Vec::new();
         for (upstream, seen) in &mut self.upstreams {
@@ -215,18 +215,18 @@ impl Knowledge {
             );
         }
         let judged = rolls.into_iter().map(|(upstream, profile, live)| self.judge(entries, &upstream, &profile, live));
-        let changes: Vec<Change> = judged.collect::<Vec<_>>().into_iter().flatten().collect();
+        let changes: Vec<StandingChange> = judged.collect::<Vec<_>>().into_iter().flatten().collect();
         self.relist(entries);
         changes
     }
 
     /// Whether clients of that era are known to be offered something by themselves.
     pub(crate) fn has_profiles(&self, upstream: &str, era: Era) -> bool {
-        let is_one = |profile: &Profile| profile.era == era && *profile != self.base;
+        let is_one = |profile: &ClientProfile| profile.era == era && *profile != self.base;
         self.upstreams.get(upstream).is_some_and(|seen| seen.rolls.keys().any(is_one))
     }
 
-    pub(crate) fn forget_profiles(&mut self, entries: &Entries, upstream: &str, era: Era) {
+    pub(crate) fn forget_profiles(&mut self, entries: &CatalogEntries, upstream: &str, era: Era) {
         let Some(seen) = self.upstreams.get_mut(upstream) else { return };
         let (base, before) = (&self.base, seen.rolls.len());
         seen.rolls.retain(|profile, _| profile.era != era || profile == base);
@@ -236,10 +236,10 @@ impl Knowledge {
     }
 
     pub(crate) fn is_guarded(&self) -> bool {
-        self.pins.lock.is_some() || self.pins.policy.missing.is_some_and(|missing| missing != OnMissing::Ignore)
+        self.pins.lock.is_some() || self.pins.policy.missing.is_some_and(|missing| missing != MissingPinPolicy::Ignore)
     }
 
-    pub(crate) fn agreed(&self) -> Option<Arc<Lock>> {
+    pub(crate) fn lock_file(&self) -> Option<Arc<LockFile>> {
         self.pins.lock.clone()
     }
 
@@ -255,19 +255,19 @@ impl Knowledge {
     /// was not known before, only what differs from what everybody is shown.
     fn judge(
         &mut self,
-        entries: &Entries,
+        entries: &CatalogEntries,
         upstream: &str,
-        profile: &Profile,
-        live: BTreeMap<String, Live>,
-    ) -> Vec<Change> {
+        profile: &ClientProfile,
+        live: BTreeMap<String, LiveDefinition>,
+    ) -> Vec<StandingChange> {
         let mut changes = Vec::new();
         let mut standings = BTreeMap::new();
-        let mut last: Option<Arc<Standing>> = None;
+        let mut last: Option<Arc<ToolStanding>> = None;
         let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.rolls.contains_key(profile));
         for (name, entry) in bound_to(entries, upstream) {
             let contract = entry.contract.contract();
             let before = self.shown(name, entry, profile);
-            let now = Standing::judge(contract, live.get(&contract.binding.tool), &self.pins);
+            let now = ToolStanding::judge(contract, live.get(&contract.binding.tool), &self.pins);
             // Most tools stand alike, and are told of by one value.
             let now = match &last {
                 Some(last) if **last == now => Arc::clone(last),
@@ -276,18 +276,18 @@ impl Knowledge {
             last = Some(Arc::clone(&now));
             if before != now {
                 let (tool, upstream) = (name.clone(), upstream.to_owned());
-                changes.push(Change { tool, upstream, before, now: now.clone(), first_look });
+                changes.push(StandingChange { tool, upstream, before, now: now.clone(), first_look });
             }
             standings.insert(name.clone(), now);
         }
         let seen = self.upstreams.entry(upstream.to_owned()).or_default();
-        seen.rolls.insert(profile.clone(), Roll { live, standings });
+        seen.rolls.insert(profile.clone(), ProfileOffer { live, standings });
         changes
     }
 
     /// Makes every profile's list anew. One that is as it was keeps its generation.
-    fn relist(&mut self, entries: &Entries) {
-        let profiles: Vec<Profile> = self.profiles.keys().cloned().collect();
+    fn relist(&mut self, entries: &CatalogEntries) {
+        let profiles: Vec<ClientProfile> = self.profiles.keys().cloned().collect();
         let generation = self.generation + 1;
         for profile in profiles {
             let tools = self.tools(entries, &profile);
@@ -304,15 +304,15 @@ impl Knowledge {
         }
     }
 
-    fn tools(&self, entries: &Entries, profile: &Profile) -> Vec<Arc<ListedTool>> {
+    fn tools(&self, entries: &CatalogEntries, profile: &ClientProfile) -> Vec<Arc<ListedTool>> {
         let open = entries.iter().filter(|(name, entry)| self.standing(name, entry, profile).is_open());
-        let mut open: Vec<&Entry> = open.map(|(_, entry)| entry).collect();
+        let mut open: Vec<&CatalogEntry> = open.map(|(_, entry)| entry).collect();
         // Stable: what has no place yet stays in order of its name.
         open.sort_by_key(|entry| self.place(entry));
-        let listed = |entry: &Entry| {
+        let listed = |entry: &CatalogEntry| {
             let tool = entry.renderings.listed(&entry.contract, self.availability(entry));
             match run_as(entry, self.execution(entry, profile)) {
-                Some(execution) => Arc::new(tool.run_as(execution)),
+                Some(execution) => Arc::new(tool.with_execution(execution)),
                 // Every list has the very same one.
                 None => Arc::clone(tool),
             }
@@ -320,29 +320,29 @@ impl Knowledge {
         open.into_iter().map(listed).collect()
     }
 
-    fn execution(&self, entry: &Entry, profile: &Profile) -> Option<Execution> {
+    fn execution(&self, entry: &CatalogEntry, profile: &ClientProfile) -> Option<ToolExecution> {
         let binding = &entry.contract.contract().binding;
         let rolls = &self.upstreams.get(&binding.upstream)?.rolls;
         let roll = rolls.get(profile).or_else(|| rolls.get(&self.base))?;
         roll.live.get(&binding.tool)?.definition()?.execution
     }
 
-    fn place<'e>(&self, entry: &'e Entry) -> (&'e str, usize) {
+    fn place<'e>(&self, entry: &'e CatalogEntry) -> (&'e str, usize) {
         let binding = &entry.contract.contract().binding;
         let seen = self.upstreams.get(&binding.upstream);
         let place = seen.and_then(|seen| seen.places.get(&binding.tool)).copied();
         (&binding.upstream, place.unwrap_or(usize::MAX))
     }
 
-    fn availability(&self, entry: &Entry) -> Availability {
+    fn availability(&self, entry: &CatalogEntry) -> Availability {
         match self.upstreams.get(&entry.contract.contract().binding.upstream) {
-            Some(Seen { silence: Some(_), .. }) => Availability::Unavailable,
+            Some(UpstreamKnowledge { unreachable_reason: Some(_), .. }) => Availability::Unavailable,
             _ => Availability::Available,
         }
     }
 
     /// Makes sure that a profile is known. Its first list is no change of one: nobody has seen another.
-    fn acquaint(&mut self, entries: &Entries, profile: &Profile) {
+    fn acquaint(&mut self, entries: &CatalogEntries, profile: &ClientProfile) {
         if self.profiles.contains_key(profile) {
             return;
         }
@@ -363,22 +363,22 @@ fn changed_tools<'t>(before: &'t [Arc<ListedTool>], after: &'t [Arc<ListedTool>]
 }
 
 /// How a tool may be run here: of long work the gateway makes a task itself where its upstream does not.
-fn run_as(entry: &Entry, theirs: Option<Execution>) -> Option<Execution> {
-    let forbidden = |execution: &Execution| execution.task_support == TaskSupport::Forbidden;
+fn run_as(entry: &CatalogEntry, theirs: Option<ToolExecution>) -> Option<ToolExecution> {
+    let forbidden = |execution: &ToolExecution| execution.task_support == TaskSupport::Forbidden;
     if entry.contract.contract().is_long() && theirs.as_ref().is_none_or(forbidden) {
-        return Some(Execution { task_support: TaskSupport::Optional });
+        return Some(ToolExecution { task_support: TaskSupport::Optional });
     }
     theirs
 }
 
 /// What an inventory has of the tools that have a contract, by own name.
-fn live_tools(entries: &Entries, upstream: &str, inventory: &Inventory) -> BTreeMap<String, Live> {
+fn live_tools(entries: &CatalogEntries, upstream: &str, inventory: &Inventory) -> BTreeMap<String, LiveDefinition> {
     // Rejected definitions first: one that can be used counts. Of two of one name the first counts.
     let rejected = inventory.rejected.iter().rev();
-    let rejected = rejected.filter_map(|it| Some((it.name.as_deref()?, Live::Rejected(it.reason.clone()))));
+    let rejected = rejected.filter_map(|it| Some((it.name.as_deref()?, LiveDefinition::Rejected(it.reason.clone()))));
     let defined = inventory.definitions.iter().rev();
-    let defined = defined.map(|definition| (definition.name.as_str(), Live::Defined(definition.clone())));
-    let offered: HashMap<&str, Live> = rejected.chain(defined).collect();
+    let defined = defined.map(|definition| (definition.name.as_str(), LiveDefinition::Defined(definition.clone())));
+    let offered: HashMap<&str, LiveDefinition> = rejected.chain(defined).collect();
     let bound = bound_to(entries, upstream).into_iter();
     bound
         .filter_map(|(_, entry)| {
@@ -388,11 +388,11 @@ fn live_tools(entries: &Entries, upstream: &str, inventory: &Inventory) -> BTree
         .collect()
 }
 
-fn bound_to<'a>(entries: &'a Entries, upstream: &str) -> Vec<(&'a String, &'a Entry)> {
+fn bound_to<'a>(entries: &'a CatalogEntries, upstream: &str) -> Vec<(&'a String, &'a CatalogEntry)> {
     entries.iter().filter(|(_, entry)| entry.contract.contract().binding.upstream == upstream).collect()
 }
 
-impl Live {
+impl LiveDefinition {
     fn definition(&self) -> Option<&Definition> {
         match self {
             Self::Defined(definition) => Some(definition),

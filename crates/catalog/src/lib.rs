@@ -9,7 +9,7 @@ pub mod inference;
 mod inventory;
 mod knowledge;
 mod listing;
-pub mod memory;
+pub mod name_store;
 pub mod names;
 pub mod negotiation;
 pub mod pins;
@@ -21,11 +21,11 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Catalog, CatalogError, NotResolved};
-pub use entry::Entry;
-pub use inventory::{Inventory, Rejected};
-pub use knowledge::Change;
+pub use catalog::{Catalog, CatalogError, ResolveError};
+pub use entry::CatalogEntry;
+pub use inventory::{Inventory, RejectedDefinition};
+pub use knowledge::StandingChange;
 pub use listing::{ListedTool, Listing};
 pub use profile::Viewer;
 pub use review::review;
-pub use standing::{Availability, HeldTool, Hold, Standing};
+pub use standing::{Availability, HeldTool, ToolHold, ToolStanding};

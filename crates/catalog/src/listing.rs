@@ -14,7 +14,7 @@ use servanda_contract::tool::{
 use servanda_gates::{CompiledContract, KEY_CHARS_MAX, OPERATION_ARGUMENT, forget_programs, takes_operation_argument};
 use servanda_mcp::fields::meta;
 
-use crate::{Availability, pins::Execution};
+use crate::{Availability, pins::ToolExecution};
 
 /// What a model is told about the argument.
 const OPERATION_DESCRIPTION: &str =
@@ -42,7 +42,7 @@ pub struct ListedTool {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Definition<'a> {
+struct ListedDefinition<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
@@ -50,14 +50,14 @@ struct Definition<'a> {
     input_schema: Cow<'a, Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_schema: Option<&'a Map<String, Value>>,
-    annotations: Annotations,
+    annotations: ListedAnnotations,
     #[serde(rename = "_meta")]
     meta: Value,
 }
 
 /// What a client uses of the contract before it calls. Everything else is for operators: `servanda identity show`.
 #[derive(Serialize)]
-struct Summary {
+struct ListedContractSummary {
     side_effect_class: SideEffectClass,
     /// Absent if calls are decided as they come. `denied` says that every call is refused: nobody can give the approval that the
     /// contract asks for yet.
@@ -71,7 +71,7 @@ struct Summary {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "the protocol's annotations")]
-struct Annotations {
+struct ListedAnnotations {
     read_only_hint: bool,
     destructive_hint: bool,
     idempotent_hint: bool,
@@ -80,14 +80,14 @@ struct Annotations {
 
 /// A tool as it is listed, once for everything that is said about its upstream.
 #[derive(Debug, Clone)]
-pub(crate) struct Renderings {
+pub(crate) struct ToolRenderings {
     available: Arc<ListedTool>,
     /// Made when its upstream does not answer.
     unavailable: OnceLock<Arc<ListedTool>>,
 }
 
-impl Renderings {
-    pub(crate) fn of(name: &str, compiled: &CompiledContract) -> Result<Self, serde_json::Error> {
+impl ToolRenderings {
+    pub(crate) fn new(name: &str, compiled: &CompiledContract) -> Result<Self, serde_json::Error> {
         let available = Arc::new(ListedTool::render(name, compiled, Availability::Available)?);
         Ok(Self { available, unavailable: OnceLock::new() })
     }
@@ -108,7 +108,7 @@ impl ListedTool {
     /// The same with how its upstream says it may be run: that is about the wire, which the upstream decides, and not about
     /// what the tool does.
     #[must_use]
-    pub(crate) fn run_as(&self, execution: Execution) -> Self {
+    pub(crate) fn with_execution(&self, execution: ToolExecution) -> Self {
         let members = self.definition.get().strip_prefix('{');
         let rendered = members.and_then(|members| {
             let execution = serde_json::to_string(&execution).ok()?;
@@ -127,7 +127,7 @@ impl ListedTool {
         availability: Availability,
     ) -> Result<Self, serde_json::Error> {
         let contract = compiled.contract();
-        let definition = Definition {
+        let definition = ListedDefinition {
             name,
             title: contract.affordance.title.as_deref(),
             description: description(contract),
@@ -180,7 +180,7 @@ fn description(contract: &ToolContract) -> String {
 }
 
 /// What a client may show before it asks: told from the contract, so that a client's own prompts are about the truth.
-fn annotations(contract: &ToolContract) -> Annotations {
+fn annotations(contract: &ToolContract) -> ListedAnnotations {
     let mutates = contract.effect_class().mutates();
     let irreversible =
         contract.effect.as_ref().and_then(|effect| effect.mutation_class) == Some(MutationClass::WriteIrreversible);
@@ -188,7 +188,7 @@ fn annotations(contract: &ToolContract) -> Annotations {
         .behaviour
         .as_ref()
         .is_some_and(|behaviour| matches!(behaviour.action, Action::Create | Action::Append));
-    Annotations {
+    ListedAnnotations {
         read_only_hint: !mutates,
         destructive_hint: mutates && irreversible && !additive,
         idempotent_hint: !mutates || contract.transactional.semantics == TransactionSemantics::IdempotentWrite,
@@ -196,9 +196,9 @@ fn annotations(contract: &ToolContract) -> Annotations {
     }
 }
 
-fn summary(compiled: &CompiledContract, availability: Availability) -> Summary {
+fn summary(compiled: &CompiledContract, availability: Availability) -> ListedContractSummary {
     let contract = compiled.contract();
-    Summary {
+    ListedContractSummary {
         side_effect_class: contract.transactional.side_effect_class,
         disposition: contract.transactional.confirmation_required.then_some("denied"),
         availability: Some(availability).filter(|availability| *availability != Availability::Available),

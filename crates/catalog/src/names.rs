@@ -6,7 +6,7 @@
 
 use servanda_contract::legibility::skeleton;
 use servanda_identity::layers::gateway::{self, UpstreamId};
-pub use servanda_identity::layers::gateway::{NamePolicy, NameTable, Profile, UpstreamTool};
+pub use servanda_identity::layers::gateway::{NamePolicy, NameTable, NameLimitProfile, UpstreamTool};
 
 /// Names of earlier lists that are remembered, the latest of them.
 pub const RETIRED_NAMES_MAX: usize = 4096;
@@ -22,25 +22,25 @@ pub fn is_reserved(name: &str) -> bool {
 
 /// How exposed names are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Naming {
+pub enum ExposedNaming {
     /// `<upstream>__<tool>`.
     Prefixed,
     /// The tool's own name; for a single upstream.
     Bare,
 }
 
-impl Naming {
+impl ExposedNaming {
     /// The exposed name of a prompt, or of a tool where nothing else is known: no earlier list, and everybody's limits.
     pub fn expose(self, upstream: &str, name: &str) -> String {
         NamePolicy::from(self).name(&upstream_tool(upstream, name)).to_string()
     }
 }
 
-impl From<Naming> for NamePolicy {
-    fn from(naming: Naming) -> Self {
+impl From<ExposedNaming> for NamePolicy {
+    fn from(naming: ExposedNaming) -> Self {
         let naming = match naming {
-            Naming::Prefixed => gateway::Naming::Prefixed,
-            Naming::Bare => gateway::Naming::Bare,
+            ExposedNaming::Prefixed => gateway::NamingScheme::Prefixed,
+            ExposedNaming::Bare => gateway::NamingScheme::Bare,
         };
         Self { naming, ..Self::default() }
     }
@@ -56,7 +56,7 @@ pub fn upstream_tool(upstream: &str, tool: &str) -> UpstreamTool {
 /// What an exposed URI begins with, before the upstream's id.
 const URI_SCHEME: &str = "servanda://";
 
-impl Naming {
+impl ExposedNaming {
     /// The exposed URI of a resource, or of a template of URIs: the original stays readable in it, byte for byte.
     pub fn expose_uri(self, upstream: &str, uri: &str) -> String {
         match self {
@@ -90,7 +90,7 @@ pub fn to_upstream_id(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Naming, Profile, is_upstream_id, to_upstream_id};
+    use super::{ExposedNaming, NameLimitProfile, is_upstream_id, to_upstream_id};
 
     #[test]
     fn names_are_portable_and_tell_tools_apart() {
@@ -98,16 +98,16 @@ mod tests {
         let tools =
             ["read_file", "read.file", "read file", "lire_é", "読む", &long, &format!("{long}b"), "9lives", "-x"];
         let mut seen = std::collections::BTreeSet::new();
-        for naming in [Naming::Prefixed, Naming::Bare] {
+        for naming in [ExposedNaming::Prefixed, ExposedNaming::Bare] {
             seen.clear();
             for tool in tools {
                 let name = naming.expose("files", tool);
-                assert!(Profile::Portable.accepts(&name), "{name}");
+                assert!(NameLimitProfile::Portable.accepts(&name), "{name}");
                 assert!(seen.insert(name.clone()), "{name} twice");
             }
         }
-        assert_eq!(Naming::Prefixed.expose("files", "read_file"), "files__read_file");
-        assert_eq!(Naming::Bare.expose("files", "read_file"), "read_file");
+        assert_eq!(ExposedNaming::Prefixed.expose("files", "read_file"), "files__read_file");
+        assert_eq!(ExposedNaming::Bare.expose("files", "read_file"), "read_file");
     }
 
     #[test]
@@ -115,14 +115,14 @@ mod tests {
         for uri in
             ["test://static-text", "file:///a b/ü", "x", "", "servanda://other/test://y", "t://{id}/{?q*}", "a/b"]
         {
-            let exposed = Naming::Prefixed.expose_uri("files", uri);
-            assert_eq!(Naming::Prefixed.original_uri(&exposed), Some((Some("files"), uri)), "{exposed}");
-            let bare = Naming::Bare.expose_uri("files", uri);
-            assert_eq!((bare.as_str(), Naming::Bare.original_uri(&bare)), (uri, Some((None, uri))));
+            let exposed = ExposedNaming::Prefixed.expose_uri("files", uri);
+            assert_eq!(ExposedNaming::Prefixed.original_uri(&exposed), Some((Some("files"), uri)), "{exposed}");
+            let bare = ExposedNaming::Bare.expose_uri("files", uri);
+            assert_eq!((bare.as_str(), ExposedNaming::Bare.original_uri(&bare)), (uri, Some((None, uri))));
         }
-        assert_eq!(Naming::Prefixed.expose_uri("files", "test://{id}/x"), "servanda://files/test://{id}/x");
+        assert_eq!(ExposedNaming::Prefixed.expose_uri("files", "test://{id}/x"), "servanda://files/test://{id}/x");
         for foreign in ["test://x", "servanda://", "servanda://files", "servanda:///x", "servanda://a b/x", ""] {
-            assert_eq!(Naming::Prefixed.original_uri(foreign), None, "{foreign}");
+            assert_eq!(ExposedNaming::Prefixed.original_uri(foreign), None, "{foreign}");
         }
     }
 

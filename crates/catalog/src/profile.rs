@@ -22,19 +22,19 @@ pub struct Viewer<'a> {
 
 /// What lists are kept by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Profile {
+pub(crate) struct ClientProfile {
     pub(crate) era: Era,
     capabilities: ClientCapabilities,
 }
 
-impl Profile {
+impl ClientProfile {
     /// The list that a client gets for which no list of its own is known.
     pub(crate) fn base() -> Self {
         Self { era: Era::Modern, capabilities: ClientCapabilities::none() }
     }
 
     /// Of a client.
-    pub(crate) fn of<'a>(viewer: impl Into<Viewer<'a>>) -> Self {
+    pub(crate) fn from_viewer<'a>(viewer: impl Into<Viewer<'a>>) -> Self {
         let Viewer { era, capabilities } = viewer.into();
         Self { era, capabilities: asked_of(capabilities) }
     }
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    fn of(text: &str) -> String {
+    fn profile_json(text: &str) -> String {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
         asked_of(&ClientCapabilities::parse(Some(&raw))).as_json().to_owned()
     }
@@ -92,8 +92,8 @@ mod tests {
             (r#"{"roots":{"listChanged":false}}"#, r#"{"roots":{}}"#),
         ];
         for (declared, expected) in table {
-            assert_eq!(of(declared), expected, "{declared}");
-            assert_eq!(of(&of(declared)), expected, "a profile is its own");
+            assert_eq!(profile_json(declared), expected, "{declared}");
+            assert_eq!(profile_json(&profile_json(declared)), expected, "a profile is its own");
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
         for roots in roots {
             for sampling in part("sampling", ["tools", "context"]) {
                 for elicitation in part("elicitation", ["form", "url"]) {
-                    profiles.insert(of(&format!("{{{roots}{sampling}{elicitation}\"experimental\":{{}}}}")));
+                    profiles.insert(profile_json(&format!("{{{roots}{sampling}{elicitation}\"experimental\":{{}}}}")));
                 }
             }
         }

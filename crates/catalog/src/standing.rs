@@ -7,20 +7,20 @@ use servanda_contract::{ToolContract, shared::Shared};
 use servanda_identity::classifier::Objection;
 
 use crate::{
-    negotiation::{Gap, Match, fits},
-    pins::{Agreement, Definition, Difference, Pins, Severity},
+    negotiation::{SchemaGap, SchemaMatch, fits},
+    pins::{PinVerdict, Definition, Difference, Pins, DifferenceSeverity},
     review,
 };
 
 /// How a tool stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum ToolStanding {
     /// Nobody has asked its upstream yet.
     Unasked,
     /// Its upstream offers it, and it is the one that was agreed to.
     Offered {
         /// What is optional in the contract and missing in the live definition.
-        gaps: Vec<Gap>,
+        gaps: Vec<SchemaGap>,
         /// What was added since somebody agreed.
         drift: Vec<Difference>,
         /// Who says that it does more than its contract says, and nobody has answered.
@@ -29,12 +29,12 @@ pub enum Standing {
     /// Its upstream was asked and does not offer it to clients like this: not any more, or never.
     Withdrawn,
     /// It is offered, but may not be called.
-    Held(Hold),
+    Held(ToolHold),
 }
 
 /// Why a tool that is offered may not be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hold {
+pub enum ToolHold {
     /// It was seen to change something, and its contract says that it only reads.
     Observed {
         /// The call around which that was seen.
@@ -57,7 +57,7 @@ pub enum Hold {
     /// Its definition is not the one that was agreed to.
     Quarantined {
         /// How grave the change is.
-        severity: Severity,
+        severity: DifferenceSeverity,
         /// What changed, gravest first.
         differences: Vec<Difference>,
     },
@@ -66,7 +66,7 @@ pub enum Hold {
     /// It does not take what its contract says it takes.
     Incompatible {
         /// Why.
-        reasons: Vec<Gap>,
+        reasons: Vec<SchemaGap>,
     },
 }
 
@@ -78,7 +78,7 @@ pub struct HeldTool {
     /// Its own name there.
     pub tool: String,
     /// Why.
-    pub hold: Hold,
+    pub hold: ToolHold,
 }
 
 /// Whether a tool's upstream can be reached, as agents are told.
@@ -93,12 +93,12 @@ pub enum Availability {
 
 /// A definition as an upstream serves it now.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Live {
+pub(crate) enum LiveDefinition {
     Defined(Shared<Definition>),
     Rejected(String),
 }
 
-impl Standing {
+impl ToolStanding {
     /// Whether it may be called.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Unasked | Self::Offered { .. })
@@ -110,44 +110,44 @@ impl Standing {
             Self::Unasked => "unasked",
             Self::Offered { .. } => "offered",
             Self::Withdrawn => "withdrawn",
-            Self::Held(Hold::Observed { .. }) => "observed",
-            Self::Held(Hold::Blocked { .. }) => "blocked",
-            Self::Held(Hold::Rejected { .. }) => "rejected",
-            Self::Held(Hold::Quarantined { .. }) => "quarantined",
-            Self::Held(Hold::Unpinned) => "unpinned",
-            Self::Held(Hold::Incompatible { .. }) => "incompatible",
+            Self::Held(ToolHold::Observed { .. }) => "observed",
+            Self::Held(ToolHold::Blocked { .. }) => "blocked",
+            Self::Held(ToolHold::Rejected { .. }) => "rejected",
+            Self::Held(ToolHold::Quarantined { .. }) => "quarantined",
+            Self::Held(ToolHold::Unpinned) => "unpinned",
+            Self::Held(ToolHold::Incompatible { .. }) => "incompatible",
         }
     }
 
     /// Before anybody has asked.
     pub(crate) fn unasked(contract: &ToolContract, pins: &Pins) -> Self {
         let binding = &contract.binding;
-        if pins.holds_unseen(&binding.upstream, &binding.tool) { Self::Held(Hold::Unpinned) } else { Self::Unasked }
+        if pins.holds_unseen(&binding.upstream, &binding.tool) { Self::Held(ToolHold::Unpinned) } else { Self::Unasked }
     }
 
     /// After the upstream was asked; `live` is what it offers under the contract's name.
-    pub(crate) fn judge(contract: &ToolContract, live: Option<&Live>, pins: &Pins) -> Self {
+    pub(crate) fn judge(contract: &ToolContract, live: Option<&LiveDefinition>, pins: &Pins) -> Self {
         let definition = match live {
             None => return Self::Withdrawn,
-            Some(Live::Rejected(reason)) => return Self::Held(Hold::Rejected { reason: reason.clone() }),
-            Some(Live::Defined(definition)) => definition,
+            Some(LiveDefinition::Rejected(reason)) => return Self::Held(ToolHold::Rejected { reason: reason.clone() }),
+            Some(LiveDefinition::Defined(definition)) => definition,
         };
         let drift = match pins.judge(&contract.binding.upstream, definition) {
-            Agreement::Changed { severity, differences } => {
-                return Self::Held(Hold::Quarantined { severity, differences });
+            PinVerdict::Changed { severity, differences } => {
+                return Self::Held(ToolHold::Quarantined { severity, differences });
             }
-            Agreement::Unpinned => return Self::Held(Hold::Unpinned),
-            Agreement::Agreed { drift } => drift,
-            Agreement::FirstSight | Agreement::Unguarded => Vec::new(),
+            PinVerdict::Unpinned => return Self::Held(ToolHold::Unpinned),
+            PinVerdict::Agreed { drift } => drift,
+            PinVerdict::FirstSight | PinVerdict::Unguarded => Vec::new(),
         };
         match fits(contract, &definition.input_schema) {
-            Match::Full => Self::offered(contract, definition, Vec::new(), drift),
-            Match::Partial { gaps } => Self::offered(contract, definition, gaps, drift),
-            Match::Incompatible { reasons } => Self::Held(Hold::Incompatible { reasons }),
+            SchemaMatch::Full => Self::offered(contract, definition, Vec::new(), drift),
+            SchemaMatch::Partial { gaps } => Self::offered(contract, definition, gaps, drift),
+            SchemaMatch::Incompatible { reasons } => Self::Held(ToolHold::Incompatible { reasons }),
         }
     }
 
-    fn offered(contract: &ToolContract, definition: &Definition, gaps: Vec<Gap>, drift: Vec<Difference>) -> Self {
+    fn offered(contract: &ToolContract, definition: &Definition, gaps: Vec<SchemaGap>, drift: Vec<Difference>) -> Self {
         let objections = review(contract, definition).open_objections().to_vec();
         Self::Offered { gaps, drift, objections }
     }

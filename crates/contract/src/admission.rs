@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Digest, TaxonomyClass, ToolContract, legibility,
-    schema::{CompiledSchema, Profile, SchemaError},
+    schema::{CompiledSchema, SchemaProfile, SchemaError},
     schemas,
     shared::SchemaDocument,
     tool::{
@@ -49,7 +49,7 @@ pub enum Conjunct {
 
 /// A conjunct that does not hold, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failure {
+pub struct AdmissionFailure {
     /// Which.
     pub conjunct: Conjunct,
     /// Why, in words a contract's author can act on.
@@ -59,18 +59,18 @@ pub struct Failure {
 /// A contract that is not admitted, with every reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("contract `{contract}` is not admitted: {}", list(failures))]
-pub struct Rejection {
+pub struct AdmissionRejection {
     /// The contract's name.
     pub contract: String,
     /// Every conjunct that failed.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<AdmissionFailure>,
 }
 
 /// A contract that was judged, with what had to be made for that.
 #[derive(Debug)]
-pub struct Judged {
+pub struct AdmissionReport {
     /// Every conjunct that failed.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<AdmissionFailure>,
     /// What arguments are held to; none if that is among the failures.
     pub input: Option<CompiledSchema>,
     /// What results are held to; none if nothing is promised, or if that is among the failures.
@@ -80,14 +80,14 @@ pub struct Judged {
 }
 
 /// Judges a contract by itself and against those already admitted. Whether its examples pass is judged by the gates.
-pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Digest>) -> Judged {
-    let mut verdict = Verdict(Vec::new());
+pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Digest>) -> AdmissionReport {
+    let mut verdict = FailureCollector(Vec::new());
     // Written once: it is held against the published schema, read for hidden text and hashed.
     let document = match serde_json::to_value(contract) {
         Ok(document) => document,
         Err(error) => {
             verdict.fail(Conjunct::SchemaValid, format!("the contract cannot be written: {error}"));
-            return Judged { failures: verdict.0, input: None, output: None, digest: None };
+            return AdmissionReport { failures: verdict.0, input: None, output: None, digest: None };
         }
     };
     let digest = ToolContract::digest_of(&document);
@@ -103,10 +103,10 @@ pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Di
     mutation_class_labeled(contract, &mut verdict);
     observability_instrumented(contract, &mut verdict);
     text_legible(contract, &document, &mut verdict);
-    Judged { failures: verdict.0, input, output, digest }
+    AdmissionReport { failures: verdict.0, input, output, digest }
 }
 
-impl Failure {
+impl AdmissionFailure {
     /// A failure.
     pub fn new(conjunct: Conjunct, reason: impl Into<String>) -> Self {
         Self { conjunct, reason: reason.into() }
@@ -119,11 +119,11 @@ impl fmt::Display for Conjunct {
     }
 }
 
-struct Verdict(Vec<Failure>);
+struct FailureCollector(Vec<AdmissionFailure>);
 
-impl Verdict {
+impl FailureCollector {
     fn fail(&mut self, conjunct: Conjunct, reason: impl Into<String>) {
-        self.0.push(Failure::new(conjunct, reason));
+        self.0.push(AdmissionFailure::new(conjunct, reason));
     }
 
     fn require(&mut self, holds: bool, conjunct: Conjunct, reason: &str) {
@@ -136,25 +136,25 @@ impl Verdict {
 fn schema_valid(
     contract: &ToolContract,
     document: &Value,
-    verdict: &mut Verdict,
+    verdict: &mut FailureCollector,
 ) -> (Option<CompiledSchema>, Option<CompiledSchema>) {
     limits_kept(document, verdict);
     let affordance = &contract.affordance;
-    let mut compiled = |member: &str, schema: &SchemaDocument, profile: Profile| {
-        let compiled = CompiledSchema::of(schema, profile);
+    let mut compiled = |member: &str, schema: &SchemaDocument, profile: SchemaProfile| {
+        let compiled = CompiledSchema::compile_document(schema, profile);
         compiled.map_err(|error| verdict.fail(Conjunct::SchemaValid, format!("affordance.{member}: {error}"))).ok()
     };
-    let input = compiled("input_schema", &affordance.input_schema, Profile::Arguments);
+    let input = compiled("input_schema", &affordance.input_schema, SchemaProfile::Arguments);
     // A schema without members promises nothing.
     let promised = Some(&affordance.output_schema).filter(|schema| !schema.is_empty());
-    let output = promised.and_then(|schema| compiled("output_schema", schema, Profile::Results));
+    let output = promised.and_then(|schema| compiled("output_schema", schema, SchemaProfile::Results));
     errors_sorted(&contract.error_contract, verdict);
     rules_addressed(&contract.rules, verdict);
     (input, output)
 }
 
 /// Every class is a class of the taxonomy, and what stops a call is not also a reason to go on.
-fn errors_sorted(errors: &ErrorContract, verdict: &mut Verdict) {
+fn errors_sorted(errors: &ErrorContract, verdict: &mut FailureCollector) {
     let lists = [
         ("repairable_errors", &errors.repairable_errors),
         ("retryable_errors", &errors.retryable_errors),
@@ -175,7 +175,7 @@ fn errors_sorted(errors: &ErrorContract, verdict: &mut Verdict) {
 }
 
 /// A refusal names the rule and the field; both must mean one thing.
-fn rules_addressed(rules: &[SemanticRule], verdict: &mut Verdict) {
+fn rules_addressed(rules: &[SemanticRule], verdict: &mut FailureCollector) {
     for (position, rule) in rules.iter().enumerate() {
         let before = rules.iter().take(position).filter(|other| other.id == rule.id).count();
         if before == 1 {
@@ -190,9 +190,9 @@ fn rules_addressed(rules: &[SemanticRule], verdict: &mut Verdict) {
 
 /// The published contract schema has limits that types do not, such as a rate of at least one call. It is the one place
 /// where they are written, so it is held against the contract itself.
-fn limits_kept(document: &Value, verdict: &mut Verdict) {
+fn limits_kept(document: &Value, verdict: &mut FailureCollector) {
     static PUBLISHED: LazyLock<Result<CompiledSchema, SchemaError>> = LazyLock::new(|| {
-        CompiledSchema::compile(schemas::contract().as_object().unwrap_or(&Map::new()), Profile::Results)
+        CompiledSchema::compile(schemas::contract().as_object().unwrap_or(&Map::new()), SchemaProfile::Results)
     });
     match &*PUBLISHED {
         Ok(schema) => {
@@ -208,7 +208,7 @@ fn version_registered(
     contract: &ToolContract,
     digest: Option<Digest>,
     registered: &BTreeMap<(String, String), Digest>,
-    verdict: &mut Verdict,
+    verdict: &mut FailureCollector,
 ) {
     let conjunct = Conjunct::VersionRegistered;
     let identity = &contract.identity;
@@ -227,11 +227,11 @@ fn version_registered(
 }
 
 /// The failure of a contract whose name and version mean another one.
-pub fn already_registered(name: &str, version: &str) -> Failure {
-    Failure::new(Conjunct::VersionRegistered, format!("another contract is already registered as `{name}` {version}"))
+pub fn already_registered(name: &str, version: &str) -> AdmissionFailure {
+    AdmissionFailure::new(Conjunct::VersionRegistered, format!("another contract is already registered as `{name}` {version}"))
 }
 
-fn auth_policy_defined(contract: &ToolContract, verdict: &mut Verdict) {
+fn auth_policy_defined(contract: &ToolContract, verdict: &mut FailureCollector) {
     let security = &contract.security;
     let named = security.required_scopes.iter().all(|scope| !scope.trim().is_empty());
     let stated = !security.required_scopes.is_empty() || !contract.effect_class().mutates();
@@ -243,7 +243,7 @@ fn auth_policy_defined(contract: &ToolContract, verdict: &mut Verdict) {
     );
 }
 
-fn timeout_class_assigned(contract: &ToolContract, verdict: &mut Verdict) {
+fn timeout_class_assigned(contract: &ToolContract, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::TimeoutClassAssigned;
     verdict.require(contract.execution.is_some(), conjunct, "execution.timeout_class is missing");
     if let Some(plan) = contract.execution.as_ref().and_then(|execution| execution.poll.as_ref()) {
@@ -254,7 +254,7 @@ fn timeout_class_assigned(contract: &ToolContract, verdict: &mut Verdict) {
 }
 
 /// Whether the end of an operation can be asked for as the plan says.
-fn pollable(contract: &ToolContract, plan: &PollPlan, verdict: &mut Verdict) {
+fn pollable(contract: &ToolContract, plan: &PollPlan, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::TimeoutClassAssigned;
     verdict.require(plan.tool != contract.identity.name, conjunct, "execution.poll.tool is the tool itself");
     for (member, pointer) in [
@@ -278,7 +278,7 @@ fn pollable(contract: &ToolContract, plan: &PollPlan, verdict: &mut Verdict) {
     }
 }
 
-fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
+fn idempotency_specified(contract: &ToolContract, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::IdempotencySpecified;
     let idempotency = &contract.idempotency;
     let Some(effect) = &contract.effect else {
@@ -310,7 +310,7 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
 }
 
 /// Our key goes where nothing else is.
-fn key_placed(contract: &ToolContract, key: Option<&KeyPlacement>, verdict: &mut Verdict) {
+fn key_placed(contract: &ToolContract, key: Option<&KeyPlacement>, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::IdempotencySpecified;
     match key {
         Some(KeyPlacement::Header(name)) => {
@@ -337,7 +337,7 @@ fn is_free_header(name: &str) -> bool {
 }
 
 /// What may be sent again is what the effect class says, and nothing else in the contract may promise more.
-fn sent_again(contract: &ToolContract, class: EffectClass, verdict: &mut Verdict) {
+fn sent_again(contract: &ToolContract, class: EffectClass, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::IdempotencySpecified;
     // Agents are told that such a tool may be called again.
     let idempotent = contract.transactional.semantics == TransactionSemantics::IdempotentWrite;
@@ -360,7 +360,7 @@ fn sent_again(contract: &ToolContract, class: EffectClass, verdict: &mut Verdict
     }
 }
 
-fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
+fn mutation_class_labeled(contract: &ToolContract, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::MutationClassLabeled;
     let Some(effect) = &contract.effect else {
         verdict.fail(conjunct, "effect.mutation_class is missing");
@@ -405,7 +405,7 @@ fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
     }
 }
 
-fn observability_instrumented(contract: &ToolContract, verdict: &mut Verdict) {
+fn observability_instrumented(contract: &ToolContract, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::ObservabilityInstrumented;
     let observability = &contract.observability;
     let recorded = observability.audit_required || !contract.effect_class().mutates();
@@ -428,7 +428,7 @@ fn observability_instrumented(contract: &ToolContract, verdict: &mut Verdict) {
 
 /// Every text of the contract, because every text of it may come before a model: descriptions and schemas in the tool list,
 /// rules and mappings in refusals.
-fn text_legible(contract: &ToolContract, document: &Value, verdict: &mut Verdict) {
+fn text_legible(contract: &ToolContract, document: &Value, verdict: &mut FailureCollector) {
     let dotted = |pointer: &str| pointer.trim_start_matches('/').replace('/', ".");
     for fault in legibility::faults(document) {
         verdict.fail(Conjunct::TextLegible, format!("{}: {}", dotted(&fault.pointer), fault.reason));
@@ -441,6 +441,6 @@ fn text_legible(contract: &ToolContract, document: &Value, verdict: &mut Verdict
     }
 }
 
-fn list(failures: &[Failure]) -> String {
+fn list(failures: &[AdmissionFailure]) -> String {
     failures.iter().map(|failure| format!("{}: {}", failure.conjunct, failure.reason)).collect::<Vec<_>>().join("; ")
 }

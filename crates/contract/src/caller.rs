@@ -13,7 +13,7 @@ pub struct Caller {
     pub principal: String,
     /// Who acts for the user, the one who acts now first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actors: Vec<Acting>,
+    pub actors: Vec<CallerActor>,
     /// What the credential is known and revoked by; none in local mode. Never the credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
@@ -28,7 +28,7 @@ pub struct Caller {
 /// One who acts for somebody else.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Acting {
+pub struct CallerActor {
     /// What it is called.
     pub name: String,
     /// Whether it showed a credential of its own or an issuer vouches for it; else the name is its holder's word.
@@ -61,7 +61,7 @@ impl Caller {
 
     /// Whether what is `owner`'s may be shown: a user sees everything of theirs, an agent only what it began itself. What other
     /// agents of the same user do is none of its business.
-    pub fn may_see_what_is_of(&self, owner: &Self) -> bool {
+    pub fn may_see_calls_of(&self, owner: &Self) -> bool {
         self.is_same_user(owner) && (self.actors.is_empty() || self.actors == owner.actors)
     }
 

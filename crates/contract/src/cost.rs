@@ -120,7 +120,7 @@ impl TryFrom<&CostComponents> for Cost {
 impl Price {
     /// What a call may cost by its contract, when it may take so long: so many units, and what comes on top. Seconds are counted
     /// in full. How many tokens or units of its own a call takes nobody knows before: one is counted.
-    pub fn of(profile: &CostProfile, timeout_ms: u64) -> Result<Self, CostError> {
+    pub fn from_profile(profile: &CostProfile, timeout_ms: u64) -> Result<Self, CostError> {
         let units = match profile.cost_unit {
             CostUnit::Second => timeout_ms.div_ceil(1_000).max(1),
             CostUnit::Call | CostUnit::Token | CostUnit::Transaction | CostUnit::Custom => 1,

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 /// What a digest is of. A digest of one domain never equals one of another, whatever the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Domain {
+pub enum DigestDomain {
     /// A whole contract.
     Contract,
     /// What a caller proposed: tenant, tool, contract digest, canonical arguments (H of the design).
@@ -56,11 +56,11 @@ pub struct Digest([u8; 32]);
 /// Text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is `sha256:` followed by 64 lower-case hex digits")]
-pub struct NotADigest(());
+pub struct ParseDigestError(());
 
 impl Digest {
     /// Hashes `parts` in `domain`; every part is preceded by its length.
-    pub fn of(domain: Domain, parts: &[&[u8]]) -> Self {
+    pub fn compute(domain: DigestDomain, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in std::iter::once(&domain.label().as_bytes()).chain(parts) {
             hasher.update((part.len() as u64).to_be_bytes());
@@ -85,7 +85,7 @@ impl Digest {
     }
 }
 
-impl Domain {
+impl DigestDomain {
     const fn label(self) -> &'static str {
         match self {
             Self::Contract => "servanda/contract/v1",
@@ -146,17 +146,17 @@ impl From<Digest> for String {
 }
 
 impl TryFrom<String> for Digest {
-    type Error = NotADigest;
+    type Error = ParseDigestError;
 
-    fn try_from(text: String) -> Result<Self, NotADigest> {
-        let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64).ok_or(NotADigest(()))?;
+    fn try_from(text: String) -> Result<Self, ParseDigestError> {
+        let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64).ok_or(ParseDigestError(()))?;
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| NotADigest(()))?;
+            let pair = std::str::from_utf8(pair).map_err(|_| ParseDigestError(()))?;
             if pair.bytes().any(|digit| digit.is_ascii_uppercase() || digit == b'+') {
-                return Err(NotADigest(()));
+                return Err(ParseDigestError(()));
             }
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| NotADigest(()))?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| ParseDigestError(()))?;
         }
         Ok(Self(bytes))
     }
@@ -164,23 +164,23 @@ impl TryFrom<String> for Digest {
 
 #[cfg(test)]
 mod tests {
-    use super::{Digest, Domain};
+    use super::{Digest, DigestDomain};
 
     #[test]
     fn parts_cannot_be_shifted_between_each_other() {
-        let split_early = Digest::of(Domain::Proposal, &[b"a", b"bc"]);
-        let split_late = Digest::of(Domain::Proposal, &[b"ab", b"c"]);
+        let split_early = Digest::compute(DigestDomain::Proposal, &[b"a", b"bc"]);
+        let split_late = Digest::compute(DigestDomain::Proposal, &[b"ab", b"c"]);
         assert_ne!(split_early, split_late);
     }
 
     #[test]
     fn domains_are_apart() {
-        assert_ne!(Digest::of(Domain::Contract, &[b"x"]), Digest::of(Domain::Proposal, &[b"x"]));
+        assert_ne!(Digest::compute(DigestDomain::Contract, &[b"x"]), Digest::compute(DigestDomain::Proposal, &[b"x"]));
     }
 
     #[test]
     fn text_form_round_trips_and_refuses_anything_else() {
-        let digest = Digest::of(Domain::Contract, &[b"x"]);
+        let digest = Digest::compute(DigestDomain::Contract, &[b"x"]);
         assert_eq!(Digest::try_from(digest.to_string()), Ok(digest));
         for text in ["", "sha256:", "md5:00", &digest.to_string().to_uppercase(), &format!("{digest}0")] {
             assert!(Digest::try_from(text.to_owned()).is_err(), "{text}");

@@ -9,12 +9,12 @@
 /// A point let something fail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a trial lets `{0}` fail")]
-pub struct Fault(pub &'static str);
+pub struct InjectedFault(pub &'static str);
 
 /// Passes a point: dies, stalls or fails there if a rule says so.
 #[cfg(not(feature = "faults"))]
 #[inline]
-pub const fn at(_point: &'static str) -> Result<(), Fault> {
+pub const fn at(_point: &'static str) -> Result<(), InjectedFault> {
     Ok(())
 }
 
@@ -26,10 +26,10 @@ pub const fn limit_ms(_variable: &'static str, usual_ms: u64) -> u64 {
 }
 
 #[cfg(feature = "faults")]
-pub use driven::{at, limit_ms};
+pub use injection::{at, limit_ms};
 
 #[cfg(feature = "faults")]
-mod driven {
+mod injection {
     use std::{
         sync::{
             LazyLock,
@@ -38,24 +38,24 @@ mod driven {
         time::Duration,
     };
 
-    use super::Fault;
+    use super::InjectedFault;
 
     #[derive(Debug, Clone, Copy, PartialEq)]
-    pub(super) enum Act {
+    pub(super) enum FaultAction {
         Kill,
         Pause(Duration),
         Error,
     }
 
     #[derive(Debug, Clone, PartialEq)]
-    pub(super) struct Rule {
+    pub(super) struct FaultRule {
         pub(super) point: String,
-        pub(super) act: Act,
+        pub(super) act: FaultAction,
         pub(super) likelihood: f64,
     }
 
     // A trial whose faults are not the ones that were asked for proves nothing: what cannot be read fails everywhere.
-    static RULES: LazyLock<Result<Vec<Rule>, String>> =
+    static RULES: LazyLock<Result<Vec<FaultRule>, String>> =
         LazyLock::new(|| read(&std::env::var("SERVANDA_FAULTS").unwrap_or_default()));
 
     static DICE: LazyLock<Option<AtomicU64>> = LazyLock::new(|| {
@@ -72,18 +72,18 @@ mod driven {
     }
 
     /// Passes a point: dies, stalls or fails there if a rule says so.
-    pub fn at(point: &'static str) -> Result<(), Fault> {
-        let rules = RULES.as_ref().map_err(|_| Fault("everything: SERVANDA_FAULTS is not a list of rules"))?;
-        let dice = DICE.as_ref().ok_or(Fault("everything: SERVANDA_FAULTS_SEED is not a number"))?;
+    pub fn at(point: &'static str) -> Result<(), InjectedFault> {
+        let rules = RULES.as_ref().map_err(|_| InjectedFault("everything: SERVANDA_FAULTS is not a list of rules"))?;
+        let dice = DICE.as_ref().ok_or(InjectedFault("everything: SERVANDA_FAULTS_SEED is not a number"))?;
         for rule in rules.iter().filter(|rule| rule.point == point) {
             if ARMED.as_ref().is_some_and(|file| !file.exists()) {
                 continue;
             }
             if rule.likelihood >= 1.0 || throw(dice) < rule.likelihood {
                 match rule.act {
-                    Act::Kill => std::process::abort(),
-                    Act::Pause(pause) => std::thread::sleep(pause),
-                    Act::Error => return Err(Fault(point)),
+                    FaultAction::Kill => std::process::abort(),
+                    FaultAction::Pause(pause) => std::thread::sleep(pause),
+                    FaultAction::Error => return Err(InjectedFault(point)),
                 }
             }
         }
@@ -98,24 +98,24 @@ mod driven {
         f64::from(u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)
     }
 
-    pub(super) fn read(text: &str) -> Result<Vec<Rule>, String> {
+    pub(super) fn read(text: &str) -> Result<Vec<FaultRule>, String> {
         let rules = text.split(',').map(str::trim).filter(|rule| !rule.is_empty());
         rules.map(|rule| read_rule(rule).ok_or_else(|| rule.to_owned())).collect()
     }
 
-    fn read_rule(rule: &str) -> Option<Rule> {
+    fn read_rule(rule: &str) -> Option<FaultRule> {
         let (point, act) = rule.split_once('=')?;
         let (act, likelihood) = match act.split_once('@') {
             Some((act, likelihood)) => (act, likelihood.parse().ok().filter(|odds| (0.0..=1.0).contains(odds))?),
             None => (act, 1.0),
         };
         let act = match act.split_once(':') {
-            None if act == "kill" => Act::Kill,
-            None if act == "error" => Act::Error,
-            Some(("pause", pause_ms)) => Act::Pause(Duration::from_millis(pause_ms.parse().ok()?)),
+            None if act == "kill" => FaultAction::Kill,
+            None if act == "error" => FaultAction::Error,
+            Some(("pause", pause_ms)) => FaultAction::Pause(Duration::from_millis(pause_ms.parse().ok()?)),
             _ => return None,
         };
-        Some(Rule { point: point.to_owned(), act, likelihood })
+        Some(FaultRule { point: point.to_owned(), act, likelihood })
     }
 }
 
@@ -123,15 +123,15 @@ mod driven {
 mod tests {
     use std::time::Duration;
 
-    use super::driven::{Act, Rule, read};
+    use super::injection::{FaultAction, FaultRule, read};
 
     #[test]
     fn rules_are_read_or_refused() {
-        let rule = |act, likelihood| Rule { point: "ledger.after_commit".to_owned(), act, likelihood };
+        let rule = |act, likelihood| FaultRule { point: "ledger.after_commit".to_owned(), act, likelihood };
         let table = [
-            ("ledger.after_commit=kill@0.01", Ok(vec![rule(Act::Kill, 0.01)])),
-            ("ledger.after_commit=error", Ok(vec![rule(Act::Error, 1.0)])),
-            ("ledger.after_commit=pause:2000@1", Ok(vec![rule(Act::Pause(Duration::from_secs(2)), 1.0)])),
+            ("ledger.after_commit=kill@0.01", Ok(vec![rule(FaultAction::Kill, 0.01)])),
+            ("ledger.after_commit=error", Ok(vec![rule(FaultAction::Error, 1.0)])),
+            ("ledger.after_commit=pause:2000@1", Ok(vec![rule(FaultAction::Pause(Duration::from_secs(2)), 1.0)])),
             ("", Ok(Vec::new())),
             ("ledger.after_commit", Err("ledger.after_commit".to_owned())),
             ("a=kill, b=kil", Err("b=kil".to_owned())),

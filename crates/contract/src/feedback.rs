@@ -84,7 +84,7 @@ pub struct FieldFeedback {
 
 impl Feedback {
     /// What the agent is told of that refusal.
-    pub fn of(refusal: &Refusal) -> Self {
+    pub fn from_refusal(refusal: &Refusal) -> Self {
         let handle = refusal.handle.clone().filter(|_| refusal.next_action == NextAction::AskLater);
         let aside = if handle.is_some() { HANDLE_TOKENS } else { 0 }
             + if refusal.retry_after_ms.is_some() { RETRY_TOKENS } else { 0 }
@@ -137,7 +137,7 @@ fn field_errors(refusal: &Refusal, left: &mut usize) -> Vec<FieldFeedback> {
     let errors = refusal.field_errors.iter().filter(|error| by_field || !error.pointer.is_empty());
     let mut told = Vec::new();
     for error in errors.take(FIELD_ERRORS_MAX) {
-        let error = FieldFeedback::of(error);
+        let error = FieldFeedback::from_error(error);
         let needed = error.tokens();
         if !told.is_empty() && needed > *left {
             break;
@@ -154,7 +154,7 @@ fn says_it_by_field(gate: GateName) -> bool {
 }
 
 impl FieldFeedback {
-    fn of(error: &FieldError) -> Self {
+    fn from_error(error: &FieldError) -> Self {
         let expected_max =
             if error.did_you_mean.is_some() { EXPECTED_BESIDE_SUGGESTION_TOKENS_MAX } else { EXPECTED_TOKENS_MAX };
         Self {
@@ -256,17 +256,17 @@ mod tests {
     fn field_errors_stand_for_the_message_where_they_say_the_same() {
         let errors = vec![error("/a", "integer"), error("/b", "string")];
         let types =
-            Feedback::of(&refusal(GateName::Types, TaxonomyClass::TypeMismatch).with_field_errors(errors.clone()));
+            Feedback::from_refusal(&refusal(GateName::Types, TaxonomyClass::TypeMismatch).with_field_errors(errors.clone()));
         assert_eq!((types.message, types.field_errors.len(), types.more_errors), (None, 2, 0));
         let rule = refusal(GateName::Semantics, TaxonomyClass::SemanticInvalidity).with_field_errors(errors.clone());
-        let rule = Feedback::of(&rule);
+        let rule = Feedback::from_refusal(&rule);
         assert_eq!((rule.message.as_deref(), rule.field_errors.len()), (Some("what happened"), 2));
         let parse = refusal(GateName::Parse, TaxonomyClass::SyntacticParseFail)
             .with_field_errors(vec![error("", "strict JSON within the limits")]);
-        let parse = Feedback::of(&parse);
+        let parse = Feedback::from_refusal(&parse);
         assert_eq!((parse.message.as_deref(), parse.field_errors.len()), (Some("what happened"), 0));
         let class = TaxonomyClass::ObservationNormalizationFail;
-        let observed = Feedback::of(&refusal(GateName::Observe, class).with_field_errors(errors));
+        let observed = Feedback::from_refusal(&refusal(GateName::Observe, class).with_field_errors(errors));
         assert!(observed.field_errors.is_empty(), "no agent can correct the answer of a server");
     }
 
@@ -274,12 +274,12 @@ mod tests {
     fn what_does_not_fit_is_counted_and_cut_at_a_word() {
         let many: Vec<FieldError> = (0..64).map(|number| error(&format!("/field_{number}"), "a short text")).collect();
         let told =
-            Feedback::of(&refusal(GateName::Structure, TaxonomyClass::StructuralViolation).with_field_errors(many));
+            Feedback::from_refusal(&refusal(GateName::Structure, TaxonomyClass::StructuralViolation).with_field_errors(many));
         assert!((1..=FIELD_ERRORS_MAX).contains(&told.field_errors.len()), "{told:?}");
         assert_eq!(told.field_errors.len() + told.more_errors, 64);
         let names: Vec<String> = (0..32).map(|number| format!("name_{number}")).collect();
         let long = error("/x", &format!("only {}", names.join(", ")));
-        let told = Feedback::of(
+        let told = Feedback::from_refusal(
             &refusal(GateName::Structure, TaxonomyClass::StructuralViolation).with_field_errors(vec![long]),
         );
         let expected = &told.field_errors[0].expected;
@@ -290,8 +290,8 @@ mod tests {
     #[test]
     fn a_handle_is_told_only_to_an_agent_that_can_fetch_by_it() {
         let unknown = refusal(GateName::Fence, TaxonomyClass::UnknownError).with_handle("eff_1");
-        assert_eq!(Feedback::of(&unknown).handle, None);
+        assert_eq!(Feedback::from_refusal(&unknown).handle, None);
         let later = unknown.with_next_action(NextAction::AskLater);
-        assert_eq!(Feedback::of(&later).handle.as_deref(), Some("eff_1"));
+        assert_eq!(Feedback::from_refusal(&later).handle.as_deref(), Some("eff_1"));
     }
 }

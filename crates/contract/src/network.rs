@@ -18,10 +18,10 @@ pub enum Network {
 
 impl Network {
     /// The network of an address.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn from_address(address: IpAddr) -> Self {
         match address {
-            IpAddr::V4(address) => of_v4(address),
-            IpAddr::V6(address) => address.to_ipv4_mapped().map_or_else(|| of_v6(address), of_v4),
+            IpAddr::V4(address) => network_of_v4(address),
+            IpAddr::V6(address) => address.to_ipv4_mapped().map_or_else(|| network_of_v6(address), network_of_v4),
         }
     }
 
@@ -36,7 +36,7 @@ impl Network {
     }
 }
 
-fn of_v4(address: Ipv4Addr) -> Network {
+fn network_of_v4(address: Ipv4Addr) -> Network {
     let [first, second, third, _] = address.octets();
     // Addresses reserved for protocols and examples, and the address at which Azure's machines get their secrets.
     let is_special = matches!((first, second, third), (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113))
@@ -55,7 +55,7 @@ fn of_v4(address: Ipv4Addr) -> Network {
     }
 }
 
-fn of_v6(address: Ipv6Addr) -> Network {
+fn network_of_v6(address: Ipv6Addr) -> Network {
     let segments = address.segments();
     let [first, second, ..] = segments;
     // IPv4 addresses inside IPv6 ones: 64:ff9b::/96, 2002::/16, ::/96.
@@ -67,7 +67,7 @@ fn of_v6(address: Ipv6Addr) -> Network {
     if let Some((high, low)) = inside {
         let [a, b] = high.to_be_bytes();
         let [c, d] = low.to_be_bytes();
-        return of_v4(Ipv4Addr::new(a, b, c, d));
+        return network_of_v4(Ipv4Addr::new(a, b, c, d));
     }
     // The address at which AWS's machines get their credentials.
     let is_metadata = segments == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254];
@@ -119,7 +119,7 @@ mod tests {
             ("::2", Network::Link),
             ("100::1", Network::Link),
         ] {
-            assert_eq!(Network::of(address.parse().unwrap()), network, "{address}");
+            assert_eq!(Network::from_address(address.parse().unwrap()), network, "{address}");
         }
     }
 }

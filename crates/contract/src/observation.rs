@@ -16,7 +16,7 @@ pub struct Observation {
     /// When, how long, which attempt.
     pub execution_metadata: ExecutionMetadata,
     /// How it ended.
-    pub status: Status,
+    pub status: ObservationStatus,
     /// What came of it.
     pub result_payload: ResultPayload,
     /// What should be checked afterwards.
@@ -52,7 +52,7 @@ pub struct ExecutionMetadata {
 /// How it ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the specification's status object")]
-pub struct Status {
+pub struct ObservationStatus {
     /// What a person would expect as an HTTP status.
     pub code: u16,
     /// Whether it is a failure.
@@ -106,7 +106,7 @@ pub struct Verification {
 
 /// The part of an observation that comes with every answer: what a client uses. The rest is told on request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Brief<'a> {
+pub struct ObservationSummary<'a> {
     /// The call: `servanda explain` says the rest.
     pub id: &'a CallId,
     /// How it ended.
@@ -133,7 +133,7 @@ pub struct Brief<'a> {
 
 /// The facts about a call that every observation carries, whatever the end.
 #[derive(Debug, Clone)]
-pub struct Occasion<'a> {
+pub struct ObservationContext<'a> {
     /// The contract's name, or the name as called where there is no contract.
     pub tool: &'a str,
     /// The contract's version, empty where there is none.
@@ -154,8 +154,8 @@ pub struct Occasion<'a> {
 
 impl Observation {
     /// A call that came through, or whose tool itself reported an error (`class`).
-    pub fn of_result(
-        occasion: &Occasion<'_>,
+    pub fn from_result(
+        occasion: &ObservationContext<'_>,
         class: TaxonomyClass,
         data: Option<Box<RawValue>>,
         errors: Vec<PayloadError>,
@@ -165,7 +165,7 @@ impl Observation {
         Self {
             tool_identity: occasion.tool_identity(),
             execution_metadata: occasion.execution_metadata(),
-            status: Status {
+            status: ObservationStatus {
                 code: class.status_code(),
                 is_error: class.envelope().is_some(),
                 taxonomy_class: class,
@@ -180,7 +180,7 @@ impl Observation {
     }
 
     /// A call that was refused. The refusal's own answers win over the class's.
-    pub fn of_refusal(occasion: &Occasion<'_>, refusal: &Refusal, verification: Verification) -> Self {
+    pub fn from_refusal(occasion: &ObservationContext<'_>, refusal: &Refusal, verification: Verification) -> Self {
         let whole =
             PayloadError { field: None, message: refusal.message.clone(), code: refusal.error_code.name().to_owned() };
         let fields = refusal.field_errors.iter().map(|error| PayloadError {
@@ -191,7 +191,7 @@ impl Observation {
         Self {
             tool_identity: occasion.tool_identity(),
             execution_metadata: occasion.execution_metadata(),
-            status: Status {
+            status: ObservationStatus {
                 code: refusal.error_code.status_code(),
                 is_error: true,
                 taxonomy_class: refusal.error_code,
@@ -210,10 +210,10 @@ impl Observation {
     }
 
     /// What a client uses of it; `refused_at` is the stage that refused the call.
-    pub fn brief(&self, refused_at: Option<GateName>) -> Brief<'_> {
+    pub fn summary(&self, refused_at: Option<GateName>) -> ObservationSummary<'_> {
         let verification = &self.verification;
         let is_refusal = refused_at.is_some();
-        Brief {
+        ObservationSummary {
             id: &self.tool_identity.call_id,
             class: self.status.taxonomy_class,
             refused_at,
@@ -233,7 +233,7 @@ fn is_false(word: &bool) -> bool {
     !*word
 }
 
-impl Occasion<'_> {
+impl ObservationContext<'_> {
     fn tool_identity(&self) -> ToolIdentity {
         ToolIdentity { name: self.tool.to_owned(), version: self.version.to_owned(), call_id: self.call_id.clone() }
     }

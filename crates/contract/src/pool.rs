@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     ToolContract,
     shared::Shared,
-    tool::{Effect, ErrorContract, Execution, Idempotency, Observability, Runtime, Security, Transactional},
+    tool::{EffectDeclaration, ErrorContract, Execution, Idempotency, Observability, Runtime, Security, Transactional},
 };
 
 /// Different parts of one kind that a [`Pool`] looks through. Where there are more, the rest are kept one by one.
@@ -13,22 +13,22 @@ const PARTS_MAX: usize = 64;
 
 /// Sections of contracts that were seen, so that equal ones are kept once.
 #[derive(Debug, Default)]
-pub struct Pool {
-    runtime: Seen<Runtime>,
-    security: Seen<Security>,
-    transactional: Seen<Transactional>,
-    idempotency: Seen<Idempotency>,
-    observability: Seen<Observability>,
-    error_contract: Seen<ErrorContract>,
-    execution: Seen<Execution>,
-    effect: Seen<Effect>,
-    output_schema: Seen<Map<String, Value>>,
+pub struct SectionPool {
+    runtime: InternedSections<Runtime>,
+    security: InternedSections<Security>,
+    transactional: InternedSections<Transactional>,
+    idempotency: InternedSections<Idempotency>,
+    observability: InternedSections<Observability>,
+    error_contract: InternedSections<ErrorContract>,
+    execution: InternedSections<Execution>,
+    effect: InternedSections<EffectDeclaration>,
+    output_schema: InternedSections<Map<String, Value>>,
 }
 
 #[derive(Debug)]
-struct Seen<T>(Vec<Shared<T>>);
+struct InternedSections<T>(Vec<Shared<T>>);
 
-impl Pool {
+impl SectionPool {
     /// Has a contract hold the sections that were seen before wherever its own are equal. What it says stays the same.
     pub fn unify(&mut self, contract: &mut ToolContract) {
         self.runtime.unify(&mut contract.runtime);
@@ -47,7 +47,7 @@ impl Pool {
     }
 }
 
-impl<T: PartialEq> Seen<T> {
+impl<T: PartialEq> InternedSections<T> {
     fn unify(&mut self, part: &mut Shared<T>) {
         match self.0.iter().find(|seen| *seen == part) {
             Some(seen) => part.clone_from(seen),
@@ -57,7 +57,7 @@ impl<T: PartialEq> Seen<T> {
     }
 }
 
-impl<T> Default for Seen<T> {
+impl<T> Default for InternedSections<T> {
     fn default() -> Self {
         Self(Vec::new())
     }

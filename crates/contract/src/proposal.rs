@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, Digest, Timestamp, digest::Domain, expectation::Aims, unique};
+use crate::{Caller, Digest, Timestamp, digest::DigestDomain, expectation::Aims, unique};
 
 /// Identifies one call for ever: in answers, in the record, in `servanda explain`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -88,6 +88,6 @@ impl fmt::Display for CallId {
 impl Proposal {
     /// Recognises the same arguments proposed again, well-formed or not.
     pub fn arguments_digest(&self) -> Digest {
-        Digest::of(Domain::Arguments, &[self.tool.as_bytes(), &self.arguments])
+        Digest::compute(DigestDomain::Arguments, &[self.tool.as_bytes(), &self.arguments])
     }
 }

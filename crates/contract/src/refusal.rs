@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CallId, Digest, TaxonomyClass,
-    digest::Domain,
+    digest::DigestDomain,
     taxonomy::{EnvelopeCode, NextAction, ResponseVector},
 };
 
@@ -279,7 +279,7 @@ impl Refusal {
     pub fn errors_digest(&self) -> Digest {
         let mut parts = vec![format!("{}", self.gate), self.error_code.name().to_owned()];
         parts.extend(self.field_errors.iter().map(|error| format!("{}\0{}", error.pointer, error.expected)));
-        Digest::of(Domain::Errors, &parts.iter().map(String::as_bytes).collect::<Vec<_>>())
+        Digest::compute(DigestDomain::Errors, &parts.iter().map(String::as_bytes).collect::<Vec<_>>())
     }
 
     /// Ends the chain of repairs: no corrected proposal is invited any more.

@@ -19,7 +19,7 @@ const NANOSECONDS_PER_MS: u64 = 1_000_000;
 static LATEST: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static SOURCE: Source = Source::seeded();
+    static SOURCE: ThreadGenerator = ThreadGenerator::seeded();
 }
 
 /// A new id (UUID version 4).
@@ -39,12 +39,12 @@ pub fn time_ordered() -> Uuid {
 }
 
 /// What one thread draws from.
-struct Source {
+struct ThreadGenerator {
     seed: [u8; 32],
     drawn: Cell<u64>,
 }
 
-impl Source {
+impl ThreadGenerator {
     fn seeded() -> Self {
         let mut seed = [0; 32];
         let (first, second) = seed.split_at_mut(16);
@@ -68,7 +68,7 @@ impl Source {
 
 fn drawn() -> [u8; 16] {
     // A thread that ends has no source any more.
-    SOURCE.try_with(Source::draw).unwrap_or_else(|_| Source::seeded().draw())
+    SOURCE.try_with(ThreadGenerator::draw).unwrap_or_else(|_| ThreadGenerator::seeded().draw())
 }
 
 fn moment(seconds: u64, nanoseconds: u32) -> u64 {

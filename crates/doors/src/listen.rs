@@ -136,7 +136,7 @@ impl Subscription {
             messages.push(self.notification(method::RESOURCES_UPDATED, Some(&params)));
         }
         if let Tidings::One(News::Task { owner, task_id, params }) = tidings
-            && self.caller.may_see_what_is_of(owner)
+            && self.caller.may_see_calls_of(owner)
             && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
             && task::is_modern(params)
         {

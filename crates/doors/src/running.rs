@@ -305,7 +305,7 @@ impl Asker {
             CallAnswer::Task(json) => (json, ResultType::Task),
             CallAnswer::UnknownTool(refusal) => {
                 let error =
-                    RpcError::new(code::INVALID_PARAMS, refusal.message.clone()).with_data(&Feedback::of(&refusal));
+                    RpcError::new(code::INVALID_PARAMS, refusal.message.clone()).with_data(&Feedback::from_refusal(&refusal));
                 return Err(Fault::answered(self.era, error));
             }
             CallAnswer::Failed(error) => return Err(Fault::answered(self.era, error)),

@@ -140,7 +140,7 @@ impl Session {
             messages.push(envelope::notification(method::RESOURCES_UPDATED, Some(params.get())));
         }
         if let Tidings::One(News::Task { owner, task_id, params }) = tidings
-            && self.guest.caller.may_see_what_is_of(owner)
+            && self.guest.caller.may_see_calls_of(owner)
             && wishes.tasks.iter().any(|known| **known == **task_id)
             && !task::is_modern(params)
         {

@@ -14,7 +14,7 @@ pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Journal: Send + Sync + fmt::Debug {
     /// Puts the record of a finished call down: durably before returning if `durable`, else soon after.
     /// `quarantine` is an answer that broke its contract and must not be passed on.
-    fn finished(
+    fn record_finished(
         &self,
         record: CallRecord,
         quarantine: Option<Bytes>,
@@ -22,7 +22,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     ) -> PortFuture<'_, Result<(), JournalError>>;
 
     /// The record of a finished call, if there is one.
-    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>>;
+    fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>>;
 }
 
 /// The journal could not keep a record.
@@ -31,28 +31,28 @@ pub trait Journal: Send + Sync + fmt::Debug {
 pub struct JournalError {
     reason: String,
     leaves_doubt: bool,
-    is_of_content: bool,
+    is_bad_content: bool,
 }
 
 impl JournalError {
     /// Nothing was kept.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), leaves_doubt: false, is_of_content: false }
+        Self { reason: reason.into(), leaves_doubt: false, is_bad_content: false }
     }
 
     /// Nothing was kept, because of what was handed in or of the one row it is about: the store itself works.
-    pub fn of_content(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), leaves_doubt: false, is_of_content: true }
+    pub fn bad_content(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), leaves_doubt: false, is_bad_content: true }
     }
 
     /// It is not known whether the store kept it.
     pub fn in_doubt(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), leaves_doubt: true, is_of_content: false }
+        Self { reason: reason.into(), leaves_doubt: true, is_bad_content: false }
     }
 
     /// Whether the store itself works.
-    pub const fn is_of_content(&self) -> bool {
-        self.is_of_content
+    pub const fn is_bad_content(&self) -> bool {
+        self.is_bad_content
     }
 
     /// Whether it may have been kept all the same.

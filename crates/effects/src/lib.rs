@@ -14,5 +14,5 @@ mod notebook;
 mod resource;
 
 pub use journal::{Journal, JournalError, PortFuture};
-pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
+pub use notebook::{InMemoryNotebook, Note, NoteKind, Notebook};
 pub use resource::{ANYTHING, all_touched, overlap};

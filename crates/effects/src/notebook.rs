@@ -89,7 +89,7 @@ pub trait Notebook: Send + Sync + fmt::Debug {
 
 /// A notebook that lasts as long as the process: for one-off commands and for tests.
 #[derive(Debug, Default)]
-pub struct FleetingNotebook {
+pub struct InMemoryNotebook {
     notes: Mutex<BTreeMap<(NoteKind, String), Note>>,
 }
 
@@ -124,7 +124,7 @@ impl Note {
     }
 }
 
-impl FleetingNotebook {
+impl InMemoryNotebook {
     /// Keeps a note unless there is one, and returns the one that is there afterwards.
     pub(crate) fn put_first(&self, note: Note) -> Note {
         self.notes().entry((note.kind, note.key.clone())).or_insert(note).clone()
@@ -135,7 +135,7 @@ impl FleetingNotebook {
     }
 }
 
-impl Notebook for FleetingNotebook {
+impl Notebook for InMemoryNotebook {
     fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
         self.notes().insert((note.kind, note.key.clone()), note);
         Box::pin(std::future::ready(Ok(())))

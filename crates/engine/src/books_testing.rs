@@ -7,7 +7,7 @@ use std::sync::{
 
 use servanda_effects::{
     JournalError, PortFuture,
-    budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
+    budget::{EntryReply, BudgetStore, AccountEntry, InMemoryBudgets, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
 };
 
 use super::KeptEffects;
@@ -15,7 +15,7 @@ use super::KeptEffects;
 /// Books in memory.
 #[derive(Debug)]
 pub(crate) struct CountedBudgets {
-    books: FleetingBudgets,
+    books: InMemoryBudgets,
     /// Entries that were asked for.
     entries: AtomicUsize,
     /// Whether nothing can be entered at the moment.
@@ -29,7 +29,7 @@ pub(crate) struct CountedBudgets {
 }
 
 impl CountedBudgets {
-    pub(crate) fn new(books: FleetingBudgets) -> Self {
+    pub(crate) fn new(books: InMemoryBudgets) -> Self {
         let [down, deaf, hang_after_reserve] = [false; 3].map(AtomicBool::new);
         let makes_late = Mutex::default();
         Self { books, entries: AtomicUsize::new(0), down, deaf, hang_after_reserve, makes_late }
@@ -40,15 +40,15 @@ impl CountedBudgets {
     }
 }
 
-impl Budgets for CountedBudgets {
-    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
+impl BudgetStore for CountedBudgets {
+    fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>> {
         self.entries.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             if self.down.load(Ordering::Relaxed) {
                 return Err(JournalError::new("the books are away"));
             }
-            let reserves = matches!(entry, Entry::Reserve(_));
-            let booked = self.books.book(entry).await;
+            let reserves = matches!(entry, AccountEntry::Reserve(_));
+            let booked = self.books.apply_entry(entry).await;
             if let Some(effects) = self.makes_late.lock().unwrap().take_if(|_| reserves) {
                 effects.late.store(true, Ordering::Relaxed);
             }
@@ -62,15 +62,15 @@ impl Budgets for CountedBudgets {
         })
     }
 
-    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>> {
         self.books.sweep(limit)
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         self.books.open_reservations(older_than_ms, limit)
     }
 
-    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
-        self.books.standings(query)
+    fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
+        self.books.balances(query)
     }
 }

@@ -28,7 +28,7 @@ impl PastCall<'_> {
     /// Whether it is that guest's to know of: begun by the same party, and covered by the credential the guest came with. A
     /// credential may have been narrowed without another agent between.
     pub(crate) fn is_of(&self, guest: &Guest, scene: &Scene, now: Timestamp) -> bool {
-        if !guest.caller.may_see_what_is_of(self.owner) {
+        if !guest.caller.may_see_calls_of(self.owner) {
             return false;
         }
         let rights = guest.authority.rights();

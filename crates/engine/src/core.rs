@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use servanda_contract::{time::Clock, tool::EffectClass};
 use servanda_effects::{
     Journal, Notebook,
-    effect::{Effects, OwnerId, ledger_tick_ms_max, owner_silence_ms_max},
+    effect::{EffectStore, OwnerId, ledger_tick_ms_max, owner_silence_ms_max},
 };
 use servanda_gates::GateLimits;
 use servanda_upstream::{Lease, OwnerLease};
@@ -38,7 +38,7 @@ pub(crate) struct Core {
     pub(crate) world: Arc<PresentWorld>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) notebook: Arc<dyn Notebook>,
-    pub(crate) effects: Arc<dyn Effects>,
+    pub(crate) effects: Arc<dyn EffectStore>,
     /// This process, among those that share the effects.
     pub(crate) owner: OwnerId,
     /// Until when the store takes this process for alive.

@@ -8,7 +8,7 @@ use std::sync::{
 use servanda_contract::record::Outcome;
 use servanda_effects::{
     JournalError, PortFuture,
-    effect::{Applied, Change, Effect, EffectQuery, Effects, Event, FleetingEffects, OrphanQuery, OwnerId, Target},
+    effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, EffectEvent, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
 };
 
 use super::Records;
@@ -16,7 +16,7 @@ use super::Records;
 /// Effects in memory whose records are kept with the others.
 #[derive(Debug)]
 pub(crate) struct KeptEffects {
-    pub(crate) effects: FleetingEffects,
+    pub(crate) effects: InMemoryEffects,
     pub(super) records: Arc<Records>,
     /// Whether nothing can be changed at the moment.
     pub(crate) down: AtomicBool,
@@ -28,8 +28,8 @@ pub(crate) struct KeptEffects {
     pub(crate) unkept_ends: AtomicU8,
 }
 
-impl Effects for KeptEffects {
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+impl EffectStore for KeptEffects {
+    fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         Box::pin(async move {
             if self.down.load(Ordering::Relaxed) || self.away.load(Ordering::Relaxed) {
                 return Err(JournalError::new("the store is away"));
@@ -39,10 +39,10 @@ impl Effects for KeptEffects {
                 return Err(JournalError::in_doubt("the acknowledgement was lost"));
             }
             let less_one = |left: u8| left.checked_sub(1);
-            if matches!(change.event, Event::Settle(..))
+            if matches!(change.event, EffectEvent::Settle(..))
                 && self.unkept_ends.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less_one).is_ok()
             {
-                return Err(JournalError::of_content("a text that no column takes"));
+                return Err(JournalError::bad_content("a text that no column takes"));
             }
             let before = self.effects.records().len();
             let applied = self.effects.apply(change).await?;
@@ -56,7 +56,7 @@ impl Effects for KeptEffects {
         })
     }
 
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+    fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         if self.late.load(Ordering::Relaxed) || self.away.load(Ordering::Relaxed) {
             return Box::pin(async { Err(JournalError::new("the store is away")) });
         }
@@ -71,8 +71,8 @@ impl Effects for KeptEffects {
         self.effects.orphans(query)
     }
 
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        self.effects.beat(owner)
+    fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.heartbeat(owner)
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {

@@ -7,8 +7,8 @@ use servanda_catalog::{Catalog, CatalogError, Listing};
 use servanda_contract::time::Clock;
 use servanda_effects::{
     Journal, JournalError, Notebook,
-    budget::Budgets,
-    effect::{Effects, OwnerId},
+    budget::BudgetStore,
+    effect::{EffectStore, OwnerId},
 };
 use servanda_gates::{GateLimits, repair::RepairLimits};
 use servanda_mcp::{LogLevel, RpcError, fields::method};
@@ -61,9 +61,9 @@ pub struct EngineParts {
     /// What outlives the process.
     pub notebook: Arc<dyn Notebook>,
     /// Where what changes the world is kept.
-    pub effects: Arc<dyn Effects>,
+    pub effects: Arc<dyn EffectStore>,
     /// Where budgets are kept.
-    pub budgets: Arc<dyn Budgets>,
+    pub budgets: Arc<dyn BudgetStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How much is taken.
@@ -74,8 +74,8 @@ pub struct EngineParts {
 pub(crate) struct Stores {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) notebook: Arc<dyn Notebook>,
-    pub(crate) effects: Arc<dyn Effects>,
-    pub(crate) budgets: Arc<dyn Budgets>,
+    pub(crate) effects: Arc<dyn EffectStore>,
+    pub(crate) budgets: Arc<dyn BudgetStore>,
 }
 
 /// How much the engine takes.

@@ -10,7 +10,7 @@ use servanda_contract::{
     CallId, Caller, OperationKeys, Proposal, Refusal, TaxonomyClass, expectation::Aims, tool::Identity,
 };
 use servanda_effects::effect::ClientKey;
-use servanda_gates::{CompiledContract, Contracts, Fenced, Trail, pass_question, pass_read, resolve};
+use servanda_gates::{CompiledContract, ContractResolver, Fenced, Trail, pass_question, pass_read, resolve};
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::Delivery;
 use tokio::time::Instant;
@@ -154,7 +154,7 @@ fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>) -> R
 /// The tool that a contract names to be asked.
 pub(crate) struct Named(pub(crate) Arc<CompiledContract>);
 
-impl Contracts for Named {
+impl ContractResolver for Named {
     fn contract_of(&self, _proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
         Ok(Arc::clone(&self.0))
     }

@@ -54,7 +54,7 @@ pub use records::CALL_LINES;
 pub use refused_calls::RefusedLimits;
 pub use servanda_catalog::{ListedTool, Listing};
 pub use servanda_contract::{OperationKeys, expectation::Aims};
-pub use servanda_effects::{FleetingNotebook, Note, NoteKind, Notebook, PortFuture};
+pub use servanda_effects::{InMemoryNotebook, Note, NoteKind, Notebook, PortFuture};
 pub use servanda_upstream::Reply;
 pub use world::{
     World,

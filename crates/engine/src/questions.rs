@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, value::RawValue};
 use servanda_contract::{
     Digest,
-    digest::Domain,
+    digest::DigestDomain,
     legibility,
     record::QuestionRecord,
     tool::{QuestionKind, ToolContract},
@@ -141,7 +141,7 @@ impl QuestionRules {
     /// The question as the caller gets it. It goes on record, put or refused.
     pub(crate) fn put(&self, asking: Asking, record: &mut Vec<QuestionRecord>) -> Result<PutQuestion, NotPut> {
         let written = asking.params.as_ref().map_or("", |params| params.get());
-        let digest = Digest::of(Domain::Question, &[asking.method.as_bytes(), written.as_bytes()]);
+        let digest = Digest::compute(DigestDomain::Question, &[asking.method.as_bytes(), written.as_bytes()]);
         let read = read(&asking);
         let kind = read.as_ref().ok().and_then(|params| kind(&asking.method, params));
         let put = read.and_then(|params| self.params(kind, params));
@@ -306,7 +306,7 @@ fn kind(asked: &str, params: &Map<String, Value>) -> Option<QuestionKind> {
 /// A URL that a person may be sent to, spelled so that its host shows as what it is: `https`, or `http` on this machine.
 fn safe_url(text: &str) -> Option<String> {
     let is_plain = |character: char| !character.is_whitespace() && character != '\\';
-    if text.len() > URL_BYTES_MAX || !text.chars().all(is_plain) || !legibility::hidden(text).is_empty() {
+    if text.len() > URL_BYTES_MAX || !text.chars().all(is_plain) || !legibility::hidden_characters(text).is_empty() {
         return None;
     }
     let url = Url::parse(text).ok()?;

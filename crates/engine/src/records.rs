@@ -11,8 +11,8 @@ use servanda_contract::{
 use servanda_effects::{
     Note,
     effect::{
-        self, Applied, Change, Claim, Concluded, Effect, EffectState, End, Event, Reply, Rules, StoredAnswer, Target,
-        concluded,
+        self, AppliedChange, EffectChange, Claim, SettlementStatus, Effect, EffectState, DispatchEnd, EffectEvent, EffectReply, EffectRules, StoredAnswer, EffectTarget,
+        settlement_status,
     },
 };
 
@@ -43,7 +43,7 @@ pub(crate) async fn put_down(core: &Core, record: CallRecord, durable: bool, qua
     let call_id = record.call_id.clone();
     let notes = core.told(&core.scene()).of_record(&record);
     note_deliveries(core, &call_id, notes).await;
-    let kept = core.journal.finished(record, quarantine, durable);
+    let kept = core.journal.record_finished(record, quarantine, durable);
     match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), kept).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%call_id, %error, "the record of a finished call was not kept"),
@@ -57,7 +57,7 @@ pub(crate) async fn put_down(core: &Core, record: CallRecord, durable: bool, qua
 #[derive(Debug)]
 pub(crate) struct Settling {
     pub(crate) claim: Claim,
-    pub(crate) end: End,
+    pub(crate) end: DispatchEnd,
     pub(crate) record: CallRecord,
     pub(crate) quarantine: Option<Bytes>,
     /// That this process had it in hand.
@@ -68,26 +68,26 @@ pub(crate) struct Settling {
 #[derive(Debug, Clone)]
 pub(crate) struct Settled {
     /// What may be done with the answer.
-    pub(crate) concluded: Concluded,
+    pub(crate) concluded: SettlementStatus,
     /// The effect as the ledger has it; none if the ledger has not said yet.
     pub(crate) effect: Option<Arc<Effect>>,
 }
 
 impl Settled {
     /// A call that is no effect: there is nothing to settle.
-    pub(crate) const NOTHING: Self = Self { concluded: Concluded::Accepted, effect: None };
-    const NOT_YET: Self = Self { concluded: Concluded::NotYet, effect: None };
+    pub(crate) const NOTHING: Self = Self { concluded: SettlementStatus::Accepted, effect: None };
+    const NOT_YET: Self = Self { concluded: SettlementStatus::NotYet, effect: None };
 
     /// The state it was settled in; none if it was not, or if the ledger follows another dispatch.
     pub(crate) fn state(&self) -> Option<EffectState> {
-        let accepted = self.effect.as_ref().filter(|_| self.concluded == Concluded::Accepted);
+        let accepted = self.effect.as_ref().filter(|_| self.concluded == SettlementStatus::Accepted);
         accepted.map(|effect| effect.state)
     }
 
     /// A refusal as it may be told: it claims no less than what the ledger says of the key.
     pub(crate) fn told(&self, mut refusal: Refusal) -> Refusal {
         let effect = self.effect.as_deref();
-        match effect::after_settling(refusal.effect, self.concluded, effect, Rules::IN_FORCE) {
+        match effect::knowledge_to_report(refusal.effect, self.concluded, effect, EffectRules::IN_FORCE) {
             told if told == refusal.effect => {}
             EffectKnowledge::Happened => {
                 refusal = refusals::done_by_another(&refusal.call_id);
@@ -100,7 +100,7 @@ impl Settled {
 
     /// What is known of the key.
     pub(crate) fn of_key(&self) -> EffectKnowledge {
-        effect::of_concluded(self.concluded, self.effect.as_deref(), Rules::IN_FORCE)
+        effect::knowledge_after_settlement(self.concluded, self.effect.as_deref(), EffectRules::IN_FORCE)
     }
 }
 
@@ -140,28 +140,28 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
     let (mut attempt, mut is_bare) = (0_u32, false);
     loop {
-        let change = Change {
-            target: Target::Id(effect.clone()),
-            event: Event::Settle(claim.clone(), end.clone()),
+        let change = EffectChange {
+            target: EffectTarget::Id(effect.clone()),
+            event: EffectEvent::Settle(claim.clone(), end.clone()),
             record: Some(record.clone()).filter(|_| !is_bare),
             quarantine: quarantine.clone().filter(|_| !is_bare),
             notices: notices.clone(),
         };
         match core.effects.apply(change).await {
-            Ok(Applied { reply, effect }) => {
+            Ok(AppliedChange { reply, effect }) => {
                 if !notices.is_empty() {
                     core.outbox.wake();
                 }
-                let settled = Settled { concluded: concluded(Some(&reply), Rules::IN_FORCE), effect };
+                let settled = Settled { concluded: settlement_status(Some(&reply), EffectRules::IN_FORCE), effect };
                 take_note(core, &reply, settled.effect.as_deref(), record, quarantine).await;
                 return settled;
             }
             // What is written is at fault, not the store, and is no better the next time: the end alone may be taken.
-            Err(error) if error.is_of_content() && !is_bare => {
+            Err(error) if error.is_bad_content() && !is_bare => {
                 tracing::error!(%call_id, %effect, %error, "the record of a call cannot be kept; its end is put down without it");
                 is_bare = true;
             }
-            Err(error) if error.is_of_content() => {
+            Err(error) if error.is_bad_content() => {
                 tracing::error!(
                     %call_id, %effect, %error,
                     "the end of an effect cannot be put on record, and is given up: it becomes unknown; see `servanda effects show {effect}`"
@@ -183,16 +183,16 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
 /// What follows once the ledger has answered an end.
 async fn take_note(
     core: &Arc<Core>,
-    reply: &Reply,
+    reply: &EffectReply,
     effect: Option<&Effect>,
     record: CallRecord,
     quarantine: Option<Bytes>,
 ) {
     let (call_id, handle) = (record.call_id.clone(), record.effect_id.clone().unwrap_or_default());
     match reply {
-        Reply::Settled => {}
+        EffectReply::Settled => {}
         // The record was written beside the conflict.
-        Reply::Contradicted => tracing::error!(
+        EffectReply::Contradicted => tracing::error!(
             %call_id, effect = %handle,
             "an answer contradicts what the ledger said about its effect: a person has to look; see `servanda effects show {handle}`"
         ),
@@ -211,7 +211,7 @@ async fn take_note(
 fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRecord {
     let is_done =
         effect.is_some_and(|effect| matches!(effect.state, EffectState::Completed | EffectState::FailedFinal));
-    let may_have_run = effect::of_key(effect) != EffectKnowledge::None;
+    let may_have_run = effect::knowledge_of_key(effect) != EffectKnowledge::None;
     match &mut record.refusal {
         Some(refusal) if refusal.effect == EffectKnowledge::None && may_have_run => {
             refusal.mark_unknown_before();
@@ -226,26 +226,26 @@ fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRe
 /// At least the record, where it can still be kept.
 async fn keep(core: &Core, record: CallRecord, quarantine: Option<Bytes>) {
     let call_id = record.call_id.clone();
-    if let Err(error) = core.journal.finished(record, quarantine, true).await {
+    if let Err(error) = core.journal.record_finished(record, quarantine, true).await {
         tracing::error!(%call_id, %error, "the record of a finished call was not kept");
     }
 }
 
 /// What an answer that may be passed on means for the effect.
-pub(crate) fn end_of(observed: &Observed<'_>, contract: &ToolContract, result: &Bytes) -> End {
+pub(crate) fn end_of(observed: &Observed<'_>, contract: &ToolContract, result: &Bytes) -> DispatchEnd {
     match (&observed.error_text, observed.class) {
-        (None, TaxonomyClass::Success) => End::Completed(StoredAnswer::Result(result.clone())),
-        (Some(text), _) if upstream_failure::says_not_executed(contract, text) => End::NotExecuted(text.clone()),
-        _ => End::Failed(StoredAnswer::Result(result.clone())),
+        (None, TaxonomyClass::Success) => DispatchEnd::Completed(StoredAnswer::Result(result.clone())),
+        (Some(text), _) if upstream_failure::says_not_executed(contract, text) => DispatchEnd::NotExecuted(text.clone()),
+        _ => DispatchEnd::Failed(StoredAnswer::Result(result.clone())),
     }
 }
 
 /// What a refusal means for the effect.
-pub(crate) fn end_of_refusal(refusal: &Refusal) -> End {
+pub(crate) fn end_of_refusal(refusal: &Refusal) -> DispatchEnd {
     match refusal.effect {
-        EffectKnowledge::None | EffectKnowledge::UnknownBefore => End::NotExecuted(refusal.message.clone()),
-        EffectKnowledge::Happened => End::Completed(StoredAnswer::Refusal(Box::new(refusal.clone()))),
-        EffectKnowledge::Unknown => End::Unknown(refusal.message.clone()),
+        EffectKnowledge::None | EffectKnowledge::UnknownBefore => DispatchEnd::NotExecuted(refusal.message.clone()),
+        EffectKnowledge::Happened => DispatchEnd::Completed(StoredAnswer::Refusal(Box::new(refusal.clone()))),
+        EffectKnowledge::Unknown => DispatchEnd::Unknown(refusal.message.clone()),
     }
 }
 
@@ -253,7 +253,7 @@ pub(crate) fn end_of_refusal(refusal: &Refusal) -> End {
 /// terminal that is too narrow for it), and louder where a person may have to
 /// look. A line that the log does not show is not put together.
 fn tell_operator(record: &CallRecord) {
-    tracing::info!(target: CALL_LINES, brief = CallSummary::of(record).brief(), "{}", CallSummary::of(record));
+    tracing::info!(target: CALL_LINES, brief = CallSummary::from_record(record).brief(), "{}", CallSummary::from_record(record));
     let CallRecord { call_id, tool, outcome, class, .. } = record;
     let class = class.map_or("-", TaxonomyClass::name);
     match outcome {

@@ -10,10 +10,10 @@ use servanda_authority::{
     api_key::{self, KeyTerms, MadeKey, PresentedKey},
     rights::Scopes,
 };
-use servanda_catalog::{Catalog, names::Naming};
+use servanda_catalog::{Catalog, names::ExposedNaming};
 use servanda_contract::{Timestamp, ToolContract};
-use servanda_gates::{Registered, admit};
-use servanda_policy::{Defaults, Limits, Policies, Shadow, Source};
+use servanda_gates::{RegisteredContracts, admit};
+use servanda_policy::{BuiltInPermits, PolicyLimits, Policies, ShadowPolicies, PolicySource};
 
 use super::{Scripted, contract};
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     world::{Scene, server::Server},
 };
 
-pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
+pub(crate) fn scene(naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
     ruled(naming, servers, &Rules::default())
 }
 
@@ -34,19 +34,19 @@ pub(crate) struct Rules<'a> {
 }
 
 /// A scene with policies and tenants.
-pub(crate) fn ruled(naming: Naming, servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> Scene {
+pub(crate) fn ruled(naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> Scene {
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
     let catalog = Catalog::new(contracts, naming).unwrap();
     let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn Server>));
     let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
     let vocabulary = Arc::new(rules.tenants.vocabulary(contracts).unwrap());
     let load = |text| {
-        let sources = [Source { name: "test.cedar", text }];
-        Policies::load(Arc::clone(&vocabulary), &sources, Defaults::On, &Limits::default()).unwrap()
+        let sources = [PolicySource { name: "test.cedar", text }];
+        Policies::load(Arc::clone(&vocabulary), &sources, BuiltInPermits::On, &PolicyLimits::default()).unwrap()
     };
     let mut authorities = Authorities::new(load(rules.policies), "test").with_tenants(rules.tenants.clone());
     if let Some(text) = rules.shadow {
-        authorities = authorities.with_shadow(Shadow::new(load(text)));
+        authorities = authorities.with_shadow(ShadowPolicies::new(load(text)));
     }
     let authorities = Arc::new(authorities);
     Scene::with_servers(Arc::new(catalog), servers.collect(), naming, authorities)
@@ -54,11 +54,11 @@ pub(crate) fn ruled(naming: Naming, servers: &[(&str, Arc<Scripted>)], rules: &R
 
 /// A scene of one server whose tools have these contracts.
 pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> Scene {
-    let contracts = contracts.into_iter().map(|contract| admit(contract, &Registered::new()).unwrap());
-    let catalog = Catalog::new(contracts, Naming::Bare).unwrap();
+    let contracts = contracts.into_iter().map(|contract| admit(contract, &RegisteredContracts::new()).unwrap());
+    let catalog = Catalog::new(contracts, ExposedNaming::Bare).unwrap();
     let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn Server>)]);
     let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
-    Scene::with_servers(Arc::new(catalog), servers, Naming::Bare, authorities)
+    Scene::with_servers(Arc::new(catalog), servers, ExposedNaming::Bare, authorities)
 }
 
 /// Somebody of a tenant, by a real key, made now, that covers every call of the scripted servers.

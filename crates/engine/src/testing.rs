@@ -18,15 +18,15 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{
     CallRecord, OperationKeys, Timestamp, ToolContract, document, expectation::Aims, refusal::EffectKnowledge,
     time::Clock,
 };
 use servanda_effects::{
-    FleetingNotebook, Journal, JournalError, Notebook, PortFuture, budget::FleetingBudgets, effect::FleetingEffects,
+    InMemoryNotebook, Journal, JournalError, Notebook, PortFuture, budget::InMemoryBudgets, effect::InMemoryEffects,
 };
-use servanda_gates::{Fenced, Registered, admit};
+use servanda_gates::{Fenced, RegisteredContracts, admit};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
     Announcement, Answer, Ask, Bystander, Counterpart, Delivery, ListedTool, Offer, OwnWatch, PerformFailure,
@@ -240,7 +240,7 @@ pub(crate) struct Records {
 }
 
 impl Journal for Records {
-    fn finished(
+    fn record_finished(
         &self,
         record: CallRecord,
         _: Option<Bytes>,
@@ -251,7 +251,7 @@ impl Journal for Records {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+    fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         let finished = self.finished.lock().unwrap();
         let found = finished.iter().rfind(|record| record.call_id.as_str() == call_id).cloned();
         Box::pin(std::future::ready(Ok(found)))
@@ -262,38 +262,38 @@ impl Journal for Records {
 pub(crate) struct House {
     pub(crate) engine: Engine,
     pub(crate) records: Arc<Records>,
-    pub(crate) notebook: Arc<FleetingNotebook>,
+    pub(crate) notebook: Arc<InMemoryNotebook>,
     pub(crate) effects: Arc<KeptEffects>,
     pub(crate) budgets: Arc<CountedBudgets>,
 }
 
 impl House {
     /// Every upstream has a tool `echo`, which reads, and a tool `write`, which does not.
-    pub(crate) fn new(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Self {
+    pub(crate) fn new(naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)]) -> Self {
         Self::with_notebook(naming, servers, Arc::default())
     }
 
     pub(crate) fn with_notebook(
-        naming: Naming,
+        naming: ExposedNaming,
         servers: &[(&str, Arc<Scripted>)],
-        notebook: Arc<FleetingNotebook>,
+        notebook: Arc<InMemoryNotebook>,
     ) -> Self {
         Self::in_scene(scene(naming, servers), notebook, Arc::new(SystemClock))
     }
 
     /// A house whose tools have other contracts.
-    pub(crate) fn in_scene(scene: Scene, notebook: Arc<FleetingNotebook>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn in_scene(scene: Scene, notebook: Arc<InMemoryNotebook>, clock: Arc<dyn Clock>) -> Self {
         let records = Arc::new(Records::default());
         let kept: Arc<dyn Notebook> = notebook.clone();
         let effects = Arc::new(KeptEffects {
-            effects: FleetingEffects::new(Arc::clone(&clock)).with_notebook(notebook.clone()),
+            effects: InMemoryEffects::new(Arc::clone(&clock)).with_notebook(notebook.clone()),
             records: records.clone(),
             down: AtomicBool::new(false),
             away: AtomicBool::new(false),
             late: AtomicBool::new(false),
             unkept_ends: AtomicU8::new(0),
         });
-        let budgets = Arc::new(CountedBudgets::new(FleetingBudgets::new(Arc::clone(&clock), effects.clone())));
+        let budgets = Arc::new(CountedBudgets::new(InMemoryBudgets::new(Arc::clone(&clock), effects.clone())));
         let stores =
             Stores { journal: records.clone(), notebook: kept, effects: effects.clone(), budgets: budgets.clone() };
         let engine = Engine::in_scene(scene, stores, clock, Limits::default());
@@ -353,7 +353,7 @@ impl Clock for HandClock {
 }
 
 fn contract(upstream: &str, tool: &str, writes: bool) -> servanda_gates::CompiledContract {
-    admit(draft(upstream, tool, writes), &Registered::new()).unwrap()
+    admit(draft(upstream, tool, writes), &RegisteredContracts::new()).unwrap()
 }
 
 /// The contract of `echo` or `write`, to be changed.
@@ -390,7 +390,7 @@ pub(crate) fn draft(upstream: &str, tool: &str, writes: bool) -> ToolContract {
 /// A server that is only a name.
 pub(crate) fn member(id: &str) -> Member {
     let silent = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(said(Era::Modern, &json!({}))) });
-    let scene = scene(Naming::Prefixed, &[(id, silent)]);
+    let scene = scene(ExposedNaming::Prefixed, &[(id, silent)]);
     let member = scene.member(id).unwrap().clone();
     drop(scene);
     Arc::into_inner(member).unwrap()

@@ -9,27 +9,27 @@ use servanda_contract::{
     refusal::EffectKnowledge,
 };
 
-use crate::{resolve::Expected, semantics::Meant, structure};
+use crate::{resolve::ToolExpectation, semantics::CanonicalCall, structure};
 
 /// Evidence: the tool and what its arguments would do are what was meant.
 #[derive(Debug)]
-pub(crate) struct Fitting {
-    pub(crate) meant: Meant,
+pub(crate) struct FittingCall {
+    pub(crate) meant: CanonicalCall,
 }
 
-pub(crate) fn gate(meant: Meant) -> Result<Fitting, Box<Refusal>> {
+pub(crate) fn gate(meant: CanonicalCall) -> Result<FittingCall, Box<Refusal>> {
     let contract = meant.resolved.contract.contract();
     for expected in &meant.resolved.expectations {
         let (message, hint) = match expected {
-            Expected::Of(expectation) if expectation.is_met_by(contract) => continue,
-            Expected::Of(expectation) => mismatch(&meant.resolved.proposal.tool, contract, expectation),
-            Expected::Unclear { message, hint } => (message.clone(), hint.clone()),
+            ToolExpectation::Known(expectation) if expectation.is_met_by(contract) => continue,
+            ToolExpectation::Known(expectation) => mismatch(&meant.resolved.proposal.tool, contract, expectation),
+            ToolExpectation::Unclear { message, hint } => (message.clone(), hint.clone()),
         };
         return Err(refuse(&meant, message, hint));
     }
     let errors = meant.resolved.contract.programs().violations(contract, &meant.arguments);
     if errors.is_empty() {
-        return Ok(Fitting { meant });
+        return Ok(FittingCall { meant });
     }
     let hint = "this tool only reads: use a tool that is made for changes, if the change is really wanted".to_owned();
     let class = TaxonomyClass::SemanticInvalidity;
@@ -52,7 +52,7 @@ fn mismatch(tool: &str, contract: &ToolContract, expectation: &Expectation) -> (
     (message, "choose a tool of the kind that is expected, or ask the user what is meant".to_owned())
 }
 
-fn refuse(meant: &Meant, message: String, hint: String) -> Box<Refusal> {
+fn refuse(meant: &CanonicalCall, message: String, hint: String) -> Box<Refusal> {
     let call_id = meant.resolved.proposal.call_id.clone();
     let class = TaxonomyClass::SemanticInvalidity;
     Box::new(Refusal::new(call_id, GateName::Behaviour, class, message, hint).with_effect(EffectKnowledge::None))

@@ -3,21 +3,21 @@
 use serde_json::Value;
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
-use crate::{Resolved, operation::Operation, structure, types::Typed};
+use crate::{ResolvedCall, operation::Operation, structure, types::TypedCall};
 
 /// Evidence: the arguments satisfy the whole schema.
 #[derive(Debug)]
-pub(crate) struct Bounded {
-    pub(crate) resolved: Resolved,
+pub(crate) struct BoundedCall {
+    pub(crate) resolved: ResolvedCall,
     pub(crate) arguments: Value,
     pub(crate) operation: Operation,
 }
 
-pub(crate) fn gate(typed: Typed) -> Result<Bounded, Box<Refusal>> {
-    let Typed { resolved, arguments, findings, operation } = typed;
+pub(crate) fn gate(typed: TypedCall) -> Result<BoundedCall, Box<Refusal>> {
+    let TypedCall { resolved, arguments, findings, operation } = typed;
     let errors = findings.bounds;
     if errors.is_empty() {
-        return Ok(Bounded { resolved, arguments, operation });
+        return Ok(BoundedCall { resolved, arguments, operation });
     }
     let hint = match errors.iter().find_map(|error| error.did_you_mean.as_deref()) {
         Some(option) => format!("did you mean `{option}`?"),

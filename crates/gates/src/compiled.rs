@@ -13,7 +13,7 @@ use servanda_authority::{
 };
 use servanda_contract::{
     Digest, Timestamp, ToolContract,
-    admission::{self, Conjunct, Failure, Judged, Rejection},
+    admission::{self, Conjunct, AdmissionFailure, AdmissionReport, AdmissionRejection},
     cost::{CostError, Price},
     record::ContractReference,
     schema::CompiledSchema,
@@ -21,11 +21,11 @@ use servanda_contract::{
 };
 
 use crate::{
-    demands::Demands,
-    probes::Probes,
+    preconditions::CompiledPreconditions,
+    probes::CompiledProbes,
     programs::{ProgramArgument, Programs},
     resources,
-    rules::{CompiledRules, Condition},
+    rules::{CompiledRules, ResultCondition},
 };
 
 /// An admitted contract with everything compiled that its gates need.
@@ -36,48 +36,48 @@ pub struct CompiledContract {
     input: Arc<CompiledSchema>,
     output: Option<CompiledSchema>,
     rules: CompiledRules,
-    found_when: Option<Condition>,
-    demands: Demands,
+    found_when: Option<ResultCondition>,
+    preconditions: CompiledPreconditions,
     programs: Programs,
-    probes: Probes,
+    probes: CompiledProbes,
     scopes: BTreeSet<Scope>,
     price: Result<Price, CostError>,
     time_limit_place: Option<Box<str>>,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
-pub type Registered = BTreeMap<(String, String), Digest>;
+pub type RegisteredContracts = BTreeMap<(String, String), Digest>;
 
 /// Decides whether a contract may serve calls. Every conjunct that fails is named, not only the first.
-pub fn admit(contract: ToolContract, registered: &Registered) -> Result<CompiledContract, Rejection> {
-    let Judged { mut failures, input, output, digest } = admission::judge(&contract, registered);
+pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result<CompiledContract, AdmissionRejection> {
+    let AdmissionReport { mut failures, input, output, digest } = admission::judge(&contract, registered);
     let rules = CompiledRules::compile(&contract.rules);
     if let Err(reasons) = &rules {
-        failures.extend(reasons.iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason.clone())));
+        failures.extend(reasons.iter().map(|reason| AdmissionFailure::new(Conjunct::SchemaValid, reason.clone())));
     }
     if let (Some(input), Ok(rules)) = (&input, &rules) {
         let reasons = rules.undeclared(input).into_iter();
-        failures.extend(reasons.map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
+        failures.extend(reasons.map(|reason| AdmissionFailure::new(Conjunct::SchemaValid, reason)));
     }
     let found_when = found_when(&contract);
     if let Err(reason) = &found_when {
         let reason = format!("effect.status.found_when: {reason}");
-        failures.push(Failure::new(Conjunct::IdempotencySpecified, reason));
+        failures.push(AdmissionFailure::new(Conjunct::IdempotencySpecified, reason));
     }
-    let demands = Demands::compile(&contract, input.as_ref()).unwrap_or_else(|reasons| {
-        failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
-        Demands::default()
+    let demands = CompiledPreconditions::compile(&contract, input.as_ref()).unwrap_or_else(|reasons| {
+        failures.extend(reasons.into_iter().map(|reason| AdmissionFailure::new(Conjunct::SchemaValid, reason)));
+        CompiledPreconditions::default()
     });
     let programs = Programs::compile(&contract.affordance.input_schema).unwrap_or_else(|reasons| {
-        failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
+        failures.extend(reasons.into_iter().map(|reason| AdmissionFailure::new(Conjunct::SchemaValid, reason)));
         Programs::default()
     });
-    let probes = Probes::compile(&contract, input.as_ref()).unwrap_or_else(|reasons| {
-        failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
-        Probes::default()
+    let probes = CompiledProbes::compile(&contract, input.as_ref()).unwrap_or_else(|reasons| {
+        failures.extend(reasons.into_iter().map(|reason| AdmissionFailure::new(Conjunct::SchemaValid, reason)));
+        CompiledProbes::default()
     });
     let scopes = scopes(&contract).unwrap_or_else(|reason| {
-        failures.push(Failure::new(Conjunct::AuthPolicyDefined, reason));
+        failures.push(AdmissionFailure::new(Conjunct::AuthPolicyDefined, reason));
         BTreeSet::new()
     });
     let broken = match (&input, &rules) {
@@ -85,18 +85,18 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         _ if contract.affordance.examples.is_empty() => Vec::new(),
         _ => vec!["the examples cannot be tried while the schema or a rule does not compile".to_owned()],
     };
-    failures.extend(broken.into_iter().map(|reason| Failure::new(Conjunct::ContractTestsPassing, reason)));
-    let price = Price::of(&contract.runtime.cost_profile, contract.timeout_ms());
+    failures.extend(broken.into_iter().map(|reason| AdmissionFailure::new(Conjunct::ContractTestsPassing, reason)));
+    let price = Price::from_profile(&contract.runtime.cost_profile, contract.timeout_ms());
     match (input, rules, found_when, digest) {
         (Some(input), Ok(rules), Ok(found_when), Some(digest)) if failures.is_empty() => Ok(CompiledContract {
             contract,
             digest,
             // Most tools are not called for a long time, if ever.
-            input: Arc::new(input.at_rest()),
-            output: output.map(CompiledSchema::at_rest),
+            input: Arc::new(input.without_validator()),
+            output: output.map(CompiledSchema::without_validator),
             rules,
             found_when,
-            demands,
+            preconditions: demands,
             programs,
             probes,
             scopes,
@@ -104,7 +104,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
             time_limit_place: None,
         }),
         // What is missing is among the failures.
-        _ => Err(Rejection { contract: contract.identity.name, failures }),
+        _ => Err(AdmissionRejection { contract: contract.identity.name, failures }),
     }
 }
 
@@ -119,10 +119,10 @@ fn scopes(contract: &ToolContract) -> Result<BTreeSet<Scope>, String> {
 }
 
 /// When a status tool's answer says that a key was executed.
-fn found_when(contract: &ToolContract) -> Result<Option<Condition>, String> {
+fn found_when(contract: &ToolContract) -> Result<Option<ResultCondition>, String> {
     let status = contract.effect.as_ref().and_then(|effect| effect.status.as_ref());
     let condition = status.map(|status| status.found_when.as_deref().unwrap_or("result.found == true"));
-    condition.map(Condition::compile).transpose()
+    condition.map(ResultCondition::compile).transpose()
 }
 
 /// A contract's examples are its own tests: each must pass the gates that the contract itself defines.
@@ -207,7 +207,7 @@ impl CompiledContract {
     }
 
     /// What is looked at around its calls.
-    pub fn probes(&self) -> &Probes {
+    pub fn probes(&self) -> &CompiledProbes {
         &self.probes
     }
 
@@ -251,8 +251,8 @@ impl CompiledContract {
         &self.programs
     }
 
-    pub(crate) fn demands(&self) -> &Demands {
-        &self.demands
+    pub(crate) fn preconditions(&self) -> &CompiledPreconditions {
+        &self.preconditions
     }
 
     pub(crate) fn rules(&self) -> &CompiledRules {

@@ -8,23 +8,23 @@ use std::sync::Arc;
 
 use servanda_contract::{
     CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass,
-    digest::Domain,
+    digest::DigestDomain,
     json::CanonicalBytes,
     tool::{EffectClass, Overlap, QuestionKind, SideEffectClass},
 };
 use servanda_effects::effect::{ClientKey, EffectKey};
-use servanda_identity::effects::Destination;
+use servanda_identity::effects::UrlDestination;
 
-use crate::{CompiledContract, Mandate, operation::Operation, policy, resources, semantics::Meant, state::InTime};
+use crate::{CompiledContract, Mandate, operation::Operation, policy, resources, semantics::CanonicalCall, state::InServiceCall};
 
 /// Evidence that every gate but the last said yes. What it may cost is gate 11's to say: only what that has cleared can be fenced.
 #[derive(Debug)]
 pub struct Permit {
-    meant: Meant,
+    meant: CanonicalCall,
 }
 
-pub(crate) fn gate(in_time: InTime) -> Result<Permit, Box<Refusal>> {
-    let InTime { meant } = in_time;
+pub(crate) fn gate(in_time: InServiceCall) -> Result<Permit, Box<Refusal>> {
+    let InServiceCall { meant } = in_time;
     let contract = meant.resolved.contract.contract();
     if contract.transactional.confirmation_required {
         let refusal = Refusal::new(
@@ -77,7 +77,7 @@ impl Permit {
     }
 
     /// Where the URLs among the arguments lead, with the JSON Pointer of each.
-    pub fn destinations(&self) -> Vec<(String, Destination)> {
+    pub fn destinations(&self) -> Vec<(String, UrlDestination)> {
         self.contract().programs().destinations(self.arguments())
     }
 
@@ -95,7 +95,7 @@ impl Permit {
     pub fn payload_digest(&self) -> Digest {
         let tenant = self.proposal().caller.tenant.as_bytes();
         let tool = self.contract().contract().identity.name.as_bytes();
-        Digest::of(Domain::Payload, &[tenant, tool, self.arguments().bytes()])
+        Digest::compute(DigestDomain::Payload, &[tenant, tool, self.arguments().bytes()])
     }
 
     /// What its effect would be looked up by.
@@ -117,7 +117,7 @@ impl Permit {
 
     /// Whether its contract wants to know something before it may be sent.
     pub fn asks_first(&self) -> bool {
-        !self.contract().demands().is_empty()
+        !self.contract().preconditions().is_empty()
     }
 
     /// Whether it waits for calls that change the same thing.

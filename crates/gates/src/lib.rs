@@ -68,12 +68,12 @@ mod bounds;
 pub mod budget;
 mod compiled;
 mod confirmation;
-mod demands;
+mod preconditions;
 mod fence;
-mod inquiry;
+mod probe_query;
 mod mandate;
 mod operation;
-mod order;
+mod dispatch_order;
 mod parse;
 mod placeholders;
 mod policy;
@@ -93,19 +93,19 @@ mod tests;
 mod trail;
 mod types;
 
-pub use compiled::{CompiledContract, Registered, admit};
+pub use compiled::{CompiledContract, RegisteredContracts, admit};
 pub use confirmation::Permit;
-pub use demands::Question;
+pub use preconditions::PreconditionQuery;
 pub use fence::{
-    Begun, Claimed, Current, Fenced, Funded, Intent, NotFenced, Recovery, WhyNot, begin, fence, fence_funded, fund,
+    FenceProgress, Claimed, PreconditionsMet, Fenced, Funded, FenceRequest, NotFenced, Recovery, NotFencedReason, begin, fence, fence_funded, fund,
     pass_read, recover,
 };
-pub use mandate::{InForce, Mandate};
-pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said, takes_operation_argument};
+pub use mandate::{PoliciesInForce, Mandate};
+pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, OperationIdentity, takes_operation_argument};
 pub use parse::GateLimits;
-pub use probes::{Inquiry, Look, Probe, Probes};
+pub use probes::{ProbeQuery, ProbeSubject, CompiledProbe, CompiledProbes};
 pub use programs::{EFFECT_KEYWORD, ProgramArgument, forget_programs, unenforced_programs};
-pub use resolve::{Contracts, Expected, Resolved, resolve};
+pub use resolve::{ContractResolver, ToolExpectation, ResolvedCall, resolve};
 pub use sequence::{pass_all, pass_question};
-pub use servanda_identity::effects::Destination;
+pub use servanda_identity::effects::UrlDestination;
 pub use trail::{Stopwatch, Trail};

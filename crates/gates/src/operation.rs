@@ -20,13 +20,13 @@ const HOW: &str = "a key in `_meta[\"servanda/idempotency-key\"]` or the header 
 /// Evidence: what the client said about its operation can be relied on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
-    said: Option<Said>,
+    identity: Option<OperationIdentity>,
     operation_id: Option<String>,
 }
 
 /// What decides whether two calls are one operation. A key wins over an operation id, and that over a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum OperationIdentity {
     /// A key of the client's own making.
     Key(String),
     /// A business operation, perhaps of a workflow and a run of it.
@@ -44,8 +44,8 @@ pub enum Said {
 
 impl Operation {
     /// What decides, if the client said anything.
-    pub fn said(&self) -> Option<&Said> {
-        self.said.as_ref()
+    pub fn identity(&self) -> Option<&OperationIdentity> {
+        self.identity.as_ref()
     }
 
     /// The operation the client named, if it did, whatever decides.
@@ -75,7 +75,7 @@ pub(crate) fn judge(
     argument: Option<Value>,
 ) -> Result<Operation, Vec<FieldError>> {
     let mut errors = Vec::new();
-    let mut check = |place: &Place, text: Option<&str>| {
+    let mut check = |place: &OperationField, text: Option<&str>| {
         if let Some(fault) = text.and_then(fault) {
             errors.push(place.error("1 to 255 visible characters", fault));
         }
@@ -100,20 +100,20 @@ pub(crate) fn judge(
     let key = agreed((&META_KEY, &keys.idempotency_key), (&HEADER_KEY, &keys.header_key), &mut errors);
     let operation_id = agreed((&META_OPERATION, &keys.operation_id), (&ARGUMENT, &argument), &mut errors);
     let said = match (key, &operation_id, &keys.step_id) {
-        (Some(key), _, _) => Some(Said::Key(key)),
-        (None, Some(id), _) => Some(Said::Operation {
+        (Some(key), _, _) => Some(OperationIdentity::Key(key)),
+        (None, Some(id), _) => Some(OperationIdentity::Operation {
             id: id.clone(),
             workflow: keys.workflow_id.clone().unwrap_or_default(),
             run: keys.run_id.clone().unwrap_or_default(),
         }),
-        (None, None, Some(step)) => Some(Said::Step(step.clone())),
+        (None, None, Some(step)) => Some(OperationIdentity::Step(step.clone())),
         (None, None, None) => None,
     };
     let wanted = contract.contract().idempotency.required && contract.contract().effect_class().mutates();
     if wanted && said.is_none() && errors.is_empty() {
         errors.push(META_KEY.error(HOW, "no word about which operation it is"));
     }
-    if errors.is_empty() { Ok(Operation { said, operation_id }) } else { Err(errors) }
+    if errors.is_empty() { Ok(Operation { identity: said, operation_id }) } else { Err(errors) }
 }
 
 /// What to do about such errors.
@@ -122,20 +122,20 @@ pub(crate) fn hint() -> String {
 }
 
 /// Where a client can say something about its operation.
-struct Place {
+struct OperationField {
     field: &'static str,
     pointer: &'static str,
 }
 
-const META_KEY: Place = Place { field: "_meta[\"servanda/idempotency-key\"]", pointer: "" };
-const META_OPERATION: Place = Place { field: "_meta[\"servanda/operation-id\"]", pointer: "" };
-const META_STEP: Place = Place { field: "_meta[\"servanda/step-id\"]", pointer: "" };
-const META_WORKFLOW: Place = Place { field: "_meta[\"servanda/workflow-id\"]", pointer: "" };
-const META_RUN: Place = Place { field: "_meta[\"servanda/run-id\"]", pointer: "" };
-const HEADER_KEY: Place = Place { field: "the header Idempotency-Key", pointer: "" };
-const ARGUMENT: Place = Place { field: OPERATION_ARGUMENT, pointer: "/servanda_operation_id" };
+const META_KEY: OperationField = OperationField { field: "_meta[\"servanda/idempotency-key\"]", pointer: "" };
+const META_OPERATION: OperationField = OperationField { field: "_meta[\"servanda/operation-id\"]", pointer: "" };
+const META_STEP: OperationField = OperationField { field: "_meta[\"servanda/step-id\"]", pointer: "" };
+const META_WORKFLOW: OperationField = OperationField { field: "_meta[\"servanda/workflow-id\"]", pointer: "" };
+const META_RUN: OperationField = OperationField { field: "_meta[\"servanda/run-id\"]", pointer: "" };
+const HEADER_KEY: OperationField = OperationField { field: "the header Idempotency-Key", pointer: "" };
+const ARGUMENT: OperationField = OperationField { field: OPERATION_ARGUMENT, pointer: "/servanda_operation_id" };
 
-impl Place {
+impl OperationField {
     fn error(&self, expected: &str, actual: &str) -> FieldError {
         FieldError {
             field: self.field.to_owned(),
@@ -150,8 +150,8 @@ impl Place {
 
 /// What two places say, which must be the same where both say something.
 fn agreed(
-    (one_place, one): (&Place, &Option<String>),
-    (other_place, other): (&Place, &Option<String>),
+    (one_place, one): (&OperationField, &Option<String>),
+    (other_place, other): (&OperationField, &Option<String>),
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
     if let (Some(one), Some(other)) = (one, other)

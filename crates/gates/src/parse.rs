@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 use servanda_contract::{
     FieldError, GateName, Refusal, TaxonomyClass,
-    json::{self, Limits, StrictError},
+    json::{self, JsonLimits, StrictError},
 };
 
-use crate::Resolved;
+use crate::ResolvedCall;
 
 /// How much the gates take.
 #[derive(Debug, Clone, Copy)]
@@ -19,26 +19,26 @@ pub struct GateLimits {
 
 /// Evidence: strict JSON, an object.
 #[derive(Debug)]
-pub(crate) struct Parsed {
-    pub(crate) resolved: Resolved,
+pub(crate) struct ParsedCall {
+    pub(crate) resolved: ResolvedCall,
     pub(crate) arguments: Value,
 }
 
-pub(crate) fn gate(resolved: Resolved, limits: GateLimits) -> Result<Parsed, Box<Refusal>> {
+pub(crate) fn gate(resolved: ResolvedCall, limits: GateLimits) -> Result<ParsedCall, Box<Refusal>> {
     let proposal = &resolved.proposal;
     // Absent arguments are an empty object: that is what the protocol means by leaving them out.
     if proposal.arguments.is_empty() {
-        return Ok(Parsed { resolved, arguments: Value::Object(Map::new()) });
+        return Ok(ParsedCall { resolved, arguments: Value::Object(Map::new()) });
     }
-    let limits = Limits { bytes_max: limits.arguments_bytes_max, depth_max: limits.arguments_depth_max };
+    let limits = JsonLimits { bytes_max: limits.arguments_bytes_max, depth_max: limits.arguments_depth_max };
     match json::decode(&proposal.arguments, limits) {
-        Ok(arguments @ Value::Object(_)) => Ok(Parsed { resolved, arguments }),
+        Ok(arguments @ Value::Object(_)) => Ok(ParsedCall { resolved, arguments }),
         Ok(other) => Err(not_an_object(&resolved, &other)),
         Err(error) => Err(refuse(&resolved, &error)),
     }
 }
 
-fn refuse(resolved: &Resolved, error: &StrictError) -> Box<Refusal> {
+fn refuse(resolved: &ResolvedCall, error: &StrictError) -> Box<Refusal> {
     let finding = whole("strict JSON within the limits", "other text", error.to_string());
     Box::new(
         Refusal::new(
@@ -52,7 +52,7 @@ fn refuse(resolved: &Resolved, error: &StrictError) -> Box<Refusal> {
     )
 }
 
-fn not_an_object(resolved: &Resolved, value: &Value) -> Box<Refusal> {
+fn not_an_object(resolved: &ResolvedCall, value: &Value) -> Box<Refusal> {
     let actual = match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

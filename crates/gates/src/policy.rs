@@ -6,32 +6,32 @@
 //! Policies that are tried out are asked after the decision is made, and only a record hears what they say.
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::PolicyRecord, tool::QuestionKind};
-use servanda_policy::{Call, Cause, Circumstances, Decision, Refused};
+use servanda_policy::{PolicyCall, PolicyRefusalCause, CallCircumstances, PolicyDecision, RefusedByPolicy};
 
 use crate::{
     Mandate,
-    mandate::{Account, InForce},
-    scope::Covered,
-    semantics::Meant,
+    mandate::{CallOrigin, PoliciesInForce},
+    scope::CoveredCall,
+    semantics::CanonicalCall,
 };
 
 /// Evidence: the policies permit the call.
 #[derive(Debug)]
-pub(crate) struct Sanctioned {
-    pub(crate) meant: Meant,
+pub(crate) struct PolicyApprovedCall {
+    pub(crate) meant: CanonicalCall,
 }
 
 /// Judges. What the record is to say is put into `told`, whichever way it goes.
 pub(crate) fn gate(
-    covered: Covered,
-    account: &Account<'_>,
+    covered: CoveredCall,
+    account: &CallOrigin<'_>,
     told: &mut Option<PolicyRecord>,
-) -> Result<Sanctioned, Box<Refusal>> {
-    let Covered { meant } = covered;
-    let Account::Caller(Mandate { policy, .. }) = account else { return Ok(Sanctioned { meant }) };
-    let InForce { policies, shadow, principal, environment } = *policy;
+) -> Result<PolicyApprovedCall, Box<Refusal>> {
+    let CoveredCall { meant } = covered;
+    let CallOrigin::Caller(Mandate { policy, .. }) = account else { return Ok(PolicyApprovedCall { meant }) };
+    let PoliciesInForce { policies, shadow, principal, environment } = *policy;
     let circumstances = circumstances(&meant, environment);
-    let call = Call {
+    let call = PolicyCall {
         principal,
         tool: &meant.resolved.contract.contract().identity.name,
         arguments: &meant.arguments,
@@ -49,14 +49,14 @@ pub(crate) fn gate(
         shadow: shadow.map(|shadow| shadow.would_have(&call).to_record()),
     });
     match decision {
-        Decision::Allowed(_) => Ok(Sanctioned { meant }),
-        Decision::Refused(refused) => Err(refuse(&meant, &refused)),
+        PolicyDecision::Allowed(_) => Ok(PolicyApprovedCall { meant }),
+        PolicyDecision::Refused(refused) => Err(refuse(&meant, &refused)),
     }
 }
 
-fn circumstances<'a>(meant: &'a Meant, environment: &'a str) -> Circumstances<'a> {
+fn circumstances<'a>(meant: &'a CanonicalCall, environment: &'a str) -> CallCircumstances<'a> {
     let proposal = &meant.resolved.proposal;
-    Circumstances {
+    CallCircumstances {
         tenant: &proposal.caller.tenant,
         environment,
         time: proposal.received_at,
@@ -69,31 +69,31 @@ fn circumstances<'a>(meant: &'a Meant, environment: &'a str) -> Circumstances<'a
 }
 
 /// What the upstream may not ask of the caller during the call, by the policies.
-pub(crate) fn refused_questions(meant: &Meant, mandate: &Mandate<'_>) -> Vec<QuestionKind> {
-    let InForce { policies, principal, environment, .. } = mandate.policy;
+pub(crate) fn refused_questions(meant: &CanonicalCall, mandate: &Mandate<'_>) -> Vec<QuestionKind> {
+    let PoliciesInForce { policies, principal, environment, .. } = mandate.policy;
     if !policies.look_at_questions() {
         return Vec::new();
     }
     let tool = &meant.resolved.contract.contract().identity.name;
     let refuses = |kind: &QuestionKind| {
-        let circumstances = Circumstances { question: Some(*kind), ..circumstances(meant, environment) };
-        let call = Call { principal, tool, arguments: &meant.arguments, circumstances: &circumstances };
-        matches!(policies.decide(&call), Decision::Refused(_))
+        let circumstances = CallCircumstances { question: Some(*kind), ..circumstances(meant, environment) };
+        let call = PolicyCall { principal, tool, arguments: &meant.arguments, circumstances: &circumstances };
+        matches!(policies.decide(&call), PolicyDecision::Refused(_))
     };
     QuestionKind::ALL.into_iter().filter(refuses).collect()
 }
 
-fn refuse(meant: &Meant, refused: &Refused) -> Box<Refusal> {
+fn refuse(meant: &CanonicalCall, refused: &RefusedByPolicy) -> Box<Refusal> {
     let proposal = &meant.resolved.proposal;
-    let by: Vec<String> = refused.by().iter().map(|policy| told(&policy.policy, policy.reason.as_deref())).collect();
+    let by: Vec<String> = refused.by().iter().map(|policy| policy_in_words(&policy.policy, policy.reason.as_deref())).collect();
     let by = by.join("; ");
     let why = match refused.cause() {
-        Cause::Forbidden => format!("is forbidden by {by}"),
-        Cause::NotPermitted => "is permitted by no policy".to_owned(),
-        Cause::ErrorInPolicy { .. } => format!("cannot be decided: there is an error in {by}"),
-        Cause::UnknownTool => "is a tool that the policies do not know".to_owned(),
-        Cause::Arguments { reason } => format!("cannot be decided: its arguments have {reason}"),
-        Cause::Engine { .. } => "cannot be decided by the policies".to_owned(),
+        PolicyRefusalCause::Forbidden => format!("is forbidden by {by}"),
+        PolicyRefusalCause::NotPermitted => "is permitted by no policy".to_owned(),
+        PolicyRefusalCause::ErrorInPolicy { .. } => format!("cannot be decided: there is an error in {by}"),
+        PolicyRefusalCause::UnknownTool => "is a tool that the policies do not know".to_owned(),
+        PolicyRefusalCause::Arguments { reason } => format!("cannot be decided: its arguments have {reason}"),
+        PolicyRefusalCause::Engine { .. } => "cannot be decided by the policies".to_owned(),
     };
     let hint = "do not try another way around it; tell the user";
     let counted = if meant.resolved.contract.program_decides_class() {
@@ -108,6 +108,6 @@ fn refuse(meant: &Meant, refused: &Refused) -> Box<Refusal> {
     Box::new(refusal.for_operators(explain))
 }
 
-fn told(policy: &str, reason: Option<&str>) -> String {
+fn policy_in_words(policy: &str, reason: Option<&str>) -> String {
     reason.map_or_else(|| format!("policy `{policy}`"), |reason| format!("policy `{policy}`: {reason}"))
 }

@@ -4,38 +4,38 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
-use servanda_contract::{CallId, Digest, ToolContract, digest::Domain, schema::CompiledSchema};
+use servanda_contract::{CallId, Digest, ToolContract, digest::DigestDomain, schema::CompiledSchema};
 
 use crate::placeholders::placeholders;
 
 /// Everything that is looked at around a call.
 #[derive(Debug, Default)]
-pub struct Probes {
+pub struct CompiledProbes {
     sample_percent: u8,
-    list: Vec<Probe>,
+    list: Vec<CompiledProbe>,
 }
 
 /// One thing that is looked at.
 #[derive(Debug)]
-pub struct Probe {
+pub struct CompiledProbe {
     /// As the contract names it.
     pub name: String,
     /// What it is.
-    pub look: Look,
+    pub subject: ProbeSubject,
 }
 
 /// What is looked at.
 #[derive(Debug)]
-pub enum Look {
+pub enum ProbeSubject {
     /// What a read-only tool answers.
-    Tool(Inquiry),
+    Tool(ProbeQuery),
     /// A file or a folder of this machine.
     Path(PathBuf),
 }
 
 /// A question to a read-only tool.
 #[derive(Debug)]
-pub struct Inquiry {
+pub struct ProbeQuery {
     /// The tool, by contract name.
     pub tool: String,
     /// The part of the answer that counts, as a JSON Pointer.
@@ -44,7 +44,7 @@ pub struct Inquiry {
     pub(crate) sql: Option<String>,
 }
 
-impl Probes {
+impl CompiledProbes {
     /// Compiles them; the error has a reason for each that cannot be. What `Probes::faults` of the contract says is not said
     /// again.
     pub(crate) fn compile(contract: &ToolContract, input: Option<&CompiledSchema>) -> Result<Self, Vec<String>> {
@@ -58,17 +58,17 @@ impl Probes {
             let about = format!("probes.list[{number}] `{}`", probe.name);
             reasons.extend(unknown.map(|name| format!("{about}: the input schema declares no `{name}`")));
             let look = match (&probe.tool, &probe.path) {
-                (Some(tool), _) => Look::Tool(Inquiry {
+                (Some(tool), _) => ProbeSubject::Tool(ProbeQuery {
                     tool: tool.clone(),
                     at: probe.at.clone(),
                     arguments: probe.arguments.clone(),
                     sql: probe.sql.clone(),
                 }),
-                (None, Some(path)) => Look::Path(PathBuf::from(path)),
+                (None, Some(path)) => ProbeSubject::Path(PathBuf::from(path)),
                 // Admission has said so.
                 (None, None) => continue,
             };
-            list.push(Probe { name: probe.name.clone(), look });
+            list.push(CompiledProbe { name: probe.name.clone(), subject: look });
         }
         if reasons.is_empty() { Ok(Self { sample_percent: written.sample_percent, list }) } else { Err(reasons) }
     }
@@ -79,7 +79,7 @@ impl Probes {
     }
 
     /// What is looked at, in the order of the contract.
-    pub fn iter(&self) -> impl Iterator<Item = &Probe> {
+    pub fn iter(&self) -> impl Iterator<Item = &CompiledProbe> {
         self.list.iter()
     }
 
@@ -90,20 +90,20 @@ impl Probes {
 
     /// Whether it is looked around this call. The same call always gets the same answer, so that it can be told afterwards
     /// why nobody looked.
-    pub fn choose(&self, call_id: &CallId) -> bool {
-        let digest = Digest::of(Domain::Sample, &[call_id.as_str().as_bytes()]);
+    pub fn is_sampled(&self, call_id: &CallId) -> bool {
+        let digest = Digest::compute(DigestDomain::Sample, &[call_id.as_str().as_bytes()]);
         let number = digest.as_bytes().iter().take(8).fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
         number % 100 < u64::from(self.sample_percent)
     }
 }
 
-impl Probe {
+impl CompiledProbe {
     /// What is looked at, in a few words.
     pub fn target(&self) -> String {
-        match &self.look {
-            Look::Tool(inquiry) if inquiry.sql.is_some() => format!("a query of `{}`", inquiry.tool),
-            Look::Tool(inquiry) => format!("`{}`", inquiry.tool),
-            Look::Path(path) => path.display().to_string(),
+        match &self.subject {
+            ProbeSubject::Tool(inquiry) if inquiry.sql.is_some() => format!("a query of `{}`", inquiry.tool),
+            ProbeSubject::Tool(inquiry) => format!("`{}`", inquiry.tool),
+            ProbeSubject::Path(path) => path.display().to_string(),
         }
     }
 }

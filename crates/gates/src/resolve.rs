@@ -7,24 +7,24 @@ use servanda_contract::{GateName, Proposal, Refusal, expectation::Expectation};
 use crate::{CompiledContract, Trail};
 
 /// Says which contract the tool name of a proposal means, or why none judges it. Implemented where the catalog is known.
-pub trait Contracts {
+pub trait ContractResolver {
     /// The contract that judges the proposal.
     fn contract_of(&self, proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>>;
 }
 
 /// A proposal and the contract it will be judged by.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedCall {
     pub(crate) proposal: Proposal,
     pub(crate) contract: Arc<CompiledContract>,
-    pub(crate) expectations: Vec<Expected>,
+    pub(crate) expectations: Vec<ToolExpectation>,
 }
 
 /// Something that is expected of the tool of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum ToolExpectation {
     /// Known well enough to be compared.
-    Of(Expectation),
+    Known(Expectation),
     /// The call states its purpose in words that the gateway does not know. What cannot be compared does not fit.
     Unclear {
         /// What is wrong with it.
@@ -35,19 +35,19 @@ pub enum Expected {
 }
 
 /// Finds the contract of a proposal, and notes the verdict.
-pub fn resolve(proposal: Proposal, contracts: &dyn Contracts, trail: &mut Trail<'_>) -> Result<Resolved, Box<Refusal>> {
+pub fn resolve(proposal: Proposal, contracts: &dyn ContractResolver, trail: &mut Trail<'_>) -> Result<ResolvedCall, Box<Refusal>> {
     let contract = trail.judge(GateName::Resolve, || contracts.contract_of(&proposal))?;
-    Ok(Resolved::new(proposal, contract))
+    Ok(ResolvedCall::new(proposal, contract))
 }
 
-impl Resolved {
+impl ResolvedCall {
     pub(crate) fn new(proposal: Proposal, contract: Arc<CompiledContract>) -> Self {
         Self { proposal, contract, expectations: Vec::new() }
     }
 
     /// The same, with what is expected of the tool. All of it has to be met.
     #[must_use]
-    pub fn expecting(self, expectations: Vec<Expected>) -> Self {
+    pub fn expecting(self, expectations: Vec<ToolExpectation>) -> Self {
         Self { expectations, ..self }
     }
 

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use serde_json::Value;
 use servanda_contract::{
     Digest,
-    digest::Domain,
-    tool::{Effect, ToolContract},
+    digest::DigestDomain,
+    tool::{EffectDeclaration, ToolContract},
 };
 use servanda_effects::{ANYTHING, all_touched};
 
@@ -21,13 +21,13 @@ pub(crate) fn touched(contract: &ToolContract, arguments: &Bytes) -> Vec<String>
 }
 
 /// What such a call changes.
-pub(crate) fn changed(effect: Option<&Effect>, arguments: &Bytes) -> Vec<String> {
+pub(crate) fn changed(effect: Option<&EffectDeclaration>, arguments: &Bytes) -> Vec<String> {
     let manifest = effect.map_or(&[][..], |effect| &effect.manifest);
     resources(manifest.iter().map(|change| &*change.resource), arguments)
 }
 
 /// What such a call reads.
-pub(crate) fn read(effect: Option<&Effect>, arguments: &Bytes) -> Vec<String> {
+pub(crate) fn read(effect: Option<&EffectDeclaration>, arguments: &Bytes) -> Vec<String> {
     let reads = effect.map_or(&[][..], |effect| &effect.reads);
     resources(reads.iter().map(|name| &**name), arguments)
 }
@@ -62,5 +62,5 @@ fn text(value: Option<&Value>) -> String {
     if text.chars().count() <= RESOURCE_CHARS_MAX {
         return text;
     }
-    Digest::of(Domain::Arguments, &[text.as_bytes()]).short()
+    Digest::compute(DigestDomain::Arguments, &[text.as_bytes()]).short()
 }

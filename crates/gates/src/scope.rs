@@ -4,28 +4,28 @@
 use servanda_authority::{Method, rights::Lack};
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
-use crate::{Mandate, behaviour::Fitting, mandate::Account, semantics::Meant};
+use crate::{Mandate, behaviour::FittingCall, mandate::CallOrigin, semantics::CanonicalCall};
 
 /// Evidence: the credential covers the call.
 #[derive(Debug)]
-pub(crate) struct Covered {
-    pub(crate) meant: Meant,
+pub(crate) struct CoveredCall {
+    pub(crate) meant: CanonicalCall,
 }
 
-pub(crate) fn gate(fitting: Fitting, account: &Account<'_>) -> Result<Covered, Box<Refusal>> {
-    let Fitting { meant } = fitting;
-    let Account::Caller(Mandate { authenticated, .. }) = account else { return Ok(Covered { meant }) };
+pub(crate) fn gate(fitting: FittingCall, account: &CallOrigin<'_>) -> Result<CoveredCall, Box<Refusal>> {
+    let FittingCall { meant } = fitting;
+    let CallOrigin::Caller(Mandate { authenticated, .. }) = account else { return Ok(CoveredCall { meant }) };
     let rights = authenticated.rights();
     let contract = &meant.resolved.contract;
     // The names of what a payload touches are made only for those to whom they make a difference.
     let resources = if rights.resources.is_all() { Vec::new() } else { contract.touched(meant.arguments.bytes()) };
     match rights.lacks(&contract.need(meant.side_effect_class(), &resources, meant.resolved.proposal.received_at)) {
-        None => Ok(Covered { meant }),
+        None => Ok(CoveredCall { meant }),
         Some(lack) => Err(refuse(&meant, &lack, authenticated.method())),
     }
 }
 
-fn refuse(meant: &Meant, lack: &Lack, method: &Method) -> Box<Refusal> {
+fn refuse(meant: &CanonicalCall, lack: &Lack, method: &Method) -> Box<Refusal> {
     let call_id = meant.resolved.proposal.call_id.clone();
     let class = TaxonomyClass::PermissionDenied;
     let mut refusal = Refusal::new(call_id, GateName::Scope, class, lack.message(), lack.hint(method));

@@ -3,17 +3,17 @@
 
 use servanda_contract::{
     Digest, GateName, Refusal, TaxonomyClass,
-    digest::Domain,
+    digest::DigestDomain,
     json::{self, CanonicalBytes},
     tool::SideEffectClass,
 };
 
-use crate::{Resolved, bounds::Bounded, operation::Operation, structure};
+use crate::{ResolvedCall, bounds::BoundedCall, operation::Operation, structure};
 
 /// Evidence: the arguments make sense, in their canonical form.
 #[derive(Debug)]
-pub(crate) struct Meant {
-    pub(crate) resolved: Resolved,
+pub(crate) struct CanonicalCall {
+    pub(crate) resolved: ResolvedCall,
     pub(crate) arguments: CanonicalBytes,
     pub(crate) proposal_digest: Digest,
     pub(crate) operation: Operation,
@@ -21,8 +21,8 @@ pub(crate) struct Meant {
     pub(crate) program_class: Option<SideEffectClass>,
 }
 
-pub(crate) fn gate(bounded: Bounded) -> Result<Meant, Box<Refusal>> {
-    let Bounded { resolved, arguments, operation } = bounded;
+pub(crate) fn gate(bounded: BoundedCall) -> Result<CanonicalCall, Box<Refusal>> {
+    let BoundedCall { resolved, arguments, operation } = bounded;
     let errors = resolved.contract.rules().violations(&arguments);
     if !errors.is_empty() {
         let hint = "reconsider the values together".to_owned();
@@ -39,10 +39,10 @@ pub(crate) fn gate(bounded: Bounded) -> Result<Meant, Box<Refusal>> {
     })?;
     let proposal_digest = proposal_digest(&resolved, &arguments);
     let program_class = resolved.contract.program_class(arguments.bytes());
-    Ok(Meant { resolved, arguments, proposal_digest, operation, program_class })
+    Ok(CanonicalCall { resolved, arguments, proposal_digest, operation, program_class })
 }
 
-impl Meant {
+impl CanonicalCall {
     /// How grave the call is.
     pub(crate) fn side_effect_class(&self) -> SideEffectClass {
         self.program_class.unwrap_or(self.resolved.contract.contract().transactional.side_effect_class)
@@ -50,7 +50,7 @@ impl Meant {
 }
 
 /// H of the design: what an approval signs.
-fn proposal_digest(resolved: &Resolved, arguments: &CanonicalBytes) -> Digest {
+fn proposal_digest(resolved: &ResolvedCall, arguments: &CanonicalBytes) -> Digest {
     let contract = resolved.contract.contract();
     let contract_digest = resolved.contract.digest();
     let parts: [&[u8]; 4] = [
@@ -59,5 +59,5 @@ fn proposal_digest(resolved: &Resolved, arguments: &CanonicalBytes) -> Digest {
         contract_digest.as_bytes(),
         arguments.bytes(),
     ];
-    Digest::of(Domain::Proposal, &parts)
+    Digest::compute(DigestDomain::Proposal, &parts)
 }

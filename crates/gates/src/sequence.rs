@@ -3,23 +3,23 @@
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
 use crate::{
-    GateLimits, Mandate, Permit, Resolved, Trail, behaviour, bounds, budget::Cleared, confirmation, mandate::Account,
+    GateLimits, Mandate, Permit, ResolvedCall, Trail, behaviour, bounds, budget::Cleared, confirmation, mandate::CallOrigin,
     parse, policy, scope, semantics, state, structure, types,
 };
 
 /// Takes a caller's call through gates 1 to 10. The trail has a verdict of each gate that was reached.
 pub fn pass_all(
-    resolved: Resolved,
+    resolved: ResolvedCall,
     mandate: &Mandate<'_>,
     limits: GateLimits,
     trail: &mut Trail<'_>,
 ) -> Result<Permit, Box<Refusal>> {
-    pass(resolved, &Account::Caller(*mandate), limits, trail)
+    pass(resolved, &CallOrigin::Caller(*mandate), limits, trail)
 }
 
 /// Takes a question that the gateway asks on its own account through the gates: no credential, policy or budget is asked, so the tool has
 /// to be one that changes nothing.
-pub fn pass_question(resolved: Resolved, limits: GateLimits, trail: &mut Trail<'_>) -> Result<Cleared, Box<Refusal>> {
+pub fn pass_question(resolved: ResolvedCall, limits: GateLimits, trail: &mut Trail<'_>) -> Result<Cleared, Box<Refusal>> {
     let contract = resolved.contract.contract();
     if contract.effect_class().mutates() {
         let message = format!("`{}` changes something, so it is not asked", contract.identity.name);
@@ -27,12 +27,12 @@ pub fn pass_question(resolved: Resolved, limits: GateLimits, trail: &mut Trail<'
         let (call_id, class) = (resolved.proposal.call_id.clone(), TaxonomyClass::PolicyViolation);
         return Err(Box::new(Refusal::new(call_id, GateName::Behaviour, class, message, hint)));
     }
-    pass(resolved, &Account::Gateway, limits, trail).map(Cleared::for_question)
+    pass(resolved, &CallOrigin::Gateway, limits, trail).map(Cleared::for_question)
 }
 
 pub(crate) fn pass(
-    resolved: Resolved,
-    account: &Account<'_>,
+    resolved: ResolvedCall,
+    account: &CallOrigin<'_>,
     limits: GateLimits,
     trail: &mut Trail<'_>,
 ) -> Result<Permit, Box<Refusal>> {

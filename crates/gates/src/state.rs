@@ -6,20 +6,20 @@
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
 
-use crate::{policy::Sanctioned, semantics::Meant};
+use crate::{policy::PolicyApprovedCall, semantics::CanonicalCall};
 
 /// Evidence: the tool is in its time. What has to be asked is asked when the call is claimed, as late as can be.
 #[derive(Debug)]
-pub(crate) struct InTime {
-    pub(crate) meant: Meant,
+pub(crate) struct InServiceCall {
+    pub(crate) meant: CanonicalCall,
 }
 
-pub(crate) fn gate(sanctioned: Sanctioned) -> Result<InTime, Box<Refusal>> {
-    let Sanctioned { meant } = sanctioned;
+pub(crate) fn gate(sanctioned: PolicyApprovedCall) -> Result<InServiceCall, Box<Refusal>> {
+    let PolicyApprovedCall { meant } = sanctioned;
     let lifecycle = &meant.resolved.contract.contract().identity.lifecycle;
     // A timestamp begins with its date, and dates compare as text. The last day is a day.
     let today: String = meant.resolved.proposal.received_at.to_string().chars().take(DATE_CHARS).collect();
-    let Some(date) = lifecycle.sunset_date.as_ref().filter(|date| **date < today) else { return Ok(InTime { meant }) };
+    let Some(date) = lifecycle.sunset_date.as_ref().filter(|date| **date < today) else { return Ok(InServiceCall { meant }) };
     let hint = match &lifecycle.replacement {
         Some(replacement) => format!("use `{replacement}` instead; `tools/list` has every tool there is"),
         None => "nothing takes its place: use another tool that `tools/list` has, or tell the user".to_owned(),

@@ -6,22 +6,22 @@ use serde_json::Value;
 use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, schema::Findings};
 
 use crate::{
-    Resolved,
+    ResolvedCall,
     operation::{self, Operation},
-    parse::Parsed,
+    parse::ParsedCall,
 };
 
 /// Evidence: the right fields, no others. Carries what the next two gates will refuse.
 #[derive(Debug)]
-pub(crate) struct Structured {
-    pub(crate) resolved: Resolved,
+pub(crate) struct StructuredCall {
+    pub(crate) resolved: ResolvedCall,
     pub(crate) arguments: Value,
     pub(crate) findings: Findings,
     pub(crate) operation: Operation,
 }
 
-pub(crate) fn gate(parsed: Parsed) -> Result<Structured, Box<Refusal>> {
-    let Parsed { resolved, mut arguments } = parsed;
+pub(crate) fn gate(parsed: ParsedCall) -> Result<StructuredCall, Box<Refusal>> {
+    let ParsedCall { resolved, mut arguments } = parsed;
     let said = operation::take_argument(&resolved.contract, &mut arguments);
     let operation = operation::judge(&resolved.contract, &resolved.proposal.keys, said).map_err(|errors| {
         let (gate, class) = (GateName::Structure, TaxonomyClass::StructuralViolation);
@@ -32,7 +32,7 @@ pub(crate) fn gate(parsed: Parsed) -> Result<Structured, Box<Refusal>> {
     let mut findings = schema.judge(&arguments);
     let errors = std::mem::take(&mut findings.structure);
     if errors.is_empty() {
-        return Ok(Structured { resolved, arguments, findings, operation });
+        return Ok(StructuredCall { resolved, arguments, findings, operation });
     }
     let hint = match errors.iter().find_map(|error| error.did_you_mean.as_deref()) {
         Some(name) => format!("did you mean `{name}`?"),
@@ -43,7 +43,7 @@ pub(crate) fn gate(parsed: Parsed) -> Result<Structured, Box<Refusal>> {
 
 /// A refusal by one of the three gates that share the schema's findings.
 pub(crate) fn refuse(
-    resolved: &Resolved,
+    resolved: &ResolvedCall,
     gate: GateName,
     class: TaxonomyClass,
     errors: Vec<FieldError>,

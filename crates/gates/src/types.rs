@@ -4,25 +4,25 @@ use serde_json::Value;
 use servanda_contract::{GateName, Refusal, TaxonomyClass, schema::Findings};
 
 use crate::{
-    Resolved,
+    ResolvedCall,
     operation::Operation,
-    structure::{self, Structured},
+    structure::{self, StructuredCall},
 };
 
 /// Evidence: the right types. Carries what the next gate will refuse.
 #[derive(Debug)]
-pub(crate) struct Typed {
-    pub(crate) resolved: Resolved,
+pub(crate) struct TypedCall {
+    pub(crate) resolved: ResolvedCall,
     pub(crate) arguments: Value,
     pub(crate) findings: Findings,
     pub(crate) operation: Operation,
 }
 
-pub(crate) fn gate(structured: Structured) -> Result<Typed, Box<Refusal>> {
-    let Structured { resolved, arguments, mut findings, operation } = structured;
+pub(crate) fn gate(structured: StructuredCall) -> Result<TypedCall, Box<Refusal>> {
+    let StructuredCall { resolved, arguments, mut findings, operation } = structured;
     let errors = std::mem::take(&mut findings.types);
     if errors.is_empty() {
-        return Ok(Typed { resolved, arguments, findings, operation });
+        return Ok(TypedCall { resolved, arguments, findings, operation });
     }
     // Where everything that is wrong is a `null`, the type is not the mistake.
     let hint = if errors.iter().all(|error| error.actual == "null") {

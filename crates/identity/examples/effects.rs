@@ -11,7 +11,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use serde::Deserialize;
-use servanda_identity::effects::{Effect, Language, Verdict, classify};
+use servanda_identity::effects::{ProgramEffect, ProgramLanguage, ProgramVerdict, classify};
 use sha2::{Digest, Sha256};
 
 #[derive(Deserialize)]
@@ -19,7 +19,7 @@ struct Line {
     sql: Option<String>,
     shell: Option<String>,
     dialect: Option<String>,
-    effect: Option<Effect>,
+    effect: Option<ProgramEffect>,
     #[serde(default)]
     why: String,
     #[serde(default)]
@@ -31,9 +31,9 @@ impl Line {
         self.sql.as_deref().or(self.shell.as_deref()).unwrap_or_default()
     }
 
-    fn language(&self) -> Option<Language> {
+    fn language(&self) -> Option<ProgramLanguage> {
         let fallback = if self.shell.is_some() { "shell" } else { "sql" };
-        Language::parse(self.dialect.as_deref().unwrap_or(fallback))
+        ProgramLanguage::parse(self.dialect.as_deref().unwrap_or(fallback))
     }
 
     fn in_part(&self, part: &str) -> bool {
@@ -107,17 +107,17 @@ struct Tables {
 /// The name of an effect, which has an order for tables.
 type Name = &'static str;
 
-fn name(effect: Effect) -> Name {
+fn name(effect: ProgramEffect) -> Name {
     match effect {
-        Effect::Read => "read",
-        Effect::Write => "write",
-        Effect::Ddl => "ddl",
-        Effect::Unknown => "unknown",
+        ProgramEffect::Read => "read",
+        ProgramEffect::Write => "write",
+        ProgramEffect::Ddl => "ddl",
+        ProgramEffect::Unknown => "unknown",
     }
 }
 
 impl Tables {
-    fn count(&mut self, line: &Line, verdict: &Verdict, show: Option<&str>) {
+    fn count(&mut self, line: &Line, verdict: &ProgramVerdict, show: Option<&str>) {
         let Some(label) = line.effect else { return };
         let dialect = line.dialect.clone().unwrap_or_else(|| "sql".to_owned());
         let cell = format!("{dialect}:{}:{}", name(label), name(verdict.effect));

@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use servanda_ledger::{Guard, Ledger};
+use servanda_ledger::{LedgerGuard, Ledger};
 use tokio::task::JoinSet;
 
 use call::{call, encoded};
@@ -37,7 +37,7 @@ async fn main() {
     let place = folder.join(format!("durable-{}", std::process::id()));
     std::fs::create_dir_all(&place).unwrap();
     // As a gateway opens it: with the file outside that knows how far it has come.
-    let guard = Guard { position_file: Some(place.join("servanda.position")), ..Guard::default() };
+    let guard = LedgerGuard { position_file: Some(place.join("servanda.position")), ..LedgerGuard::default() };
     let ledger = Ledger::open_guarded(&place.join("ledger.db"), &guard).unwrap();
     let encoded = encoded(&place).await;
     report("SQLite", &Raw::file(&place.join("raw.db"), encoded.clone()).await, ledger).await;

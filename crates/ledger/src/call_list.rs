@@ -49,21 +49,21 @@ pub struct CallList {
 
 /// A span of time, both ends in it, as stores count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct ReceivedRange {
     pub(crate) since_ms: i64,
     pub(crate) until_ms: i64,
 }
 
 /// Where the next page begins: behind this call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Below {
+pub(crate) struct CallListCursor {
     pub(crate) received_ms: i64,
     pub(crate) call_id: String,
 }
 
 impl CallFilter {
     /// Whether a call is meant.
-    pub fn means(&self, record: &CallRecord) -> bool {
+    pub fn matches(&self, record: &CallRecord) -> bool {
         let received_ms = record.received_at.unix_ms();
         let tool = |name: &String| {
             *name == record.tool || record.contract.as_ref().is_some_and(|contract| contract.name == *name)
@@ -77,22 +77,22 @@ impl CallFilter {
             && self.caller.as_ref().is_none_or(|caller| is_caller(record, caller))
     }
 
-    pub(crate) fn span(&self) -> Span {
-        Span {
+    pub(crate) fn span(&self) -> ReceivedRange {
+        ReceivedRange {
             since_ms: self.since_ms.map_or(i64::MIN, signed),
             until_ms: self.until_ms.map_or(i64::MAX - 1, signed).min(i64::MAX - 1),
         }
     }
 }
 
-impl Below {
+impl CallListCursor {
     /// Before the newest call of a span.
-    pub(crate) fn start(span: Span) -> Self {
+    pub(crate) fn start(span: ReceivedRange) -> Self {
         Self { received_ms: span.until_ms.saturating_add(1), call_id: String::new() }
     }
 
     /// Behind a call.
-    pub(crate) fn call(record: &CallRecord) -> Self {
+    pub(crate) fn after_call(record: &CallRecord) -> Self {
         Self { received_ms: signed(record.received_at.unix_ms()), call_id: record.call_id.to_string() }
     }
 }
@@ -109,17 +109,17 @@ pub(crate) fn newest(under_way: Vec<CallRecord>, ended: Vec<CallRecord>, limit: 
 
 /// Collects a list from records that come newest first.
 #[derive(Debug)]
-pub(crate) struct Collected<'a> {
+pub(crate) struct CallCollector<'a> {
     filter: &'a CallFilter,
     limit: usize,
     calls: Vec<CallSummary>,
     under_way: BTreeSet<String>,
 }
 
-impl<'a> Collected<'a> {
+impl<'a> CallCollector<'a> {
     /// Begins with the calls that are under way. They were read first: one that has ended since is found again among the others.
     pub(crate) fn new(filter: &'a CallFilter, limit: u32, under_way: &[CallRecord]) -> Self {
-        let calls: Vec<_> = under_way.iter().filter(|record| filter.means(record)).map(CallSummary::of).collect();
+        let calls: Vec<_> = under_way.iter().filter(|record| filter.matches(record)).map(CallSummary::from_record).collect();
         let ids = calls.iter().map(|call| call.call_id.clone()).collect();
         Self { filter, limit: usize::try_from(limit).unwrap_or(usize::MAX), calls, under_way: ids }
     }
@@ -128,8 +128,8 @@ impl<'a> Collected<'a> {
         if self.under_way.remove(record.call_id.as_str()) {
             self.calls.retain(|call| call.call_id != record.call_id.as_str());
         }
-        if self.filter.means(record) {
-            self.calls.push(CallSummary::of(record));
+        if self.filter.matches(record) {
+            self.calls.push(CallSummary::from_record(record));
         }
         // Those under way may be older than all others, and then they are the ones that are cut off below.
         let ended = self.calls.len().saturating_sub(self.under_way.len());

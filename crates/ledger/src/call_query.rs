@@ -11,7 +11,7 @@ pub enum CallQuery {
 
 /// An answer that was kept back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quarantined {
+pub struct QuarantinedBody {
     /// How long it was.
     pub bytes_total: i64,
     /// As much of it as is kept.

@@ -14,11 +14,11 @@ pub(crate) struct ClockWatch {
 
 impl ClockWatch {
     /// Looks at what the store's clock says now. Says by how much it jumped, if it did.
-    pub(crate) fn look(&mut self, clock_ms: u64) -> Option<i64> {
-        self.look_at(clock_ms, Instant::now())
+    pub(crate) fn observe(&mut self, clock_ms: u64) -> Option<i64> {
+        self.observe_at(clock_ms, Instant::now())
     }
 
-    fn look_at(&mut self, clock_ms: u64, now: Instant) -> Option<i64> {
+    fn observe_at(&mut self, clock_ms: u64, now: Instant) -> Option<i64> {
         let (was_ms, then) = self.seen.replace((clock_ms, now))?;
         let passed_ms = u64::try_from(now.saturating_duration_since(then).as_millis()).unwrap_or(u64::MAX);
         let expected_ms = was_ms.saturating_add(passed_ms);
@@ -56,7 +56,7 @@ mod tests {
             (1_072_900, 71_000, None),
         ];
         for (clock_ms, after_ms, jump) in table {
-            assert_eq!(watch.look_at(clock_ms, at(after_ms)), jump, "{clock_ms} after {after_ms}");
+            assert_eq!(watch.observe_at(clock_ms, at(after_ms)), jump, "{clock_ms} after {after_ms}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use servanda_contract::{
     CallRecord, Digest,
-    digest::Domain,
+    digest::DigestDomain,
     record::{Outcome, RECORD_VERSION},
 };
 use servanda_effects::effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner};
@@ -13,7 +13,7 @@ use crate::{
     LedgerError,
     encoding::{
         self,
-        dictionary::{Dictionary, Entries, EntryId},
+        dictionary::{Dictionary, DictionaryEntries, DictionaryEntryId},
     },
 };
 
@@ -92,12 +92,12 @@ pub(crate) fn key_digest(key: &EffectKey) -> Digest {
         &contract_major.to_be_bytes(),
         client_key.as_bytes(),
     ];
-    Digest::of(Domain::EffectKey, &parts)
+    Digest::compute(DigestDomain::EffectKey, &parts)
 }
 
 impl<'a> EffectRow<'a> {
-    pub(crate) fn of(effect: &'a Effect) -> Result<Self, LedgerError> {
-        let held = effect.holds();
+    pub(crate) fn new(effect: &'a Effect) -> Result<Self, LedgerError> {
+        let held = effect.exclusive_resources();
         let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
         Ok(Self {
             effect_id: effect.id.as_str(),
@@ -120,7 +120,7 @@ impl<'a> EffectRow<'a> {
                 Some(held) => Some(encode(held.resources).map_err(|reason| unreadable(effect.id.as_str(), reason))?),
                 None => None,
             },
-            upstream: under_way.then(|| effect.recovers_at().unwrap_or_default()),
+            upstream: under_way.then(|| effect.recovery_upstream().unwrap_or_default()),
         })
     }
 }
@@ -147,7 +147,7 @@ impl StoredEffect {
 
 impl<'a> CallRow<'a> {
     /// The columns of a record that was encoded.
-    pub(crate) fn of(record: &'a CallRecord, body: &'a [u8]) -> Self {
+    pub(crate) fn new(record: &'a CallRecord, body: &'a [u8]) -> Self {
         use Outcome::{Dispatching, InputRequired, TaskCreated, Unknown};
         let is_unsettled = matches!(record.outcome, Dispatching | Unknown | TaskCreated | InputRequired);
         Self {
@@ -162,11 +162,11 @@ impl<'a> CallRow<'a> {
 
 impl StoredCall {
     /// The entries of the dictionary that it takes to decode it.
-    pub(crate) fn entries(&self) -> Vec<EntryId> {
+    pub(crate) fn entries(&self) -> Vec<DictionaryEntryId> {
         self.body.as_deref().map(encoding::entries_of).unwrap_or_default()
     }
 
-    pub(crate) fn decode(&self, entries: &Entries) -> Result<CallRecord, LedgerError> {
+    pub(crate) fn decode(&self, entries: &DictionaryEntries) -> Result<CallRecord, LedgerError> {
         match (&self.body, &self.record) {
             (Some(body), _) => encoding::decode(&self.call_id, body, entries),
             (None, Some(text)) => decode_text(&self.call_id, text),
@@ -178,12 +178,12 @@ impl StoredCall {
 
     /// The record of a call under way. It is kept for a while only and refers to no entries.
     pub(crate) fn decode_open(&self) -> Result<CallRecord, LedgerError> {
-        self.decode(&Entries::default())
+        self.decode(&DictionaryEntries::default())
     }
 }
 
 /// What an effect holds, from its text.
-pub(crate) fn decode_held(effect_id: &str, text: &str) -> Result<Vec<String>, LedgerError> {
+pub(crate) fn decode_held_resources(effect_id: &str, text: &str) -> Result<Vec<String>, LedgerError> {
     serde_json::from_str(text).map_err(|error| unreadable(effect_id, error.to_string()))
 }
 
@@ -198,11 +198,11 @@ pub(crate) fn encode_call(record: &CallRecord, dictionary: &mut Dictionary) -> R
 /// A record of an earlier version from its text.
 fn decode_text(call_id: &str, text: &str) -> Result<CallRecord, LedgerError> {
     #[derive(serde::Deserialize)]
-    struct Version {
+    struct RecordVersion {
         record_version: u32,
     }
     let failed = |reason: String| LedgerError::Record { call_id: call_id.to_owned(), reason };
-    let Version { record_version } = serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
+    let RecordVersion { record_version } = serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
     if record_version > RECORD_VERSION {
         return Err(failed(format!("it has version {record_version}, this servanda knows up to {RECORD_VERSION}")));
     }

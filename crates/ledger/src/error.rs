@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use servanda_contract::faults::Fault;
+use servanda_contract::faults::InjectedFault;
 use servanda_effects::JournalError;
 use tokio_postgres::error::SqlState;
 
-use crate::{identity::Refused, tls_failure::TlsFailure};
+use crate::{identity::RefusedLedger, tls_failure::TlsFailure};
 
 /// SQLite wrote something, and the system could not say that it is on the disk.
 const SYNC_FAILED: i32 = rusqlite::ffi::SQLITE_IOERR_FSYNC;
@@ -66,7 +66,7 @@ pub enum LedgerError {
     },
     /// It is not the ledger that is known, or not all of it.
     #[error("{0}")]
-    Refused(Box<Refused>),
+    Refused(Box<RefusedLedger>),
     /// The file that knows how far the ledger has come cannot be written.
     #[error("cannot write the ledger's position file `{path}`: {source}")]
     PositionFile {
@@ -178,14 +178,14 @@ pub enum LedgerError {
         failure: TlsFailure,
     },
     /// PostgreSQL refused a statement, or the connection was lost.
-    #[error("the ledger's database failed: {}", says(.0))]
+    #[error("the ledger's database failed: {}", server_message(.0))]
     Server(#[from] tokio_postgres::Error),
     /// PostgreSQL took too long; whether it still did it nobody knows.
     #[error("the ledger's database did not answer within {0} ms; nobody knows what it did")]
     Silent(u64),
     /// A trial let it fail.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] InjectedFault),
 }
 
 impl LedgerError {
@@ -204,7 +204,7 @@ impl LedgerError {
     }
 
     /// Whether nothing could have been written, whatever it says; if not, what was written is at fault.
-    pub(crate) fn is_of_the_store(&self) -> bool {
+    pub(crate) fn is_store_failure(&self) -> bool {
         match self {
             Self::Record { .. } | Self::RecordNewer { .. } | Self::Effect { .. } | Self::Books { .. } => false,
             Self::Sql(error) => error.sqlite_error_code() != Some(rusqlite::ErrorCode::ConstraintViolation),
@@ -217,13 +217,13 @@ impl LedgerError {
     }
 
     /// Whether the database undid everything because of somebody else's transaction: it may simply be tried again.
-    pub(crate) fn is_of_contention(&self) -> bool {
+    pub(crate) fn is_contention(&self) -> bool {
         let undone = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE];
         matches!(self, Self::Server(error) if error.code().is_some_and(|code| undone.contains(&code)))
     }
 
     /// Whether there is no room left.
-    pub(crate) fn is_of_room(&self) -> bool {
+    pub(crate) fn is_out_of_space(&self) -> bool {
         match self {
             Self::Sql(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
             Self::Server(error) => error.code() == Some(&SqlState::DISK_FULL),
@@ -232,24 +232,24 @@ impl LedgerError {
     }
 
     /// Whether something is there already that was to be new.
-    pub(crate) fn is_of_a_duplicate(&self) -> bool {
+    pub(crate) fn is_duplicate(&self) -> bool {
         matches!(self, Self::Server(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
     }
 
     /// For whoever asked: whether it may have been done all the same is part of it.
-    pub(crate) fn told(&self) -> JournalError {
+    pub(crate) fn to_journal_error(&self) -> JournalError {
         match self {
             doubtful if doubtful.leaves_doubt() => JournalError::in_doubt(self.to_string()),
-            of_the_store if of_the_store.is_of_the_store() => JournalError::new(self.to_string()),
-            _ => JournalError::of_content(self.to_string()),
+            of_the_store if of_the_store.is_store_failure() => JournalError::new(self.to_string()),
+            _ => JournalError::bad_content(self.to_string()),
         }
     }
 
     /// Whether what was asked for may have been done all the same.
     fn leaves_doubt(&self) -> bool {
         match self {
-            Self::Server(error) => error.as_db_error().is_none() || self.is_of_the_connection(),
-            Self::Fault(Fault(point)) => *point == "ledger.after_commit",
+            Self::Server(error) => error.as_db_error().is_none() || self.is_connection_failure(),
+            Self::Fault(InjectedFault(point)) => *point == "ledger.after_commit",
             Self::Silent(_) => true,
             // A commit whose sync failed may be in the file all the same.
             Self::Sql(error) => error.sqlite_error().is_some_and(|error| error.extended_code == SYNC_FAILED),
@@ -258,7 +258,7 @@ impl LedgerError {
     }
 
     /// Whether the connection is of no use any more.
-    pub(crate) fn is_of_the_connection(&self) -> bool {
+    pub(crate) fn is_connection_failure(&self) -> bool {
         match self {
             Self::Server(error) => {
                 let fatal = |class: &str| error.code().is_some_and(|code| code.code().starts_with(class));
@@ -271,7 +271,7 @@ impl LedgerError {
 }
 
 /// The server's own words; the driver alone only says that there was an error.
-pub(crate) fn says(error: &tokio_postgres::Error) -> String {
+pub(crate) fn server_message(error: &tokio_postgres::Error) -> String {
     if let Some(answer) = error.as_db_error() {
         return format!("{} (SQLSTATE {})", answer.message(), answer.code().code());
     }

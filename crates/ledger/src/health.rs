@@ -10,12 +10,12 @@ use std::{
 
 use servanda_effects::{
     JournalError,
-    effect::{Applied, Reply},
+    effect::{AppliedChange, EffectReply},
 };
 
 /// What the store last said to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WriteStanding {
+pub struct WriteHealth {
     /// How long ago it last took one; none if it has not yet.
     pub accepted_ms_ago: Option<u64>,
     /// How long ago it last failed to take one, if it has taken none since.
@@ -26,29 +26,29 @@ pub struct WriteStanding {
 
 /// Notes what the store says to writes.
 #[derive(Debug)]
-pub(crate) struct WriteWatch {
+pub(crate) struct WriteMonitor {
     since: Instant,
-    accepted: Moment,
-    refused: Moment,
-    beat_began: Moment,
+    accepted: AtomicMoment,
+    refused: AtomicMoment,
+    beat_began: AtomicMoment,
 }
 
 /// Milliseconds after the watch began, counted from one; zero is never.
 #[derive(Debug, Default)]
-struct Moment(AtomicU64);
+struct AtomicMoment(AtomicU64);
 
-impl Default for WriteWatch {
+impl Default for WriteMonitor {
     fn default() -> Self {
         Self {
             since: Instant::now(),
-            accepted: Moment::default(),
-            refused: Moment::default(),
-            beat_began: Moment::default(),
+            accepted: AtomicMoment::default(),
+            refused: AtomicMoment::default(),
+            beat_began: AtomicMoment::default(),
         }
     }
 }
 
-impl WriteWatch {
+impl WriteMonitor {
     /// A beat is about to be written.
     pub(crate) fn beat_begins(&self) {
         self.beat_began.set(self.now());
@@ -64,22 +64,22 @@ impl WriteWatch {
 
     /// A change was handed in. One that only found what was there proves nothing about writing, and one that failed because of what
     /// was in it says nothing about the store.
-    pub(crate) fn change_ended(&self, change: &Result<Applied, JournalError>) {
+    pub(crate) fn change_ended(&self, change: &Result<AppliedChange, JournalError>) {
         match change {
-            Ok(applied) if matches!(applied.reply, Reply::Mine(_) | Reply::Ask(_) | Reply::Settled) => {
+            Ok(applied) if matches!(applied.reply, EffectReply::Mine(_) | EffectReply::Ask(_) | EffectReply::Settled) => {
                 self.accepted.set(self.now());
             }
-            Err(error) if !error.is_of_content() => self.refused.set(self.now()),
+            Err(error) if !error.is_bad_content() => self.refused.set(self.now()),
             Ok(_) | Err(_) => {}
         }
     }
 
     /// How it stands.
-    pub(crate) fn standing(&self) -> WriteStanding {
+    pub(crate) fn health(&self) -> WriteHealth {
         let now = self.now();
         let ago = |moment: Option<u64>| moment.map(|moment| now.saturating_sub(moment));
         let (accepted, refused) = (self.accepted.get(), self.refused.get());
-        WriteStanding {
+        WriteHealth {
             accepted_ms_ago: ago(accepted),
             refused_ms_ago: ago(refused.filter(|refused| accepted.is_none_or(|accepted| *refused >= accepted))),
             beat_began_ms_ago: ago(self.beat_began.get()),
@@ -91,7 +91,7 @@ impl WriteWatch {
     }
 }
 
-impl Moment {
+impl AtomicMoment {
     fn set(&self, moment: u64) {
         self.0.store(moment, Ordering::Relaxed);
     }
@@ -105,37 +105,37 @@ impl Moment {
 mod tests {
     use servanda_effects::{
         JournalError,
-        effect::{Applied, Reply},
+        effect::{AppliedChange, EffectReply},
     };
 
-    use super::WriteWatch;
+    use super::WriteMonitor;
 
     #[test]
     fn the_latest_word_of_the_store_counts_and_only_its_own() {
-        let watch = WriteWatch::default();
-        assert_eq!(watch.standing(), super::WriteStanding::default());
-        let came_to = |reply: Reply| Ok(Applied { reply, effect: None });
-        let refused = |watch: &WriteWatch| watch.standing().refused_ms_ago.is_some();
+        let watch = WriteMonitor::default();
+        assert_eq!(watch.health(), super::WriteHealth::default());
+        let came_to = |reply: EffectReply| Ok(AppliedChange { reply, effect: None });
+        let refused = |watch: &WriteMonitor| watch.health().refused_ms_ago.is_some();
         let next_moment = || std::thread::sleep(std::time::Duration::from_millis(2));
-        watch.change_ended(&came_to(Reply::KeyExpired));
-        assert_eq!(watch.standing().accepted_ms_ago, None, "nothing was written");
+        watch.change_ended(&came_to(EffectReply::KeyExpired));
+        assert_eq!(watch.health().accepted_ms_ago, None, "nothing was written");
         watch.beat_ended(&Ok(()));
-        assert!(watch.standing().accepted_ms_ago.is_some() && !refused(&watch));
+        assert!(watch.health().accepted_ms_ago.is_some() && !refused(&watch));
         next_moment();
-        watch.change_ended(&Err(JournalError::of_content("a row that nobody can read")));
+        watch.change_ended(&Err(JournalError::bad_content("a row that nobody can read")));
         assert!(!refused(&watch), "the store is well");
         watch.change_ended(&Err(JournalError::new("database or disk is full")));
         assert!(refused(&watch));
-        watch.change_ended(&came_to(Reply::KeyExpired));
+        watch.change_ended(&came_to(EffectReply::KeyExpired));
         assert!(refused(&watch), "a look is no write");
         next_moment();
-        watch.change_ended(&came_to(Reply::Settled));
+        watch.change_ended(&came_to(EffectReply::Settled));
         assert!(!refused(&watch));
         next_moment();
         watch.beat_ended(&Err(JournalError::in_doubt("lost")));
         assert!(refused(&watch));
-        assert_eq!(watch.standing().beat_began_ms_ago, None);
+        assert_eq!(watch.health().beat_began_ms_ago, None);
         watch.beat_begins();
-        assert!(watch.standing().beat_began_ms_ago.is_some());
+        assert!(watch.health().beat_began_ms_ago.is_some());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) const GATHER_MS_MAX: u64 = 10;
 
 /// What the queue tells the writer beside its jobs.
 #[derive(Debug, Default)]
-pub(crate) struct Signals {
+pub(crate) struct WriterSignals {
     /// A batch should not gather any longer.
     hurry: Notify,
     close: Notify,
@@ -41,20 +41,20 @@ pub(crate) struct Signals {
 #[derive(Debug)]
 pub(crate) struct Inbox {
     jobs: mpsc::Receiver<Job>,
-    signals: Arc<Signals>,
+    signals: Arc<WriterSignals>,
     /// [`GATHER_MS_MAX`], but in tests.
     gather_max: Duration,
 }
 
 /// Jobs that are written together.
 #[derive(Debug, Default)]
-struct Gathered {
+struct JobBatch {
     jobs: Vec<Job>,
     bytes: usize,
     is_awaited: bool,
 }
 
-impl Signals {
+impl WriterSignals {
     pub(crate) fn hurry(&self) {
         self.hurry.notify_one();
     }
@@ -72,13 +72,13 @@ impl Signals {
 }
 
 impl Inbox {
-    pub(crate) fn new(jobs: mpsc::Receiver<Job>, signals: Arc<Signals>) -> Self {
+    pub(crate) fn new(jobs: mpsc::Receiver<Job>, signals: Arc<WriterSignals>) -> Self {
         Self { jobs, signals, gather_max: Duration::from_millis(GATHER_MS_MAX) }
     }
 
     /// The next batch; none if the queue is closed and everything was handed out.
     pub(crate) async fn gather(&mut self) -> Option<Vec<Job>> {
-        let mut batch = Gathered::default();
+        let mut batch = JobBatch::default();
         batch.push(self.first().await?);
         let until = Instant::now() + self.gather_max;
         loop {
@@ -107,7 +107,7 @@ impl Inbox {
     }
 }
 
-impl Gathered {
+impl JobBatch {
     fn push(&mut self, job: Job) {
         self.is_awaited |= job.is_awaited();
         self.bytes = self.bytes.saturating_add(job.bytes());
@@ -149,7 +149,7 @@ mod tests {
 
     use super::{BATCH_MAX, Inbox};
     use crate::{
-        job::{Job, Recorded, Write},
+        job::{Job, CallRecordWrite, LedgerWrite},
         queue::Queue,
         tests::samples::record,
     };
@@ -178,8 +178,8 @@ mod tests {
         (queue, Inbox { gather_max, ..inbox })
     }
 
-    fn write(number: usize) -> Write {
-        Write::Call(Recorded::new(record(&format!("call_{number}"), Outcome::Completed, 1), None))
+    fn write(number: usize) -> LedgerWrite {
+        LedgerWrite::Call(CallRecordWrite::new(record(&format!("call_{number}"), Outcome::Completed, 1), None))
     }
 
     async fn read(queue: &Queue, number: usize) {

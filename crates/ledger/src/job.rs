@@ -11,8 +11,8 @@ use bytes::Bytes;
 use servanda_contract::CallRecord;
 use servanda_effects::{
     JournalError, Note, NoteKind,
-    budget::{Booked, Entry, Swept},
-    effect::{Applied, End, Event, Notice, OwnerId, StoredAnswer, Target},
+    budget::{EntryReply, AccountEntry, SweepReport},
+    effect::{AppliedChange, DispatchEnd, EffectEvent, Notice, OwnerId, StoredAnswer, EffectTarget},
 };
 use tokio::sync::oneshot;
 
@@ -25,9 +25,9 @@ use crate::{
 
 /// One thing to put down.
 #[derive(Debug)]
-pub(crate) enum Write {
+pub(crate) enum LedgerWrite {
     /// The record of a call.
-    Call(Box<Recorded>),
+    Call(Box<CallRecordWrite>),
     /// A note, in place of one of the same kind and key.
     Note(Note),
     /// A note, unless there is one.
@@ -40,57 +40,57 @@ pub(crate) enum Write {
 
 /// The record of a call, and its answer if that was kept back. The writer encodes it, so that no call spends its time on that.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct CallRecordWrite {
     pub(crate) record: CallRecord,
     pub(crate) quarantine: Option<Bytes>,
     encoded: Option<Vec<u8>>,
 }
 
 /// Told how a job ended, once that is durable.
-pub(crate) type Done<T> = oneshot::Sender<Result<T, JournalError>>;
+pub(crate) type JobResponder<T> = oneshot::Sender<Result<T, JournalError>>;
 
 /// One thing to do in a transaction.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// Writes something; its caller may wait for it.
-    Put { write: Write, done: Option<Done<()>> },
+    Put { write: LedgerWrite, done: Option<JobResponder<()>> },
     /// Applies an event to an effect.
-    Apply { target: Target, event: Event, recorded: Option<Box<Recorded>>, notices: Vec<Notice>, done: Done<Applied> },
+    Apply { target: EffectTarget, event: EffectEvent, recorded: Option<Box<CallRecordWrite>>, notices: Vec<Notice>, done: JobResponder<AppliedChange> },
     /// Makes tombstones.
-    Expire { limit: u32, done: Done<u64> },
+    Expire { limit: u32, done: JobResponder<u64> },
     /// Makes an entry in the books of budgets.
-    Book { entry: Entry, done: Done<Booked> },
+    Book { entry: AccountEntry, done: JobResponder<EntryReply> },
     /// Closes what was left open in them.
-    Sweep { limit: u32, done: Done<Swept> },
+    Sweep { limit: u32, done: JobResponder<SweepReport> },
     /// Removes some of what is over.
-    Prune { round: Round, done: Done<Pruned> },
+    Prune { round: Round, done: JobResponder<Pruned> },
 }
 
 /// What became of a job.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum JobOutcome {
     Put,
-    Applied(Box<Applied>),
+    Applied(Box<AppliedChange>),
     Expired(u64),
-    Booked(Booked),
-    Swept(Swept),
+    Booked(EntryReply),
+    Swept(SweepReport),
     Pruned(Pruned),
 }
 
-impl Recorded {
+impl CallRecordWrite {
     pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Box<Self> {
         Box::new(Self { record, quarantine, encoded: None })
     }
 
     /// A record by itself, encoded without the dictionary.
-    pub(crate) fn of(record: CallRecord) -> Result<Self, LedgerError> {
+    pub(crate) fn encode_alone(record: CallRecord) -> Result<Self, LedgerError> {
         let encoded = Some(encode_call(&record, &mut Dictionary::default())?);
         Ok(Self { record, quarantine: None, encoded })
     }
 
     /// The columns of the record.
     pub(crate) fn row(&self) -> Result<CallRow<'_>, LedgerError> {
-        Ok(CallRow::of(&self.record, self.body()?))
+        Ok(CallRow::new(&self.record, self.body()?))
     }
 
     /// The record as it is stored.
@@ -110,8 +110,8 @@ impl Job {
     /// The bytes of answers and arguments; what else there is of a job is small.
     pub(crate) fn bytes(&self) -> usize {
         let moved = match self {
-            Self::Apply { event: Event::Begin(begin), .. } => begin.order.arguments.len(),
-            Self::Apply { event: Event::Settle(_, End::Completed(answer) | End::Failed(answer)), .. } => match answer {
+            Self::Apply { event: EffectEvent::Begin(begin), .. } => begin.order.arguments.len(),
+            Self::Apply { event: EffectEvent::Settle(_, DispatchEnd::Completed(answer) | DispatchEnd::Failed(answer)), .. } => match answer {
                 StoredAnswer::Result(answer) => answer.len(),
                 _ => 0,
             },
@@ -123,7 +123,7 @@ impl Job {
 
     /// Encodes the record that it puts down, if it does. A job whose record cannot be encoded fails when it is done, by itself.
     pub(crate) fn encode(&mut self, dictionary: &mut Dictionary) {
-        if let Self::Put { write: Write::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } = self {
+        if let Self::Put { write: LedgerWrite::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } = self {
             recorded.encoded = encode_call(&recorded.record, dictionary)
                 .inspect_err(|error| tracing::error!(%error, "a record cannot be encoded"))
                 .ok();
@@ -131,9 +131,9 @@ impl Job {
     }
 
     /// The record it puts down, if it does.
-    pub(crate) fn recorded(&self) -> Option<&Recorded> {
+    pub(crate) fn recorded(&self) -> Option<&CallRecordWrite> {
         match self {
-            Self::Put { write: Write::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } => {
+            Self::Put { write: LedgerWrite::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } => {
                 Some(recorded)
             }
             _ => None,
@@ -149,11 +149,11 @@ impl Job {
     }
 
     /// Tells the caller that waits. If it has gone, the write stands all the same.
-    pub(crate) fn answer(self, outcome: Result<Outcome, JournalError>, lost: &AtomicU64) {
+    pub(crate) fn answer(self, outcome: Result<JobOutcome, JournalError>, lost: &AtomicU64) {
         if let Err(error) = &outcome {
             lost.fetch_add(1, Ordering::Relaxed);
             // The loop that beats logs its own failures, and only some of them: a store that is away fails every beat.
-            if !matches!(self, Self::Put { write: Write::Beat(_), .. }) {
+            if !matches!(self, Self::Put { write: LedgerWrite::Beat(_), .. }) {
                 tracing::error!(what = %self, %error, "the ledger could not keep something");
             }
         }
@@ -162,23 +162,23 @@ impl Job {
             Self::Put { done: None, .. } => {}
             Self::Put { done: Some(done), .. } => drop(done.send(outcome.map(|_| ()))),
             Self::Apply { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Applied(applied) => Ok(*applied),
+                JobOutcome::Applied(applied) => Ok(*applied),
                 _ => Err(odd()),
             }))),
             Self::Expire { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Expired(count) => Ok(count),
+                JobOutcome::Expired(count) => Ok(count),
                 _ => Err(odd()),
             }))),
             Self::Book { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Booked(booked) => Ok(booked),
+                JobOutcome::Booked(booked) => Ok(booked),
                 _ => Err(odd()),
             }))),
             Self::Sweep { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Swept(swept) => Ok(swept),
+                JobOutcome::Swept(swept) => Ok(swept),
                 _ => Err(odd()),
             }))),
             Self::Prune { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
-                Outcome::Pruned(pruned) => Ok(pruned),
+                JobOutcome::Pruned(pruned) => Ok(pruned),
                 _ => Err(odd()),
             }))),
         }
@@ -202,7 +202,7 @@ impl fmt::Display for Job {
     }
 }
 
-impl fmt::Display for Write {
+impl fmt::Display for LedgerWrite {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Call(recorded) => write!(formatter, "{}", recorded.record.call_id),

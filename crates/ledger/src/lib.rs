@@ -5,7 +5,7 @@
 //! of an effect or account follows on what is `servanda_effects::effect::step`'s and `servanda_effects::budget::step`'s, which every
 //! store runs inside its own transaction.
 
-mod books;
+mod budget_rows;
 mod call_list;
 mod call_query;
 mod clock_watch;
@@ -17,13 +17,13 @@ mod identity;
 mod inbox;
 mod job;
 mod listing;
-mod placing;
+mod record_placement;
 mod postgres;
 mod queue;
 mod reader;
 mod report;
 mod retention;
-mod room;
+mod capacity;
 mod sqlite;
 mod store;
 #[cfg(test)]
@@ -38,28 +38,28 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
-    budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, EffectQuery, Effects, OrphanQuery, OwnerId, Target},
+    budget::{EntryReply, BudgetStore, AccountEntry, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
+    effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, OrphanQuery, OwnerId, EffectTarget},
 };
 
 pub use call_list::{CallFilter, CallList, LOOKED_AT_MAX};
-pub use call_query::{CallQuery, Quarantined};
+pub use call_query::{CallQuery, QuarantinedBody};
 pub use error::LedgerError;
-pub use health::WriteStanding;
-pub use identity::{Adoption, AdoptionTerms, Damage, Guard, Position, Refused, Schema, Settling, Witness};
+pub use health::WriteHealth;
+pub use identity::{Adoption, AdoptionRequest, LedgerDamage, LedgerGuard, LedgerPosition, RefusedLedger, LedgerSchemaPolicy, LossSettlement, PositionWitness};
 pub use reader::Reader;
 pub use report::{LogReport, LogStop, MigrationPlan, Restored, Soundness, Status, Verified};
 pub use retention::{Pruned, Retention};
-pub use room::LedgerLimits;
+pub use capacity::LedgerLimits;
 pub use sqlite::private::make_private;
 pub use store::Migration;
 pub use tls_failure::TlsFailure;
 pub use upkeep::Upkeep;
 
-use health::WriteWatch;
+use health::WriteMonitor;
 use postgres::PostgresLedger;
 use retention::{PRUNED_MAX, Round};
-use room::Room;
+use capacity::Room;
 use sqlite::SqliteLedger;
 use store::Store;
 
@@ -67,8 +67,8 @@ use store::Store;
 #[derive(Debug)]
 pub struct Ledger {
     store: Backend,
-    writes: WriteWatch,
-    room: Arc<Room>,
+    writes: WriteMonitor,
+    capacity: Arc<Room>,
 }
 
 /// Which store a ledger has.
@@ -92,27 +92,27 @@ impl Deref for Backend {
 impl Ledger {
     /// Opens a file for writing, making it or bringing it up to date first. Nothing outside it says whether it is the right one.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        Self::open_guarded(path, &Guard::default())
+        Self::open_guarded(path, &LedgerGuard::default())
     }
 
     /// Opens a file for writing, if it is the ledger that is known.
-    pub fn open_guarded(path: &Path, guard: &Guard) -> Result<Self, LedgerError> {
+    pub fn open_guarded(path: &Path, guard: &LedgerGuard) -> Result<Self, LedgerError> {
         let room = Arc::new(Room::default());
         let store = Backend::File(Box::new(SqliteLedger::open(path, guard, room.clone())?));
-        Ok(Self { store, writes: WriteWatch::default(), room })
+        Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
     }
 
     /// Connects to PostgreSQL for writing, bringing the database up to date first. Nothing outside it says whether it is the right
     /// one.
     pub async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Self::connect_guarded(url, &Guard::default()).await
+        Self::connect_guarded(url, &LedgerGuard::default()).await
     }
 
     /// Connects to PostgreSQL for writing, if it has the ledger that is known.
-    pub async fn connect_guarded(url: &str, guard: &Guard) -> Result<Self, LedgerError> {
+    pub async fn connect_guarded(url: &str, guard: &LedgerGuard) -> Result<Self, LedgerError> {
         let room = Arc::new(Room::default());
         let store = Backend::Server(Box::new(PostgresLedger::connect(url, guard, room.clone()).await?));
-        Ok(Self { store, writes: WriteWatch::default(), room })
+        Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
     }
 
     /// How it was brought up to date when it was opened, if it was.
@@ -134,19 +134,19 @@ impl Ledger {
     }
 
     /// Has these limits hold from now on, and looks how things stand.
-    pub async fn limit(&self, limits: LedgerLimits) -> Result<(), JournalError> {
-        self.room.limit(limits);
+    pub async fn set_limits(&self, limits: LedgerLimits) -> Result<(), JournalError> {
+        self.capacity.limit(limits);
         self.look_at_room().await
     }
 
     async fn look_at_room(&self) -> Result<(), JournalError> {
-        self.room.learn(self.store.measure(self.room.limits()).await?);
+        self.capacity.learn(self.store.measure(self.capacity.limits()).await?);
         Ok(())
     }
 
     /// How many things could not be kept since the start.
     pub fn lost_count(&self) -> u64 {
-        self.store.lost_count() + self.room.dropped_count()
+        self.store.lost_count() + self.capacity.dropped_count()
     }
 
     /// I9: why a commit that was acknowledged might be lost all the same, if it might. Asked again with every beat.
@@ -155,8 +155,8 @@ impl Ledger {
     }
 
     /// What the store last said to a write. Nothing is asked: it is what writes met that were made anyway.
-    pub fn write_standing(&self) -> WriteStanding {
-        self.writes.standing()
+    pub fn write_health(&self) -> WriteHealth {
+        self.writes.health()
     }
 
     /// A reader of the same ledger.
@@ -169,20 +169,20 @@ impl Ledger {
 }
 
 impl Journal for Ledger {
-    fn finished(
+    fn record_finished(
         &self,
         record: CallRecord,
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
-        if !durable && !self.room.has_room_for_a_read() {
+        if !durable && !self.capacity.has_room_for_a_read() {
             return Box::pin(std::future::ready(Ok(())));
         }
-        self.store.finished(record, quarantine, durable)
+        self.store.record_finished(record, quarantine, durable)
     }
 
-    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
-        self.store.recall(call_id)
+    fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+        self.store.find_record(call_id)
     }
 }
 
@@ -214,8 +214,8 @@ impl Notebook for Ledger {
     }
 }
 
-impl Effects for Ledger {
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+impl EffectStore for Ledger {
+    fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         Box::pin(async move {
             let applied = self.store.apply(change).await;
             self.writes.change_ended(&applied);
@@ -227,12 +227,12 @@ impl Effects for Ledger {
         self.store.may_lose_commits()
     }
 
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+    fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         self.store.find(target)
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        Effects::list(&*self.store, query)
+        EffectStore::list(&*self.store, query)
     }
 
     fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
@@ -241,10 +241,10 @@ impl Effects for Ledger {
 
     /// Looks how much room there is, too: beside the beat, because without any there is no beat either, and a look that takes long
     /// must not make this process look dead.
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+    fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             self.writes.beat_begins();
-            let (measured, beat) = tokio::join!(self.look_at_room(), self.store.beat(owner));
+            let (measured, beat) = tokio::join!(self.look_at_room(), self.store.heartbeat(owner));
             if let Err(error) = measured {
                 tracing::warn!(%error, "the size of the ledger could not be measured");
             }
@@ -254,7 +254,7 @@ impl Effects for Ledger {
     }
 
     fn out_of_room(&self) -> Option<String> {
-        self.room.why_out()
+        self.capacity.why_out()
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
@@ -262,20 +262,20 @@ impl Effects for Ledger {
     }
 }
 
-impl Budgets for Ledger {
-    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
-        self.store.book(entry)
+impl BudgetStore for Ledger {
+    fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>> {
+        self.store.apply_entry(entry)
     }
 
-    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>> {
         self.store.sweep(limit)
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         self.store.open_reservations(older_than_ms, limit)
     }
 
-    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
-        self.store.standings(query)
+    fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
+        self.store.balances(query)
     }
 }

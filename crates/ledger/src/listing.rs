@@ -8,7 +8,7 @@ use crate::codec::effect_columns;
 
 /// How a store writes what differs between databases.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dialect<'a> {
+pub(crate) struct ListingDialect<'a> {
     /// The condition that a handle is behind the one where the page before ended.
     pub(crate) below: &'a str,
     /// The parameter for how many.
@@ -21,9 +21,9 @@ pub(crate) struct Dialect<'a> {
 ///
 /// What is under way and what is unknown is found by its index. What has ended is found by going through the effects from the newest,
 /// which only a person's command does, and which mostly ends after a page.
-pub(crate) fn list_statement(states: &[EffectState], dialect: Dialect<'_>) -> String {
+pub(crate) fn list_statement(states: &[EffectState], dialect: ListingDialect<'_>) -> String {
     use EffectState::{Claimed, Dispatching, OutcomeUnknown};
-    let Dialect { below, limit, by_unknown_index } = dialect;
+    let ListingDialect { below, limit, by_unknown_index } = dialect;
     let columns = effect_columns!();
     let named = |states: &[EffectState]| {
         let names: Vec<String> = states.iter().map(|state| format!("'{}'", state.name())).collect();

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use servanda_effects::{
     JournalError,
-    budget::{Booked, Entry, Swept},
-    effect::{Applied, Change},
+    budget::{EntryReply, AccountEntry, SweepReport},
+    effect::{AppliedChange, EffectChange},
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    inbox::{BATCH_MAX, Inbox, Signals},
-    job::{Job, Recorded, Write},
+    inbox::{BATCH_MAX, Inbox, WriterSignals},
+    job::{Job, CallRecordWrite, LedgerWrite},
     retention::{Pruned, Round},
 };
 
@@ -22,18 +22,18 @@ const QUEUE_MAX: usize = 8_192;
 #[derive(Debug)]
 pub(crate) struct Queue {
     sender: mpsc::Sender<Job>,
-    signals: Arc<Signals>,
+    signals: Arc<WriterSignals>,
 }
 
 impl Queue {
     pub(crate) fn new() -> (Self, Inbox) {
         let (sender, jobs) = mpsc::channel(QUEUE_MAX);
-        let signals = Arc::new(Signals::default());
+        let signals = Arc::new(WriterSignals::default());
         (Self { sender, signals: Arc::clone(&signals) }, Inbox::new(jobs, signals))
     }
 
     /// Hands a write in; waits for durability if asked. Cancel-safe: what was handed in is written all the same.
-    pub(crate) async fn put(&self, write: Write, durable: bool) -> Result<(), JournalError> {
+    pub(crate) async fn put(&self, write: LedgerWrite, durable: bool) -> Result<(), JournalError> {
         if !durable {
             return self.hand_in(Job::Put { write, done: None }).await;
         }
@@ -43,10 +43,10 @@ impl Queue {
     }
 
     /// Applies a change. Cancel-safe: what was handed in is applied all the same.
-    pub(crate) async fn apply(&self, change: Change) -> Result<Applied, JournalError> {
+    pub(crate) async fn apply(&self, change: EffectChange) -> Result<AppliedChange, JournalError> {
         let (done, wait) = oneshot::channel();
-        let Change { target, event, record, quarantine, notices } = change;
-        let recorded = record.map(|record| Recorded::new(record, quarantine));
+        let EffectChange { target, event, record, quarantine, notices } = change;
+        let recorded = record.map(|record| CallRecordWrite::new(record, quarantine));
         self.hand_in(Job::Apply { target, event, recorded, notices, done }).await?;
         wait.await.map_err(|_| closed())?
     }
@@ -59,14 +59,14 @@ impl Queue {
     }
 
     /// Makes an entry. Cancel-safe: what was handed in is entered all the same.
-    pub(crate) async fn book(&self, entry: Entry) -> Result<Booked, JournalError> {
+    pub(crate) async fn book(&self, entry: AccountEntry) -> Result<EntryReply, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Book { entry, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
     /// Closes what was left open.
-    pub(crate) async fn sweep(&self, limit: u32) -> Result<Swept, JournalError> {
+    pub(crate) async fn sweep(&self, limit: u32) -> Result<SweepReport, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Sweep { limit, done }).await?;
         wait.await.map_err(|_| closed())?

@@ -12,8 +12,8 @@ use servanda_effects::{Note, NoteKind};
 
 use crate::{
     LedgerError,
-    call_list::{Below, CallFilter, CallList, Collected, LOOKED_AT_MAX, PAGE_MAX, Span},
-    call_query::{CallQuery, Quarantined},
+    call_list::{CallListCursor, CallFilter, CallList, CallCollector, LOOKED_AT_MAX, PAGE_MAX, ReceivedRange},
+    call_query::{CallQuery, QuarantinedBody},
     postgres::ServerReader,
     sqlite::FileReader,
 };
@@ -60,7 +60,7 @@ impl Reader {
     /// The calls that a filter means, newest first, those under way among them.
     pub async fn calls(&self, filter: &CallFilter, limit: u32) -> Result<CallList, LedgerError> {
         let span = filter.span();
-        let mut collected = Collected::new(filter, limit, &self.under_way().await?);
+        let mut collected = CallCollector::new(filter, limit, &self.under_way().await?);
         let stopped_at_ms = self.walk(span, &mut |record| collected.take(&record)).await?;
         Ok(collected.finish(stopped_at_ms))
     }
@@ -72,7 +72,7 @@ impl Reader {
         visit: &mut (dyn FnMut(CallRecord) -> ControlFlow<()> + Send),
     ) -> Result<Option<u64>, LedgerError> {
         let mut only = |record: CallRecord| {
-            if filter.means(&record) { visit(record) } else { ControlFlow::Continue(()) }
+            if filter.matches(&record) { visit(record) } else { ControlFlow::Continue(()) }
         };
         self.walk(filter.span(), &mut only).await
     }
@@ -80,10 +80,10 @@ impl Reader {
     /// Says when the oldest record that was handed out was received, if there may be more.
     async fn walk(
         &self,
-        span: Span,
+        span: ReceivedRange,
         visit: &mut (dyn FnMut(CallRecord) -> ControlFlow<()> + Send),
     ) -> Result<Option<u64>, LedgerError> {
-        let (mut below, mut looked_at) = (Below::start(span), 0);
+        let (mut below, mut looked_at) = (CallListCursor::start(span), 0);
         while looked_at < LOOKED_AT_MAX {
             let page = self.page(span, &below).await?;
             let is_last = page.len() < usize::try_from(PAGE_MAX).unwrap_or(usize::MAX);
@@ -103,7 +103,7 @@ impl Reader {
         Ok(Some(u64::try_from(below.received_ms).unwrap_or_default()))
     }
 
-    async fn page(&self, span: Span, below: &Below) -> Result<Vec<(Below, CallRecord)>, LedgerError> {
+    async fn page(&self, span: ReceivedRange, below: &CallListCursor) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
         match &self.source {
             Source::File(file) => in_file(file).ended(span, below),
             Source::Server(server) => server.ended(span, below).await,
@@ -118,7 +118,7 @@ impl Reader {
     }
 
     /// The answer of a call that was kept back, if it was.
-    pub async fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
+    pub async fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {
         match &self.source {
             Source::File(file) => in_file(file).quarantined(call_id),
             Source::Server(server) => server.quarantined(call_id).await,

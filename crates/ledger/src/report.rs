@@ -4,14 +4,14 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::identity::{Adoption, Position, Refused};
+use crate::identity::{Adoption, LedgerPosition, RefusedLedger};
 
 /// How a ledger stands.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Status {
     /// Why a gateway would not start with it.
     #[serde(skip)]
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedLedger>,
     /// Whether there is a ledger.
     pub exists: bool,
     /// Its schema version, where there is one that can be read.
@@ -19,9 +19,9 @@ pub struct Status {
     /// The schema version that this servanda needs.
     pub schema_needed: u32,
     /// What the ledger says.
-    pub position: Option<Position>,
+    pub position: Option<LedgerPosition>,
     /// What the file outside says.
-    pub known: Option<Position>,
+    pub known: Option<LedgerPosition>,
     /// Whether the last process ended as it should, by that file.
     pub ended_cleanly: Option<bool>,
     /// Whether a process has it open for writing, where that can be seen.

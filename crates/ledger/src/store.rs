@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use servanda_effects::{Journal, JournalError, Notebook, PortFuture, budget::Budgets, effect::Effects};
+use servanda_effects::{Journal, JournalError, Notebook, PortFuture, budget::BudgetStore, effect::EffectStore};
 
 #[cfg(test)]
 use crate::time::StoreTime;
 use crate::{
     retention::{Pruned, Round},
-    room::{LedgerLimits, Measured},
+    capacity::{LedgerLimits, Measured},
 };
 
 /// That a ledger of an earlier version was brought up to date.
@@ -23,7 +23,7 @@ pub struct Migration {
 }
 
 /// What a store does beside its ports.
-pub(crate) trait Store: Journal + Notebook + Effects + Budgets {
+pub(crate) trait Store: Journal + Notebook + EffectStore + BudgetStore {
     fn close(&self) -> PortFuture<'_, ()>;
     fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>>;
     fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>>;

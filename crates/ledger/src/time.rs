@@ -38,7 +38,7 @@ impl StoreTime {
 
     /// What the database is to keep instead, if what it keeps is too old.
     pub(crate) fn to_keep(&self, reading: Reading) -> Option<LedgerClock> {
-        reading.kept.kept_at(reading.kept.at(self.clock_ms(reading.clock_ms)))
+        reading.kept.clock_to_store(reading.kept.at(self.clock_ms(reading.clock_ms)))
     }
 
     /// What the database's clock says.

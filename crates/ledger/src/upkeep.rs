@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    AdoptionTerms, Guard, Ledger, LedgerError, Schema, Settling,
+    AdoptionRequest, LedgerGuard, Ledger, LedgerError, LedgerSchemaPolicy, LossSettlement,
     postgres::upkeep as server,
     report::{MigrationPlan, Restored, Soundness, Status, Verified},
     sqlite::upkeep as file,
@@ -65,7 +65,7 @@ impl Upkeep {
     }
 
     /// Puts a copy in its place and accepts it. Refused while a gateway runs.
-    pub fn restore(&self, from: &Path, terms: &AdoptionTerms) -> Result<Restored, LedgerError> {
+    pub fn restore(&self, from: &Path, terms: &AdoptionRequest) -> Result<Restored, LedgerError> {
         match &self.place {
             Place::File(path) => file::restore(path, &self.guard(), from, terms),
             Place::Server(_) => Err(LedgerError::NotHere(PG_RESTORE)),
@@ -74,7 +74,7 @@ impl Upkeep {
 
     /// Accepts a ledger that is not the one that was known, or not all of it. Where nothing can be read, a new one begins. Refused
     /// while a gateway writes to the file.
-    pub async fn adopt(&self, terms: &AdoptionTerms) -> Result<Restored, LedgerError> {
+    pub async fn adopt(&self, terms: &AdoptionRequest) -> Result<Restored, LedgerError> {
         match &self.place {
             Place::File(path) => file::adopt(path, &self.guard(), terms),
             Place::Server(url) => {
@@ -85,7 +85,7 @@ impl Upkeep {
     }
 
     /// Settles the lost times of all acceptances: unknown keys run again. How many there were.
-    pub async fn settle(&self, settling: &Settling) -> Result<usize, LedgerError> {
+    pub async fn settle(&self, settling: &LossSettlement) -> Result<usize, LedgerError> {
         match &self.place {
             Place::File(path) => file::settle(path, &self.guard(), settling),
             Place::Server(url) => server::settle(url, &self.guard(), settling).await,
@@ -102,7 +102,7 @@ impl Upkeep {
 
     /// Brings it up to date; none if it was.
     pub async fn migrate(&self) -> Result<Option<Migration>, LedgerError> {
-        let guard = Guard { schema: Schema::Migrate, ..self.guard() };
+        let guard = LedgerGuard { schema: LedgerSchemaPolicy::Migrate, ..self.guard() };
         let ledger = match &self.place {
             Place::File(path) => Ledger::open_guarded(path, &guard)?,
             Place::Server(url) => Ledger::connect_guarded(url, &guard).await?,
@@ -128,7 +128,7 @@ impl Upkeep {
         }
     }
 
-    fn guard(&self) -> Guard {
-        Guard { position_file: Some(self.position_file.clone()), schema: Schema::Require }
+    fn guard(&self) -> LedgerGuard {
+        LedgerGuard { position_file: Some(self.position_file.clone()), schema: LedgerSchemaPolicy::Require }
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use servanda_authority::Secret;
 use servanda_contract::{
     Timestamp,
-    json::{Limits, decode},
+    json::{JsonLimits, decode},
 };
 
 use crate::scope::Scopes;
@@ -95,7 +95,7 @@ struct Written {
 
 /// Reads an answer that came at `now`.
 pub fn read(status: u16, body: &[u8], kind: Kind<'_>, now: Timestamp) -> Result<Tokens, NoTokens> {
-    let limits = Limits { bytes_max: ANSWER_BYTES_MAX, depth_max: ANSWER_DEPTH_MAX };
+    let limits = JsonLimits { bytes_max: ANSWER_BYTES_MAX, depth_max: ANSWER_DEPTH_MAX };
     let decoded = decode(body, limits);
     if status != 200 {
         let value = decoded.ok();

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use servanda_authority::Secret;
-use servanda_contract::json::{Limits, decode};
+use servanda_contract::json::{JsonLimits, decode};
 
 use crate::{assertion::SigningKey, metadata::Server, place::Place, scope::Scopes};
 
@@ -203,7 +203,7 @@ impl Client {
         if !matches!(status, 200 | 201) {
             return Err(NoClient::Refused);
         }
-        let limits = Limits { bytes_max: REGISTRATION_BYTES_MAX, depth_max: REGISTRATION_DEPTH_MAX };
+        let limits = JsonLimits { bytes_max: REGISTRATION_BYTES_MAX, depth_max: REGISTRATION_DEPTH_MAX };
         let value = decode(body, limits).map_err(|_| NoClient::Form)?;
         let written: Written = serde_json::from_value(value).map_err(|_| NoClient::Form)?;
         let good = |text: &String| !text.is_empty() && text.len() <= IDENTIFIER_BYTES_MAX;

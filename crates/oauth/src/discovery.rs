@@ -14,7 +14,7 @@ use crate::{
 
 /// What is known before.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct DiscoveryInput {
     /// The upstream.
     pub trust: Trust,
     /// Whether it asked for a token. One that lets everybody in is not taken for a server of old that says nothing.
@@ -39,7 +39,7 @@ pub struct Found {
 /// A search under way.
 #[derive(Debug, Clone)]
 pub struct Search {
-    known: Known,
+    known: DiscoveryInput,
     stage: Stage,
 }
 
@@ -96,7 +96,7 @@ pub enum NotFound {
 
 impl Search {
     /// Where to begin.
-    pub fn begin(known: Known) -> Result<Next, NotFound> {
+    pub fn begin(known: DiscoveryInput) -> Result<Next, NotFound> {
         let next = match &known.resource_metadata {
             Some(address) => vec![known.trust.follow(address)?.url().clone()],
             None => reversed(well_known::of_resource(known.trust.upstream())),

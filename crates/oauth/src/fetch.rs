@@ -141,7 +141,7 @@ async fn network_of(url: &Url) -> Option<Network> {
 }
 
 fn outermost(addresses: impl Iterator<Item = IpAddr>) -> Option<Network> {
-    addresses.map(|address| Network::of(address).min(Network::Private)).min()
+    addresses.map(|address| Network::from_address(address).min(Network::Private)).min()
 }
 
 /// Resolves names, and only to addresses that may be gone to. A name with one that may not be is no name: who answers for it
@@ -165,7 +165,7 @@ impl Resolve for Fenced {
 }
 
 fn all_reachable(trust: &Trust, host: &str, mut addresses: impl Iterator<Item = IpAddr>) -> bool {
-    addresses.all(|address| trust.reaches(host, Network::of(address)))
+    addresses.all(|address| trust.reaches(host, Network::from_address(address)))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{
     assertion::NotSigned,
     callback::{self, Expected, NoConsent},
     client::{Client, Configured, NoClient, ProofMethod, Way},
-    discovery::{Found, Known, Look, Next, NotFound, Search},
+    discovery::{Found, DiscoveryInput, Look, Next, NotFound, Search},
     place::{NotFollowed, Place},
     proof,
     request::{Endpoint, Grant, Purpose, TokenRequest, token_request},
@@ -204,7 +204,7 @@ struct Settled {
 
 impl Flow {
     /// Begins.
-    pub fn begin(plan: Plan, known: Known, now: Timestamp) -> Result<Turn, NotGranted> {
+    pub fn begin(plan: Plan, known: DiscoveryInput, now: Timestamp) -> Result<Turn, NotGranted> {
         advance(plan, Search::begin(known)?, now)
     }
 

@@ -11,7 +11,7 @@ use servanda_upstream::NotPresented;
 use crate::{
     answer::{self, Kind},
     client::{Client, Configured},
-    discovery::Known,
+    discovery::DiscoveryInput,
     fetch::{Courier, Unreachable},
     flow::{Action, Event, Flow, Granted, NotGranted, Plan, Subject, Turn},
     login::Login,
@@ -104,7 +104,7 @@ pub enum NoGrant {
 pub async fn obtain(
     courier: &Courier,
     plan: Plan,
-    known: Known,
+    known: DiscoveryInput,
     clock: &Arc<dyn Clock>,
     window: &dyn Window,
 ) -> Result<Granted, NoGrant> {

@@ -18,7 +18,7 @@ use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejec
 use crate::{
     book::LoginBook,
     challenge::Demand,
-    discovery::Known,
+    discovery::DiscoveryInput,
     flow::{Granted, Means, Plan, Relay, Subject},
     grant::{self, Access, NoGrant, Standing, Terms, Unattended},
     login::shown_until,
@@ -157,7 +157,7 @@ impl MachineSource {
                 .map_err(|error| NotPresented::unavailable(error.to_string()))?,
             _ => None,
         };
-        let known = Known {
+        let known = DiscoveryInput {
             trust: courier.trust().clone(),
             challenged: slot.demand.is_some(),
             resource_metadata: slot.demand.as_ref().and_then(|demand| demand.resource_metadata.clone()),

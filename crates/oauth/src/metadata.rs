@@ -7,7 +7,7 @@
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
-use servanda_contract::json::{Limits, decode};
+use servanda_contract::json::{JsonLimits, decode};
 
 use crate::{
     place::{NotFollowed, Place, Trust},
@@ -184,7 +184,7 @@ pub(crate) fn names(identifier: &str, upstream: &Url) -> bool {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(document: &[u8]) -> Result<T, NotBelieved> {
-    let limits = Limits { bytes_max: DOCUMENT_BYTES_MAX, depth_max: DOCUMENT_DEPTH_MAX };
+    let limits = JsonLimits { bytes_max: DOCUMENT_BYTES_MAX, depth_max: DOCUMENT_DEPTH_MAX };
     let value: Value = decode(document, limits).map_err(|_| NotBelieved::Form)?;
     serde_json::from_value(value).map_err(|_| NotBelieved::Form)
 }

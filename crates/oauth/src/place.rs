@@ -108,7 +108,7 @@ pub fn written_network(url: &Url) -> Option<Network> {
     let host = url.host_str()?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     if let Ok(address) = bare.parse() {
-        return Some(Network::of(address));
+        return Some(Network::from_address(address));
     }
     let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     (name == "localhost" || name.ends_with(".localhost")).then_some(Network::Loopback)

@@ -12,7 +12,7 @@ use servanda_authority::{
     sealing::{KEY_BYTES, SealingKey},
 };
 use servanda_contract::{Caller, Timestamp, time::Clock};
-use servanda_effects::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use servanda_upstream::{Errand, NotPresented, Presented};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -177,7 +177,7 @@ impl Terms for FixedTerms {
 }
 
 pub(crate) fn book() -> LoginBook {
-    LoginBook::new(Arc::new(FleetingNotebook::default()), key())
+    LoginBook::new(Arc::new(InMemoryNotebook::default()), key())
 }
 
 pub(crate) fn key() -> Arc<SealingKey> {
@@ -188,7 +188,7 @@ pub(crate) fn key() -> Arc<SealingKey> {
 #[derive(Debug, Default)]
 pub(crate) struct Moody {
     pub(crate) writes_refused: AtomicU64,
-    notes: FleetingNotebook,
+    notes: InMemoryNotebook,
 }
 
 impl Notebook for Moody {

@@ -16,7 +16,7 @@ use servanda_contract::{
     json::{CanonicalBytes, canonicalize},
 };
 use servanda_policy::{
-    Call, Circumstances, Defaults, Identity, Limits, Policies, Principal, Source, Standing, ToolFacts, Vocabulary,
+    PolicyCall, CallCircumstances, BuiltInPermits, PartyIdentity, PolicyLimits, Policies, Principal, PolicySource, ListDecision, ToolFacts, Vocabulary,
 };
 
 const BASE: &str = include_str!("../tests/fixtures/pay.yaml");
@@ -39,19 +39,19 @@ fn report(name: &str, policies: usize, tools: usize, write: fn(&mut String, usiz
         write(&mut text, number, tools);
     }
     let begun = Instant::now();
-    let vocabulary = Arc::new(Vocabulary::of(contracts.iter().map(ToolFacts::from)).unwrap());
+    let vocabulary = Arc::new(Vocabulary::from_tools(contracts.iter().map(ToolFacts::from)).unwrap());
     let vocabulary_ms = begun.elapsed().as_millis();
     let begun = Instant::now();
-    let source = Source { name: "cost.cedar", text: &text };
-    let loaded = Policies::load(Arc::clone(&vocabulary), &[source], Defaults::On, &Limits::default()).unwrap();
+    let source = PolicySource { name: "cost.cedar", text: &text };
+    let loaded = Policies::load(Arc::clone(&vocabulary), &[source], BuiltInPermits::On, &PolicyLimits::default()).unwrap();
     let load_ms = begun.elapsed().as_millis();
     let mut random = Random(0x5eed);
-    let world = World::of(&vocabulary, &mut random);
+    let world = World::generate(&vocabulary, &mut random);
     let mut took: Vec<u128> = (0..DECISIONS).map(|_| world.decision_ns(&loaded, tools, &mut random)).collect();
     took.sort_unstable();
     let at = |part: usize| us(took[took.len() * part / 1000]);
     let begun = Instant::now();
-    let stands = |tool: &&str| loaded.standing(&world.principals[0], tool, &world.circumstances) != Standing::Denied;
+    let stands = |tool: &&str| loaded.list_decision(&world.principals[0], tool, &world.circumstances) != ListDecision::Denied;
     let listed = vocabulary.tool_names().filter(stands).count();
     let list_ms = begun.elapsed().as_micros();
     println!(
@@ -67,14 +67,14 @@ fn report(name: &str, policies: usize, tools: usize, write: fn(&mut String, usiz
 struct World {
     principals: Vec<Principal>,
     arguments: Vec<CanonicalBytes>,
-    circumstances: Circumstances<'static>,
+    circumstances: CallCircumstances<'static>,
 }
 
 impl World {
-    fn of(vocabulary: &Vocabulary, random: &mut Random) -> Self {
+    fn generate(vocabulary: &Vocabulary, random: &mut Random) -> Self {
         let principals = (0..200).map(|_| principal(vocabulary, random)).collect();
         let arguments = (0..200).map(|_| arguments(random)).collect();
-        let circumstances = Circumstances {
+        let circumstances = CallCircumstances {
             tenant: "acme",
             environment: "production",
             time: Timestamp::from_unix_ms(1_794_735_332_007),
@@ -92,7 +92,7 @@ impl World {
         let principal = &self.principals[random.below(self.principals.len())];
         let arguments = &self.arguments[random.below(self.arguments.len())];
         let begun = Instant::now();
-        let decision = policies.decide(&Call { principal, tool: &tool, arguments, circumstances: &self.circumstances });
+        let decision = policies.decide(&PolicyCall { principal, tool: &tool, arguments, circumstances: &self.circumstances });
         let elapsed_ns = begun.elapsed().as_nanos();
         std::hint::black_box(decision);
         elapsed_ns
@@ -158,7 +158,7 @@ fn arguments_of_all(text: &mut String, number: usize, _tools: usize) {
 }
 
 fn principal(vocabulary: &Vocabulary, random: &mut Random) -> Principal {
-    let mut identity = |kind: &str| Identity {
+    let mut identity = |kind: &str| PartyIdentity {
         id: format!("{kind}{}", random.below(500)),
         tenant: "acme".to_owned(),
         scopes: ["pay".to_owned(), "read".to_owned()].into(),

@@ -5,50 +5,50 @@
 use std::sync::Arc;
 
 use crate::{
-    bucket::Rule,
-    decision::{By, Cause, Decision, Refused},
-    determining::Determining,
-    guise::Guise,
-    mentions::Needs,
+    bucket::PolicyRule,
+    decision::{DecidingPolicies, PolicyRefusalCause, PolicyDecision, RefusedByPolicy},
+    deciding_policy::DecidingPolicy,
+    principal_role::PrincipalRole,
+    context_needs::ContextNeeds,
 };
 
 /// What the policies say whatever the call of a tool by a principal is, and those that have to see the call.
 #[derive(Debug)]
-pub(crate) struct Settled {
-    pub(crate) answer: Answer,
-    pub(crate) open: Vec<Rule>,
+pub(crate) struct PartialEvaluation {
+    pub(crate) answer: PolicyAnswer,
+    pub(crate) open: Vec<PolicyRule>,
     /// The policy that forbids calls in another tenant's name.
-    pub(crate) own_tenant: Option<Arc<Determining>>,
-    pub(crate) needs: Needs,
+    pub(crate) own_tenant: Option<Arc<DecidingPolicy>>,
+    pub(crate) needs: ContextNeeds,
     /// What follows where the others say nothing.
-    pub(crate) judged: Result<By, Refused>,
+    pub(crate) fallback: Result<DecidingPolicies, RefusedByPolicy>,
 }
 
 /// What the parts of the policies said.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Answer {
-    permits: Vec<Arc<Determining>>,
-    forbids: Vec<Arc<Determining>>,
-    failed: Vec<Arc<Determining>>,
+pub(crate) struct PolicyAnswer {
+    permits: Vec<Arc<DecidingPolicy>>,
+    forbids: Vec<Arc<DecidingPolicy>>,
+    failed: Vec<Arc<DecidingPolicy>>,
     errors: Vec<String>,
     /// No policy permits it under a name that needs a permission.
     lacks_permit: bool,
 }
 
-impl Default for Settled {
+impl Default for PartialEvaluation {
     fn default() -> Self {
-        let judged = Err(Refused::for_cause(Cause::NotPermitted));
-        Self { answer: Answer::default(), open: Vec::new(), own_tenant: None, needs: Needs::default(), judged }
+        let judged = Err(RefusedByPolicy::for_cause(PolicyRefusalCause::NotPermitted));
+        Self { answer: PolicyAnswer::default(), open: Vec::new(), own_tenant: None, needs: ContextNeeds::default(), fallback: judged }
     }
 }
 
-impl Answer {
+impl PolicyAnswer {
     pub(crate) fn is_silent(&self) -> bool {
         self.permits.is_empty() && self.forbids.is_empty() && self.failed.is_empty()
     }
 
     /// Together with what others said.
-    pub(crate) fn beside(mut self, others: &Self) -> Self {
+    pub(crate) fn merged_with(mut self, others: &Self) -> Self {
         self.permits.extend_from_slice(&others.permits);
         self.forbids.extend_from_slice(&others.forbids);
         self.failed.extend_from_slice(&others.failed);
@@ -57,14 +57,14 @@ impl Answer {
     }
 
     /// Joins it with the decision about the same caller under another name.
-    pub(crate) fn and_as(self, guise: Guise, said: &Self) -> Self {
+    pub(crate) fn combined_with(self, guise: PrincipalRole, said: &Self) -> Self {
         let permits = if guise.needs_permit() { said.permits.clone() } else { Vec::new() };
         let lacks_permit = self.lacks_permit || (guise.needs_permit() && permits.is_empty());
-        Self { lacks_permit, ..self.beside(&Self { permits, ..said.clone() }) }
+        Self { lacks_permit, ..self.merged_with(&Self { permits, ..said.clone() }) }
     }
 
     /// With what is said to a call of a principal in the name of a tenant, which may be another than its own.
-    pub(crate) fn in_the_name_of(mut self, tenant: &str, own_tenant: &str, settled: &Settled) -> Self {
+    pub(crate) fn with_tenant_rule(mut self, tenant: &str, own_tenant: &str, settled: &PartialEvaluation) -> Self {
         self.forbids.extend(settled.own_tenant.iter().filter(|_| own_tenant != tenant).cloned());
         self
     }
@@ -80,40 +80,40 @@ impl Answer {
     }
 
     /// Takes note of what was found when a rule's condition was asked.
-    pub(crate) fn take(&mut self, rule: &Rule, holds: Result<bool, String>) {
+    pub(crate) fn record(&mut self, rule: &PolicyRule, holds: Result<bool, String>) {
         match holds {
-            Ok(true) => self.hear(rule),
+            Ok(true) => self.record_holding(rule),
             Ok(false) => {}
             Err(error) => {
-                self.errors.push(format!("policy `{}`: {error}", rule.told.policy));
-                self.failed.push(Arc::clone(&rule.told));
+                self.errors.push(format!("policy `{}`: {error}", rule.deciding_policy.policy));
+                self.failed.push(Arc::clone(&rule.deciding_policy));
             }
         }
     }
 
     /// Takes note of a rule that holds.
-    pub(crate) fn hear(&mut self, rule: &Rule) {
+    pub(crate) fn record_holding(&mut self, rule: &PolicyRule) {
         let said = if rule.permits { &mut self.permits } else { &mut self.forbids };
-        said.push(Arc::clone(&rule.told));
+        said.push(Arc::clone(&rule.deciding_policy));
     }
 
-    pub(crate) fn judged(mut self) -> Result<By, Refused> {
+    pub(crate) fn into_result(mut self) -> Result<DecidingPolicies, RefusedByPolicy> {
         if !self.errors.is_empty() {
             self.errors.sort();
             self.errors.dedup();
-            return Err(Refused::by_policies(Cause::ErrorInPolicy { errors: self.errors }, self.failed));
+            return Err(RefusedByPolicy::by_policies(PolicyRefusalCause::ErrorInPolicy { errors: self.errors }, self.failed));
         }
         if !self.forbids.is_empty() {
-            return Err(Refused::by_policies(Cause::Forbidden, self.forbids));
+            return Err(RefusedByPolicy::by_policies(PolicyRefusalCause::Forbidden, self.forbids));
         }
         if self.permits.is_empty() || self.lacks_permit {
-            return Err(Refused::for_cause(Cause::NotPermitted));
+            return Err(RefusedByPolicy::for_cause(PolicyRefusalCause::NotPermitted));
         }
-        Ok(By::of(self.permits))
+        Ok(DecidingPolicies::new(self.permits))
     }
 
     /// The decision that follows.
-    pub(crate) fn decision(self) -> Decision {
-        Decision::of(self.judged())
+    pub(crate) fn into_decision(self) -> PolicyDecision {
+        PolicyDecision::from_result(self.into_result())
     }
 }

@@ -7,7 +7,7 @@ use cedar_policy::RestrictedExpression;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::{
-    mentions::AllNeeds,
+    context_needs::CombinedNeeds,
     types::{ArgumentType, Attribute},
 };
 
@@ -18,7 +18,7 @@ const FRACTION_DIGITS_MAX: usize = 4;
 pub(crate) fn read(
     bytes: &[u8],
     members: &BTreeMap<String, Attribute>,
-    needs: &AllNeeds<'_>,
+    needs: &CombinedNeeds<'_>,
 ) -> Result<RestrictedExpression, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = RecordSeed { members, needs: Some(needs) }.deserialize(&mut deserializer);
@@ -28,7 +28,7 @@ pub(crate) fn read(
 struct RecordSeed<'a> {
     members: &'a BTreeMap<String, Attribute>,
     /// Which members are wanted; all of them if nothing is said.
-    needs: Option<&'a AllNeeds<'a>>,
+    needs: Option<&'a CombinedNeeds<'a>>,
 }
 
 /// A value of a type; nothing where it is `null` and may be.
@@ -172,13 +172,13 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 impl ValueSeed<'_> {
     /// Serde's own words would repeat the value.
     fn mismatch<E: serde::de::Error>(&self) -> E {
-        E::custom(format_args!("a value that is not {}", ExpectedOf(self)))
+        E::custom(format_args!("a value that is not {}", ExpectedArgument(self)))
     }
 }
 
-struct ExpectedOf<'a, 'b>(&'a ValueSeed<'b>);
+struct ExpectedArgument<'a, 'b>(&'a ValueSeed<'b>);
 
-impl fmt::Display for ExpectedOf<'_, '_> {
+impl fmt::Display for ExpectedArgument<'_, '_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.expecting(formatter)
     }

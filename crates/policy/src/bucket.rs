@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use cedar_policy::{Effect, Expression, PolicySet, PolicySetError};
 
-use crate::{determining::Determining, loaded::Loaded, mentions::Needs};
+use crate::{deciding_policy::DecidingPolicy, loaded::LoadedPolicy, context_needs::ContextNeeds};
 
 /// Policies that are looked at together.
 #[derive(Debug, Default)]
-pub(crate) struct Bucket {
+pub(crate) struct PolicyBucket {
     /// What a call is decided by.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PolicyRule>,
     /// What the rules look at in the context.
-    pub needs: Needs,
+    pub needs: ContextNeeds,
     /// Policies that say the same whatever the call is: for lists, as the next two.
     pub certain: PolicySet,
     /// The beginnings of the others: where one does not hold, the policy says nothing.
@@ -21,15 +21,15 @@ pub(crate) struct Bucket {
     /// The others that permit, without what needs a call: where one does not hold, the policy does not permit.
     pub relaxed: PolicySet,
     /// What policies for lists look at in the context.
-    pub list_needs: Needs,
+    pub list_needs: ContextNeeds,
     /// Ids of all, to tell which were looked at.
     pub ids: Vec<String>,
 }
 
 /// A policy whose scope holds.
 #[derive(Debug, Clone)]
-pub(crate) struct Rule {
-    pub told: Arc<Determining>,
+pub(crate) struct PolicyRule {
+    pub deciding_policy: Arc<DecidingPolicy>,
     pub permits: bool,
     /// It looks at the call itself, not only at who calls what.
     pub open: bool,
@@ -44,22 +44,22 @@ pub(crate) struct Rule {
 /// The id of that policy.
 const OWN_TENANT: &str = "always.own-tenant";
 
-impl Rule {
-    pub(crate) fn of(policy: &Loaded) -> Self {
+impl PolicyRule {
+    pub(crate) fn from_loaded(policy: &LoadedPolicy) -> Self {
         let (permits, condition) = (policy.policy.effect() == Effect::Permit, policy.condition.clone());
-        let open = policy.needs != Needs::default();
+        let open = policy.needs != ContextNeeds::default();
         let own_tenant = policy.is_built_in() && policy.id == OWN_TENANT;
-        Self { told: Arc::clone(&policy.told), permits, open, condition, own_tenant, fixed: None }
+        Self { deciding_policy: Arc::clone(&policy.deciding_policy), permits, open, condition, own_tenant, fixed: None }
     }
 }
 
-impl Bucket {
-    pub(crate) fn add_rule(&mut self, rule: Rule, needs: &Needs) {
+impl PolicyBucket {
+    pub(crate) fn add_rule(&mut self, rule: PolicyRule, needs: &ContextNeeds) {
         self.rules.push(rule);
         self.needs.add(needs);
     }
 
-    pub(crate) fn add_listing(&mut self, policy: &Loaded) -> Result<(), Box<PolicySetError>> {
+    pub(crate) fn add_listing(&mut self, policy: &LoadedPolicy) -> Result<(), Box<PolicySetError>> {
         self.list_needs.add(&policy.needs);
         self.ids.push(policy.id.clone());
         let Some(listing) = &policy.listing else {

@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use servanda_contract::{
-    Acting, Timestamp,
+    CallerActor, Timestamp,
     document::{self, DocumentError},
     json::{CanonicalBytes, canonicalize},
     tool::{QuestionKind, SideEffectClass},
 };
 
 use crate::{
-    explain::Explanation,
+    explain::PolicyExplanation,
     policies::Policies,
-    principal::{Identity, Principal, PrincipalError},
-    request::{Call, Circumstances},
+    principal::{PartyIdentity, Principal, PrincipalError},
+    request::{PolicyCall, CallCircumstances},
     vocabulary::Vocabulary,
 };
 
@@ -26,15 +26,15 @@ const LOCAL: &str = "local";
 /// A file of cases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cases {
+pub struct PolicyCases {
     /// The cases.
-    pub cases: Vec<Case>,
+    pub cases: Vec<PolicyCase>,
 }
 
 /// One call and what is expected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct PolicyCase {
     /// What it is about, in words.
     pub name: String,
     /// Who calls; the local user if nothing is said.
@@ -47,9 +47,9 @@ pub struct Case {
     pub args: Map<String, Value>,
     /// When, where and what for.
     #[serde(default)]
-    pub env: Surroundings,
+    pub env: CaseCircumstances,
     /// What the decision has to be.
-    pub expect: Expected,
+    pub expect: ExpectedDecision,
     /// The policies that have to make the difference, all of them and no other; not looked at if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<BTreeSet<String>>,
@@ -83,7 +83,7 @@ pub struct CasePrincipal {
 /// When, where and what for a case's call is made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Surroundings {
+pub struct CaseCircumstances {
     /// The environment's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -110,7 +110,7 @@ pub struct Surroundings {
 /// What a decision has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Expected {
+pub enum ExpectedDecision {
     /// The call is allowed.
     Allow,
     /// It is not.
@@ -126,10 +126,10 @@ pub struct CaseOutcome {
     pub failures: Vec<String>,
     /// Why it was decided as it was; nothing if it could not be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<Explanation>,
+    pub explanation: Option<PolicyExplanation>,
 }
 
-impl Cases {
+impl PolicyCases {
     /// Reads a file of cases, YAML or JSON. Errors name the line.
     pub fn read(file: &str, text: &str) -> Result<Self, DocumentError> {
         document::read(file, text)
@@ -140,7 +140,7 @@ impl Cases {
 pub type ProgramClass<'a> = dyn Fn(&str, &CanonicalBytes) -> Option<SideEffectClass> + 'a;
 
 /// Tries every case.
-pub fn run_cases(policies: &Policies, cases: &Cases, program_class: &ProgramClass<'_>) -> Vec<CaseOutcome> {
+pub fn run_cases(policies: &Policies, cases: &PolicyCases, program_class: &ProgramClass<'_>) -> Vec<CaseOutcome> {
     cases.cases.iter().map(|case| run(policies, case, program_class)).collect()
 }
 
@@ -151,7 +151,7 @@ impl CaseOutcome {
     }
 }
 
-fn run(policies: &Policies, case: &Case, program_class: &ProgramClass<'_>) -> CaseOutcome {
+fn run(policies: &Policies, case: &PolicyCase, program_class: &ProgramClass<'_>) -> CaseOutcome {
     match explain(policies, case, program_class) {
         Ok((explanation, by)) => {
             let failures = failures(case, &explanation, &by);
@@ -166,22 +166,22 @@ fn run(policies: &Policies, case: &Case, program_class: &ProgramClass<'_>) -> Ca
 
 fn explain(
     policies: &Policies,
-    case: &Case,
+    case: &PolicyCase,
     program_class: &ProgramClass<'_>,
-) -> Result<(Explanation, BTreeSet<String>), String> {
+) -> Result<(PolicyExplanation, BTreeSet<String>), String> {
     let principal = case.principal.principal(policies.vocabulary()).map_err(|error| error.to_string())?;
     let arguments = canonicalize(&Value::Object(case.args.clone())).map_err(|error| error.to_string())?;
     let program_class = program_class(&case.tool, &arguments);
-    let circumstances = Circumstances { program_class, ..case.env.circumstances(case.principal.tenant()) };
-    let call = Call { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
+    let circumstances = CallCircumstances { program_class, ..case.env.circumstances(case.principal.tenant()) };
+    let call = PolicyCall { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
     let by = policies.decide(&call).by().iter().map(|determining| determining.policy.clone()).collect();
     Ok((policies.explain(&call), by))
 }
 
-fn failures(case: &Case, explanation: &Explanation, by: &BTreeSet<String>) -> Vec<String> {
+fn failures(case: &PolicyCase, explanation: &PolicyExplanation, by: &BTreeSet<String>) -> Vec<String> {
     let mut failures = Vec::new();
     let word = |allowed| if allowed { "allow" } else { "deny" };
-    let expected = case.expect == Expected::Allow;
+    let expected = case.expect == ExpectedDecision::Allow;
     if explanation.allowed != expected {
         failures.push(format!("expected {}, got {}", word(expected), word(explanation.allowed)));
     }
@@ -201,14 +201,14 @@ impl CasePrincipal {
     }
 
     fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
-        let identity = |id: &str| Identity {
+        let identity = |id: &str| PartyIdentity {
             id: id.to_owned(),
             tenant: self.tenant().to_owned(),
             scopes: self.scopes.clone(),
             groups: self.groups.clone(),
         };
         if let (Some(agent), Some(false)) = (&self.agent, self.proven) {
-            let claimed = Acting { name: agent.clone(), proven: false };
+            let claimed = CallerActor { name: agent.clone(), proven: false };
             return Principal::acting(vocabulary, &identity(self.user.as_deref().unwrap_or(LOCAL)), &[claimed]);
         }
         match (&self.agent, &self.user) {
@@ -219,9 +219,9 @@ impl CasePrincipal {
     }
 }
 
-impl Surroundings {
-    fn circumstances<'a>(&'a self, tenant: &'a str) -> Circumstances<'a> {
-        Circumstances {
+impl CaseCircumstances {
+    fn circumstances<'a>(&'a self, tenant: &'a str) -> CallCircumstances<'a> {
+        CallCircumstances {
             tenant: self.tenant.as_deref().unwrap_or(tenant),
             environment: self.name.as_deref().unwrap_or(LOCAL),
             time: Timestamp::from_unix_ms(self.time_ms),

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use crate::{
-    answer::{Answer, Settled},
-    decision::{By, Cause, Decision, Refused},
-    index::Holds,
+    answer::{PolicyAnswer, PartialEvaluation},
+    decision::{DecidingPolicies, PolicyRefusalCause, PolicyDecision, RefusedByPolicy},
+    index::ConditionResult,
     policies::Policies,
     principal::Principal,
-    request::{self, Call, Unaskable},
-    vocabulary::Tool,
+    request::{self, PolicyCall, CedarRequestError},
+    vocabulary::PolicyTool,
 };
 
 /// What is left to ask of a tool is remembered up to this many policies.
@@ -18,73 +18,73 @@ const OPEN_MAX: usize = 512;
 
 impl Policies {
     /// Decides a call.
-    pub fn decide(&self, call: &Call<'_>) -> Decision {
-        Decision::of(self.judge(call))
+    pub fn decide(&self, call: &PolicyCall<'_>) -> PolicyDecision {
+        PolicyDecision::from_result(self.judge(call))
     }
 
-    fn judge(&self, call: &Call<'_>) -> Result<By, Refused> {
-        let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
-        let tool = tool.in_call_of(call.circumstances.program_class);
-        if call.principal.is_plain() {
-            let (settled, said) = self.said(call, tool)?;
-            return if said.is_silent() { settled.judged.clone() } else { said.beside(&settled.answer).judged() };
+    fn judge(&self, call: &PolicyCall<'_>) -> Result<DecidingPolicies, RefusedByPolicy> {
+        let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(RefusedByPolicy::for_cause(PolicyRefusalCause::UnknownTool)) };
+        let tool = tool.for_class(call.circumstances.program_class);
+        if call.principal.acts_alone() {
+            let (settled, said) = self.evaluate_call(call, tool)?;
+            return if said.is_silent() { settled.fallback.clone() } else { said.merged_with(&settled.answer).into_result() };
         }
-        let mut all = Answer::default();
-        for (guise, principal) in call.principal.guises() {
-            let (settled, said) = self.said(&Call { principal, ..*call }, tool)?;
-            all = all.and_as(guise, &said.beside(&settled.answer));
+        let mut all = PolicyAnswer::default();
+        for (guise, principal) in call.principal.roles() {
+            let (settled, said) = self.evaluate_call(&PolicyCall { principal, ..*call }, tool)?;
+            all = all.combined_with(guise, &said.merged_with(&settled.answer));
         }
-        all.judged()
+        all.into_result()
     }
 
     /// What is settled of a call by one who is nobody else, and what those policies say that have to see it.
-    fn said(&self, call: &Call<'_>, tool: &Tool) -> Result<(Arc<Settled>, Answer), Refused> {
-        let settled = self.settled(call.principal, call.tool, tool)?;
-        let mut said = Answer::default().in_the_name_of(call.circumstances.tenant, &call.principal.tenant, &settled);
+    fn evaluate_call(&self, call: &PolicyCall<'_>, tool: &PolicyTool) -> Result<(Arc<PartialEvaluation>, PolicyAnswer), RefusedByPolicy> {
+        let settled = self.partial_evaluation(call.principal, call.tool, tool)?;
+        let mut said = PolicyAnswer::default().with_tenant_rule(call.circumstances.tenant, &call.principal.tenant, &settled);
         if !settled.open.is_empty() {
-            let question = request::of_call(call, tool, &[&settled.needs].into_iter().collect())?;
-            settled.open.iter().for_each(|rule| said.take(rule, question.holds_for(rule)));
+            let question = request::for_call(call, tool, &[&settled.needs].into_iter().collect())?;
+            settled.open.iter().for_each(|rule| said.record(rule, question.holds_for(rule)));
         }
         Ok((settled, said))
     }
 
-    pub(crate) fn settled(&self, principal: &Principal, name: &str, tool: &Tool) -> Result<Arc<Settled>, Unaskable> {
+    pub(crate) fn partial_evaluation(&self, principal: &Principal, name: &str, tool: &PolicyTool) -> Result<Arc<PartialEvaluation>, CedarRequestError> {
         let key = (self.number(), tool.number);
-        if let Some(settled) = principal.memory.settled.get(&key) {
+        if let Some(settled) = principal.cache.partial_evaluations.get(&key) {
             return Ok(settled);
         }
         let buckets = self.index().buckets(name, tool, principal);
-        let question = request::of_all_calls(principal, tool)?;
+        let question = request::for_all_calls(principal, tool)?;
         let fixed = self.index().fixed(tool, buckets.iter().flat_map(|bucket| &bucket.rules));
-        let mut settled = Settled::default();
+        let mut settled = PartialEvaluation::default();
         for bucket in buckets {
             settled.needs.add(&bucket.needs);
             for rule in &bucket.rules {
                 let known = rule.fixed.and_then(|number| fixed.get(&number));
                 match (rule.own_tenant, rule.open, known) {
-                    (true, ..) => settled.own_tenant = Some(Arc::clone(&rule.told)),
-                    (false, _, Some(Holds::No)) => {}
-                    (false, _, Some(Holds::Yes)) => settled.answer.hear(rule),
+                    (true, ..) => settled.own_tenant = Some(Arc::clone(&rule.deciding_policy)),
+                    (false, _, Some(ConditionResult::No)) => {}
+                    (false, _, Some(ConditionResult::Yes)) => settled.answer.record_holding(rule),
                     (false, true, _) => settled.open.push(rule.clone()),
                     // What fails is asked, so that it is told how.
-                    (false, false, _) => settled.answer.take(rule, question.holds_for(rule)),
+                    (false, false, _) => settled.answer.record(rule, question.holds_for(rule)),
                 }
             }
         }
-        settled.judged = settled.answer.clone().judged();
+        settled.fallback = settled.answer.clone().into_result();
         let settled = Arc::new(settled);
         if settled.open.len() <= OPEN_MAX {
-            principal.memory.settled.keep(key, Arc::clone(&settled));
+            principal.cache.partial_evaluations.keep(key, Arc::clone(&settled));
         }
         Ok(settled)
     }
 }
 
-impl From<Unaskable> for Refused {
-    fn from(unaskable: Unaskable) -> Self {
+impl From<CedarRequestError> for RefusedByPolicy {
+    fn from(unaskable: CedarRequestError) -> Self {
         Self::for_cause(match unaskable {
-            Unaskable::Arguments(reason) => Cause::Arguments { reason },
-            Unaskable::Engine(reason) => Cause::Engine { reason },
+            CedarRequestError::Arguments(reason) => PolicyRefusalCause::Arguments { reason },
+            CedarRequestError::Engine(reason) => PolicyRefusalCause::Engine { reason },
         })
     }
 }

@@ -7,41 +7,41 @@ use std::sync::Arc;
 use serde::Serialize;
 use servanda_contract::record::Texts;
 
-use crate::determining::Determining;
+use crate::deciding_policy::DecidingPolicy;
 
 /// What the policies say to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum PolicyDecision {
     /// It may be made, as far as policy goes.
-    Allowed(Allowed),
+    Allowed(AllowedByPolicy),
     /// It may not.
-    Refused(Refused),
+    Refused(RefusedByPolicy),
 }
 
 /// Evidence that the policies in force permit a call. Only a decision makes one, never a shadow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allowed {
-    by: By,
+pub struct AllowedByPolicy {
+    by: DecidingPolicies,
 }
 
 /// Why a call may not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    cause: Cause,
-    by: By,
+pub struct RefusedByPolicy {
+    cause: PolicyRefusalCause,
+    by: DecidingPolicies,
 }
 
 /// The policies that made the difference, by id. Most decisions are made by the same as the one before, so they are shared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct By {
-    policies: Arc<[Arc<Determining>]>,
+pub(crate) struct DecidingPolicies {
+    policies: Arc<[Arc<DecidingPolicy>]>,
     ids: Texts,
 }
 
 /// Kinds of refusals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum PolicyRefusalCause {
     /// A policy forbids it.
     Forbidden,
     /// No policy permits it.
@@ -65,9 +65,9 @@ pub enum Cause {
     },
 }
 
-impl By {
+impl DecidingPolicies {
     /// Sorted, so that the same decision always reads the same.
-    pub(crate) fn of(mut policies: Vec<Arc<Determining>>) -> Self {
+    pub(crate) fn new(mut policies: Vec<Arc<DecidingPolicy>>) -> Self {
         policies.sort_unstable();
         policies.dedup();
         let ids = policies.iter().map(|determining| determining.policy.clone()).collect();
@@ -75,10 +75,10 @@ impl By {
     }
 }
 
-impl Decision {
+impl PolicyDecision {
     /// The decision that follows on what was judged.
-    pub(crate) fn of(judged: Result<By, Refused>) -> Self {
-        judged.map_or_else(Self::Refused, |by| Self::Allowed(Allowed { by }))
+    pub(crate) fn from_result(judged: Result<DecidingPolicies, RefusedByPolicy>) -> Self {
+        judged.map_or_else(Self::Refused, |by| Self::Allowed(AllowedByPolicy { by }))
     }
 
     /// Whether the call may be made.
@@ -87,7 +87,7 @@ impl Decision {
     }
 
     /// The policies that made the difference, by id.
-    pub fn by(&self) -> &[Arc<Determining>] {
+    pub fn by(&self) -> &[Arc<DecidingPolicy>] {
         &self.made_by().policies
     }
 
@@ -96,7 +96,7 @@ impl Decision {
         self.made_by().ids.clone()
     }
 
-    const fn made_by(&self) -> &By {
+    const fn made_by(&self) -> &DecidingPolicies {
         match self {
             Self::Allowed(allowed) => &allowed.by,
             Self::Refused(refused) => &refused.by,
@@ -104,7 +104,7 @@ impl Decision {
     }
 }
 
-impl Cause {
+impl PolicyRefusalCause {
     /// The kind in a word, for records.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -118,29 +118,29 @@ impl Cause {
     }
 }
 
-impl Allowed {
+impl AllowedByPolicy {
     /// The policies that permit it.
-    pub fn by(&self) -> &[Arc<Determining>] {
+    pub fn by(&self) -> &[Arc<DecidingPolicy>] {
         &self.by.policies
     }
 }
 
-impl Refused {
+impl RefusedByPolicy {
     /// The kind of refusal.
-    pub const fn cause(&self) -> &Cause {
+    pub const fn cause(&self) -> &PolicyRefusalCause {
         &self.cause
     }
 
     /// The policies that forbid it, or that failed.
-    pub fn by(&self) -> &[Arc<Determining>] {
+    pub fn by(&self) -> &[Arc<DecidingPolicy>] {
         &self.by.policies
     }
 
-    pub(crate) fn for_cause(cause: Cause) -> Self {
-        Self { cause, by: By::default() }
+    pub(crate) fn for_cause(cause: PolicyRefusalCause) -> Self {
+        Self { cause, by: DecidingPolicies::default() }
     }
 
-    pub(crate) fn by_policies(cause: Cause, policies: Vec<Arc<Determining>>) -> Self {
-        Self { cause, by: By::of(policies) }
+    pub(crate) fn by_policies(cause: PolicyRefusalCause, policies: Vec<Arc<DecidingPolicy>>) -> Self {
+        Self { cause, by: DecidingPolicies::new(policies) }
     }
 }

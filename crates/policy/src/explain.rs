@@ -7,32 +7,32 @@ use cedar_policy::{Effect, Policy, PolicySet};
 use serde::Serialize;
 
 use crate::{
-    decision::{Cause, Decision},
-    guise::Guise,
-    loaded::Loaded,
-    mentions::Conjunct,
+    decision::{PolicyRefusalCause, PolicyDecision},
+    principal_role::PrincipalRole,
+    loaded::LoadedPolicy,
+    context_needs::PolicyCondition,
     policies::Policies,
-    request::{self, Call, Question, Unaskable},
-    vocabulary::Tool,
+    request::{self, PolicyCall, CedarRequest, CedarRequestError},
+    vocabulary::PolicyTool,
 };
 
 /// Why a call is decided as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Explanation {
+pub struct PolicyExplanation {
     /// Whether it is allowed.
     pub allowed: bool,
     /// The kind of refusal, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cause>,
+    pub cause: Option<PolicyRefusalCause>,
     /// Every policy that could have concerned it, those that said something first.
-    pub looked_at: Vec<Matched>,
+    pub looked_at: Vec<ConsideredPolicy>,
     /// How many policies there are that could not.
     pub passed_over: usize,
 }
 
 /// A policy that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Matched {
+pub struct ConsideredPolicy {
     /// Its id.
     pub policy: String,
     /// Its file and line.
@@ -43,7 +43,7 @@ pub struct Matched {
     /// `permit` or `forbid`.
     pub effect: &'static str,
     /// What it said.
-    pub outcome: Outcome,
+    pub outcome: PolicyOutcome,
     /// Said of somebody that the caller is only claimed to be, or that acted before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
@@ -52,7 +52,7 @@ pub struct Matched {
 /// What a policy said to a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum PolicyOutcome {
     /// It holds.
     Holds,
     /// It does not.
@@ -69,71 +69,71 @@ pub enum Outcome {
 
 impl Policies {
     /// Explains the decision about a call.
-    pub fn explain(&self, call: &Call<'_>) -> Explanation {
+    pub fn explain(&self, call: &PolicyCall<'_>) -> PolicyExplanation {
         let decision = self.decide(call);
         let mut looked_at = self.looked_at(call);
-        let silent = |matched: &Matched| matches!(matched.outcome, Outcome::DoesNotHold { .. });
+        let silent = |matched: &ConsideredPolicy| matches!(matched.outcome, PolicyOutcome::DoesNotHold { .. });
         looked_at.sort_by(|left, right| (silent(left), &left.policy).cmp(&(silent(right), &right.policy)));
         let ids: BTreeSet<&str> = looked_at.iter().map(|matched| matched.policy.as_str()).collect();
         let passed_over = self.count() - ids.len();
         let cause = match &decision {
-            Decision::Allowed(_) => None,
-            Decision::Refused(refused) => Some(refused.cause().clone()),
+            PolicyDecision::Allowed(_) => None,
+            PolicyDecision::Refused(refused) => Some(refused.cause().clone()),
         };
-        Explanation { allowed: decision.is_allowed(), cause, looked_at, passed_over }
+        PolicyExplanation { allowed: decision.is_allowed(), cause, looked_at, passed_over }
     }
 
-    fn looked_at(&self, call: &Call<'_>) -> Vec<Matched> {
+    fn looked_at(&self, call: &PolicyCall<'_>) -> Vec<ConsideredPolicy> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Vec::new() };
-        let tool = tool.in_call_of(call.circumstances.program_class);
-        let mut all: Vec<Matched> = Vec::new();
-        for (guise, principal) in call.principal.guises() {
-            let mut found = self.looked_at_as(&Call { principal, ..*call }, tool);
+        let tool = tool.for_class(call.circumstances.program_class);
+        let mut all: Vec<ConsideredPolicy> = Vec::new();
+        for (guise, principal) in call.principal.roles() {
+            let mut found = self.looked_at_as(&PolicyCall { principal, ..*call }, tool);
             // What is said of everybody alike is told once, and whoever acted before needs no permit.
             found.retain(|new| !all.iter().any(|told| told.policy == new.policy && told.outcome == new.outcome));
             found.retain(|new| guise.needs_permit() || new.effect == "forbid");
             let whose = match guise {
-                Guise::Proven => None,
-                Guise::Claimed => Some(format!("{}, which is only claimed", principal.uid)),
-                Guise::Before => Some(format!("{}, which acted before", principal.uid)),
+                PrincipalRole::Proven => None,
+                PrincipalRole::Claimed => Some(format!("{}, which is only claimed", principal.uid)),
+                PrincipalRole::Delegator => Some(format!("{}, which acted before", principal.uid)),
             };
-            all.extend(found.into_iter().map(|matched| Matched { of: whose.clone(), ..matched }));
+            all.extend(found.into_iter().map(|matched| ConsideredPolicy { of: whose.clone(), ..matched }));
         }
         all
     }
 
-    fn looked_at_as(&self, call: &Call<'_>, tool: &Tool) -> Vec<Matched> {
+    fn looked_at_as(&self, call: &PolicyCall<'_>, tool: &PolicyTool) -> Vec<ConsideredPolicy> {
         let buckets = self.index().buckets(call.tool, tool, call.principal);
         let ids = buckets.iter().flat_map(|bucket| &bucket.ids);
         ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, call, tool)).collect()
     }
 
-    fn matched(&self, policy: &Loaded, call: &Call<'_>, tool: &Tool) -> Matched {
+    fn matched(&self, policy: &LoadedPolicy, call: &PolicyCall<'_>, tool: &PolicyTool) -> ConsideredPolicy {
         // Each is asked by itself: that one cannot hold an argument does not keep the others from an answer.
-        let question = request::of_call(call, tool, &[&policy.needs].into_iter().collect());
+        let question = request::for_call(call, tool, &[&policy.needs].into_iter().collect());
         let question = question.map_err(|unaskable| match unaskable {
-            Unaskable::Arguments(reason) => format!("it looks at {reason}"),
-            Unaskable::Engine(reason) => reason,
+            CedarRequestError::Arguments(reason) => format!("it looks at {reason}"),
+            CedarRequestError::Engine(reason) => reason,
         });
         let outcome = question.and_then(|question| self.outcome(policy, &question));
-        Matched {
+        ConsideredPolicy {
             policy: policy.id.clone(),
-            place: policy.told.place.clone(),
-            reason: policy.told.reason.clone(),
+            place: policy.deciding_policy.place.clone(),
+            reason: policy.deciding_policy.reason.clone(),
             effect: if policy.policy.effect() == Effect::Permit { "permit" } else { "forbid" },
-            outcome: outcome.unwrap_or_else(|error| Outcome::Failed { error }),
+            outcome: outcome.unwrap_or_else(|error| PolicyOutcome::Failed { error }),
             of: None,
         }
     }
 
-    fn outcome(&self, policy: &Loaded, question: &Question) -> Result<Outcome, String> {
+    fn outcome(&self, policy: &LoadedPolicy, question: &CedarRequest) -> Result<PolicyOutcome, String> {
         let (json, conjuncts) = policy.conjuncts()?;
-        let scope_holds = self.holds(policy.asking(&json, &[])?, question)?;
+        let scope_holds = self.holds(policy.as_permit_with(&json, &[])?, question)?;
         if !scope_holds {
-            return Ok(Outcome::DoesNotHold { because: "it is not about this principal".to_owned() });
+            return Ok(PolicyOutcome::DoesNotHold { because: "it is not about this principal".to_owned() });
         }
         for (position, conjunct) in conjuncts.iter().enumerate() {
-            let alone = policy.asking(&json, std::slice::from_ref(conjunct))?;
+            let alone = policy.as_permit_with(&json, std::slice::from_ref(conjunct))?;
             let words = condition_words(&alone, conjunct);
             if !self.holds(alone, question)? {
                 let (number, count) = (position + 1, conjuncts.len());
@@ -141,13 +141,13 @@ impl Policies {
                     "unless" => format!("condition {number} of {count} excepts it: {words}"),
                     _ => format!("condition {number} of {count} is not met: {words}"),
                 };
-                return Ok(Outcome::DoesNotHold { because });
+                return Ok(PolicyOutcome::DoesNotHold { because });
             }
         }
-        Ok(Outcome::Holds)
+        Ok(PolicyOutcome::Holds)
     }
 
-    pub(crate) fn holds(&self, asked: Policy, question: &Question) -> Result<bool, String> {
+    pub(crate) fn holds(&self, asked: Policy, question: &CedarRequest) -> Result<bool, String> {
         let set = PolicySet::from_policies([asked]).map_err(|error| error.to_string())?;
         let response = self.authorizer().is_authorized(&question.request, &set, &question.entities);
         match response.diagnostics().errors().next() {
@@ -158,7 +158,7 @@ impl Policies {
 }
 
 /// A condition as Cedar writes it.
-fn condition_words(alone: &Policy, conjunct: &Conjunct) -> String {
+fn condition_words(alone: &Policy, conjunct: &PolicyCondition) -> String {
     let text = alone.to_string();
     let opening = format!("{} {{", conjunct.kind());
     let words = text.rsplit_once(&opening).map_or(text.as_str(), |(_, words)| words);
@@ -166,37 +166,37 @@ fn condition_words(alone: &Policy, conjunct: &Conjunct) -> String {
     format!("{} {{ {words} }}", conjunct.kind())
 }
 
-impl Explanation {
+impl PolicyExplanation {
     /// Whether some policy permits it, if only to one of those that the caller is or claims to be.
     fn is_permitted_to_some(&self) -> bool {
-        self.looked_at.iter().any(|matched| matched.effect == "permit" && matched.outcome == Outcome::Holds)
+        self.looked_at.iter().any(|matched| matched.effect == "permit" && matched.outcome == PolicyOutcome::Holds)
     }
 }
 
-impl fmt::Display for Explanation {
+impl fmt::Display for PolicyExplanation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match &self.cause {
             None => "allowed: a policy permits it and none forbids it".to_owned(),
-            Some(Cause::Forbidden) => "refused: a policy forbids it".to_owned(),
-            Some(Cause::NotPermitted) if self.is_permitted_to_some() => {
+            Some(PolicyRefusalCause::Forbidden) => "refused: a policy forbids it".to_owned(),
+            Some(PolicyRefusalCause::NotPermitted) if self.is_permitted_to_some() => {
                 "refused: no policy permits it to everybody that the caller is or claims to be".to_owned()
             }
-            Some(Cause::NotPermitted) => "refused: no policy permits it".to_owned(),
-            Some(Cause::ErrorInPolicy { .. }) => "refused: a policy failed, so nobody knows what it says".to_owned(),
-            Some(Cause::UnknownTool) => "refused: the policies know no such tool".to_owned(),
-            Some(Cause::Arguments { reason }) => format!("refused: a policy looks at {reason}"),
-            Some(Cause::Engine { reason }) => format!("refused: the question could not be asked: {reason}"),
+            Some(PolicyRefusalCause::NotPermitted) => "refused: no policy permits it".to_owned(),
+            Some(PolicyRefusalCause::ErrorInPolicy { .. }) => "refused: a policy failed, so nobody knows what it says".to_owned(),
+            Some(PolicyRefusalCause::UnknownTool) => "refused: the policies know no such tool".to_owned(),
+            Some(PolicyRefusalCause::Arguments { reason }) => format!("refused: a policy looks at {reason}"),
+            Some(PolicyRefusalCause::Engine { reason }) => format!("refused: the question could not be asked: {reason}"),
         };
         write!(formatter, "{verdict}")?;
         for matched in &self.looked_at {
             let outcome = match &matched.outcome {
-                Outcome::Holds => "holds".to_owned(),
-                Outcome::DoesNotHold { because } => format!("does not hold: {because}"),
-                Outcome::Failed { error } => format!("failed: {error}"),
+                PolicyOutcome::Holds => "holds".to_owned(),
+                PolicyOutcome::DoesNotHold { because } => format!("does not hold: {because}"),
+                PolicyOutcome::Failed { error } => format!("failed: {error}"),
             };
             let of = matched.of.as_ref().map_or_else(String::new, |of| format!(" of {of},"));
             write!(formatter, "\n  {} `{}`{of} {outcome} ({})", matched.effect, matched.policy, matched.place)?;
-            let silent = matches!(matched.outcome, Outcome::DoesNotHold { .. });
+            let silent = matches!(matched.outcome, PolicyOutcome::DoesNotHold { .. });
             if let Some(reason) = matched.reason.as_ref().filter(|_| !silent) {
                 write!(formatter, "\n    reason: {reason}")?;
             }

@@ -16,14 +16,14 @@ use servanda_contract::{
 };
 
 use crate::{
-    names::{CALL, Names, uid},
+    entity_types::{CALL, EntityTypes, uid},
     types::{Attribute, arguments_of},
-    unseen::Unseen,
+    unseen::UnseenArgument,
 };
 
 /// The facts of one tool, the same in calls of every class.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct CedarToolFacts {
     pub name: String,
     pub upstream: Arc<str>,
     version: Arc<str>,
@@ -34,29 +34,29 @@ pub(crate) struct Facts {
     /// Mutability, action and output domain.
     behaviour: Option<[&'static str; 3]>,
     tenants: Arc<BTreeSet<String>>,
-    names: Arc<Names>,
+    names: Arc<EntityTypes>,
     input: Arc<CompiledSchema>,
-    parameters: OnceLock<Parameters>,
+    parameters: OnceLock<VisibleArguments>,
 }
 
 /// What policies can see of a tool's arguments.
 #[derive(Debug)]
-pub(crate) struct Parameters {
+pub(crate) struct VisibleArguments {
     pub arguments: BTreeMap<String, Attribute>,
     /// What of its arguments policies cannot see.
-    pub unseen: Vec<Unseen>,
+    pub unseen: Vec<UnseenArgument>,
     /// It takes arguments that its contract does not declare.
     pub open: bool,
 }
 
 /// Texts and sets that the tools of one vocabulary have in common, kept once.
 #[derive(Debug, Default)]
-pub(crate) struct Common {
+pub(crate) struct FactInterner {
     texts: HashMap<String, Arc<str>>,
     tenants: HashMap<String, Arc<BTreeSet<String>>>,
 }
 
-impl Common {
+impl FactInterner {
     fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return Arc::clone(known);
@@ -79,13 +79,13 @@ impl Common {
     }
 }
 
-impl Facts {
-    pub(crate) fn of(
+impl CedarToolFacts {
+    pub(crate) fn from_contract(
         contract: &ToolContract,
         tenants: &BTreeSet<String>,
         input: Arc<CompiledSchema>,
-        names: Arc<Names>,
-        common: &mut Common,
+        names: Arc<EntityTypes>,
+        common: &mut FactInterner,
     ) -> Self {
         let behaviour = contract.behaviour.as_ref();
         let upstream = &contract.binding.upstream;
@@ -106,11 +106,11 @@ impl Facts {
     }
 
     /// What policies can see of the arguments.
-    pub(crate) fn parameters(&self) -> &Parameters {
+    pub(crate) fn parameters(&self) -> &VisibleArguments {
         self.parameters.get_or_init(|| {
             let schema = Value::Object(self.input.effective_members().into_owned());
             let (arguments, unseen) = arguments_of(&schema);
-            Parameters { arguments, unseen, open: CompiledSchema::schema_may_have(&schema, "") }
+            VisibleArguments { arguments, unseen, open: CompiledSchema::schema_may_have(&schema, "") }
         })
     }
 

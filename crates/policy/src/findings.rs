@@ -9,7 +9,7 @@ const LISTED_MAX: usize = 100;
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct PolicyFinding {
     /// The file, as it was named.
     pub file: String,
     /// The line, counted from one.
@@ -19,7 +19,7 @@ pub struct Finding {
     /// The policy's id, if it got that far.
     pub policy: Option<String>,
     /// What kind of mistake it is.
-    pub kind: FindingKind,
+    pub kind: PolicyFindingKind,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
@@ -28,7 +28,7 @@ pub struct Finding {
 
 /// Kinds of mistakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FindingKind {
+pub enum PolicyFindingKind {
     /// It is not Cedar, or not a policy.
     Syntax,
     /// It does not fit the schema.
@@ -47,25 +47,25 @@ pub enum FindingKind {
 
 /// Policies that were not loaded: none of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadFailure {
-    pub(crate) findings: Vec<Finding>,
+pub struct PolicyLoadFailure {
+    pub(crate) findings: Vec<PolicyFinding>,
 }
 
-impl LoadFailure {
+impl PolicyLoadFailure {
     /// Every mistake, by file and line.
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[PolicyFinding] {
         &self.findings
     }
 }
 
 /// Where a diagnostic points, what it says and what it advises.
-pub(crate) fn told(diagnostic: &dyn Diagnostic) -> (usize, String, Option<String>) {
+pub(crate) fn describe_diagnostic(diagnostic: &dyn Diagnostic) -> (usize, String, Option<String>) {
     let offset = diagnostic.labels().and_then(|mut labels| labels.next()).map_or(0, |label| label.offset());
     let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     (offset, line(diagnostic.to_string()), diagnostic.help().map(|help| line(help.to_string())))
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for PolicyFinding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}:{}: ", self.file, self.line, self.column)?;
         if let Some(policy) = &self.policy {
@@ -76,7 +76,7 @@ impl fmt::Display for Finding {
     }
 }
 
-impl fmt::Display for LoadFailure {
+impl fmt::Display for PolicyLoadFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.findings.len();
         write!(formatter, "no policy was loaded: {count} {}", if count == 1 { "mistake" } else { "mistakes" })?;
@@ -90,4 +90,4 @@ impl fmt::Display for LoadFailure {
     }
 }
 
-impl std::error::Error for LoadFailure {}
+impl std::error::Error for PolicyLoadFailure {}

@@ -4,18 +4,18 @@
 use cedar_policy::{PolicySet, Response};
 
 use crate::{
-    bucket::Bucket,
-    guise::Guise,
-    mentions::AllNeeds,
+    bucket::PolicyBucket,
+    principal_role::PrincipalRole,
+    context_needs::CombinedNeeds,
     policies::Policies,
     principal::Principal,
-    request::{self, Circumstances, Question},
-    vocabulary::Tool,
+    request::{self, CallCircumstances, CedarRequest},
+    vocabulary::PolicyTool,
 };
 
 /// How a tool stands with a principal before there is a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ListDecision {
     /// Every call is allowed, whatever its arguments.
     Allowed,
     /// No call is allowed, whatever its arguments.
@@ -27,27 +27,27 @@ pub enum Standing {
 impl Policies {
     /// How a tool stands with a principal. Of the circumstances, the tenant, the environment and the client count; what only a
     /// single call has does not.
-    pub fn standing(&self, principal: &Principal, tool: &str, circumstances: &Circumstances<'_>) -> Standing {
-        let Some(known) = self.vocabulary().tool(tool) else { return Standing::Denied };
-        let of_class = |known: &Tool| {
-            let as_whom = principal.guises().map(|(guise, principal)| {
-                self.seen(principal, tool, known, circumstances).map_or(Standing::Denied, |seen| seen.standing(guise))
+    pub fn list_decision(&self, principal: &Principal, tool: &str, circumstances: &CallCircumstances<'_>) -> ListDecision {
+        let Some(known) = self.vocabulary().tool(tool) else { return ListDecision::Denied };
+        let of_class = |known: &PolicyTool| {
+            let as_whom = principal.roles().map(|(guise, principal)| {
+                self.list_findings(principal, tool, known, circumstances).map_or(ListDecision::Denied, |seen| seen.list_decision(guise))
             });
-            as_whom.fold(Standing::Allowed, Standing::and)
+            as_whom.fold(ListDecision::Allowed, ListDecision::and)
         };
-        let mut standings = known.in_every_call().map(of_class);
-        let first = standings.next().unwrap_or(Standing::Denied);
+        let mut standings = known.for_all_classes().map(of_class);
+        let first = standings.next().unwrap_or(ListDecision::Denied);
         // Which class a call has, the program that it brings decides.
-        if standings.all(|other| other == first) { first } else { Standing::Depends }
+        if standings.all(|other| other == first) { first } else { ListDecision::Depends }
     }
 
     /// What can be told of one who is nobody else.
-    fn seen(&self, principal: &Principal, tool: &str, known: &Tool, circumstances: &Circumstances<'_>) -> Option<Seen> {
+    fn list_findings(&self, principal: &Principal, tool: &str, known: &PolicyTool, circumstances: &CallCircumstances<'_>) -> Option<ListFindings> {
         let buckets = self.index().buckets(tool, known, principal);
-        let needs: AllNeeds<'_> = buckets.iter().map(|bucket| &bucket.list_needs).collect();
-        let question = request::of_list(principal, known, circumstances, &needs).ok()?;
+        let needs: CombinedNeeds<'_> = buckets.iter().map(|bucket| &bucket.list_needs).collect();
+        let question = request::for_list(principal, known, circumstances, &needs).ok()?;
         // An argument that is looked at may be one that no policy can hold exactly, and such a call is refused.
-        let mut seen = Seen { open: needs.any_argument(), ..Seen::default() };
+        let mut seen = ListFindings { open: needs.any_argument(), ..ListFindings::default() };
         for bucket in buckets {
             seen.look(self, &question, bucket);
         }
@@ -55,7 +55,7 @@ impl Policies {
     }
 }
 
-impl Standing {
+impl ListDecision {
     /// How a tool stands with somebody who is looked at in two ways.
     const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -68,7 +68,7 @@ impl Standing {
 
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four findings that do not exclude each other")]
-struct Seen {
+struct ListFindings {
     /// Something refuses every call.
     refuses_all: bool,
     /// Something permits every call.
@@ -79,8 +79,8 @@ struct Seen {
     open: bool,
 }
 
-impl Seen {
-    fn look(&mut self, policies: &Policies, question: &Question, bucket: &Bucket) {
+impl ListFindings {
+    fn look(&mut self, policies: &Policies, question: &CedarRequest, bucket: &PolicyBucket) {
         let ask = |set: &PolicySet| {
             let asked = |set| policies.authorizer().is_authorized(&question.request, set, &question.entities);
             (!set.is_empty()).then(|| asked(set))
@@ -102,14 +102,14 @@ impl Seen {
         }
     }
 
-    fn standing(&self, guise: Guise) -> Standing {
+    fn list_decision(&self, guise: PrincipalRole) -> ListDecision {
         let permitted = self.permits_all || !guise.needs_permit();
         if self.refuses_all || !(permitted || self.permits_some) {
-            Standing::Denied
+            ListDecision::Denied
         } else if permitted && !self.open {
-            Standing::Allowed
+            ListDecision::Allowed
         } else {
-            Standing::Depends
+            ListDecision::Depends
         }
     }
 }

@@ -6,12 +6,12 @@ use std::{collections::HashMap, sync::Arc};
 use cedar_policy::{Expression, Policy, PolicyId};
 
 use crate::{
-    determining::Determining,
-    findings::{Finding, FindingKind, told},
-    loaded::{Loaded, Source},
-    mentions::Needs,
-    place::place,
-    split::{Piece, clauses, pieces, position},
+    deciding_policy::DecidingPolicy,
+    findings::{PolicyFinding, PolicyFindingKind, describe_diagnostic},
+    loaded::{LoadedPolicy, PolicySource},
+    context_needs::ContextNeeds,
+    scope::policy_scope,
+    split::{PolicyText, clauses, pieces, position},
     validate,
     vocabulary::Vocabulary,
 };
@@ -34,7 +34,7 @@ const ID_BYTES_MAX: usize = 128;
 /// Whether the built-in permits hold beside the policies that are written. What protects tenants from each other always
 /// does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Defaults {
+pub enum BuiltInPermits {
     /// They hold: what no policy speaks of is decided by its side-effect class.
     #[default]
     On,
@@ -44,7 +44,7 @@ pub enum Defaults {
 
 /// How much is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PolicyLimits {
     /// Policies in all.
     pub policies_max: usize,
     /// The text of one policy.
@@ -53,7 +53,7 @@ pub struct Limits {
     pub sources_bytes_max: usize,
 }
 
-impl Default for Limits {
+impl Default for PolicyLimits {
     fn default() -> Self {
         Self { policies_max: 20_000, policy_bytes_max: 32 << 10, sources_bytes_max: 32 << 20 }
     }
@@ -62,24 +62,24 @@ impl Default for Limits {
 /// Reads sources, or says everything that is wrong with them.
 pub(crate) fn load(
     vocabulary: &Vocabulary,
-    sources: &[Source<'_>],
-    limits: &Limits,
-) -> Result<Vec<Loaded>, Vec<Finding>> {
+    sources: &[PolicySource<'_>],
+    limits: &PolicyLimits,
+) -> Result<Vec<LoadedPolicy>, Vec<PolicyFinding>> {
     let mut reading =
-        Reading { vocabulary, limits, loaded: Vec::new(), findings: Vec::new(), ids: HashMap::new(), at: (0, 1) };
+        PolicyLoader { vocabulary, limits, loaded: Vec::new(), findings: Vec::new(), ids: HashMap::new(), at: (0, 1) };
     let bytes: usize = sources.iter().map(|source| source.text.len()).sum();
     if bytes > limits.sources_bytes_max {
         let message = format!("the policies have more than {} bytes in all", limits.sources_bytes_max);
         let file = sources.first().map_or_else(String::new, |source| source.name.to_owned());
-        let kind = FindingKind::Limit;
-        return Err(vec![Finding { file, line: 1, column: 1, policy: None, kind, message, hint: None }]);
+        let kind = PolicyFindingKind::Limit;
+        return Err(vec![PolicyFinding { file, line: 1, column: 1, policy: None, kind, message, hint: None }]);
     }
     for source in sources {
         reading.source(source);
     }
-    let Reading { mut loaded, mut findings, .. } = reading;
+    let PolicyLoader { mut loaded, mut findings, .. } = reading;
     for policy in &mut loaded {
-        findings.extend(policy.look().err().map(|error| policy.finding(sources, 0, FindingKind::Engine, error)));
+        findings.extend(policy.analyse_needs().err().map(|error| policy.finding(sources, 0, PolicyFindingKind::Engine, error)));
     }
     findings.extend(validate::all(vocabulary, &loaded, sources));
     if findings.is_empty() {
@@ -101,19 +101,19 @@ fn condition(text: &str) -> Result<Option<Expression>, String> {
     joined.join(" && ").parse().map(Some).map_err(|error: cedar_policy::ParseErrors| error.to_string())
 }
 
-struct Reading<'a> {
+struct PolicyLoader<'a> {
     vocabulary: &'a Vocabulary,
-    limits: &'a Limits,
-    loaded: Vec<Loaded>,
-    findings: Vec<Finding>,
+    limits: &'a PolicyLimits,
+    loaded: Vec<LoadedPolicy>,
+    findings: Vec<PolicyFinding>,
     /// Where each id was first used.
     ids: HashMap<String, String>,
     /// The offset up to which lines are counted, and the line there. Counting anew for each policy would take for ever in a long file.
     at: (usize, usize),
 }
 
-impl Reading<'_> {
-    fn source(&mut self, source: &Source<'_>) {
+impl PolicyLoader<'_> {
+    fn source(&mut self, source: &PolicySource<'_>) {
         let file: Arc<str> = source.name.into();
         self.at = (0, 1);
         for piece in pieces(source.text) {
@@ -122,7 +122,7 @@ impl Reading<'_> {
             }
             if self.loaded.len() >= self.limits.policies_max {
                 let message = format!("there are more than {} policies", self.limits.policies_max);
-                self.find(source, &piece, 0, None, FindingKind::Limit, (message, None));
+                self.find(source, &piece, 0, None, PolicyFindingKind::Limit, (message, None));
                 return;
             }
             if let Err((offset, policy, kind, words)) = self.piece(source, &piece, &file) {
@@ -131,7 +131,7 @@ impl Reading<'_> {
         }
     }
 
-    fn piece(&mut self, source: &Source<'_>, piece: &Piece<'_>, file: &Arc<str>) -> Result<(), Wrong> {
+    fn piece(&mut self, source: &PolicySource<'_>, piece: &PolicyText<'_>, file: &Arc<str>) -> Result<(), LoadMistake> {
         let text = piece.text;
         for (count, count_max, what) in [
             (text.len(), self.limits.policy_bytes_max, "bytes"),
@@ -143,36 +143,36 @@ impl Reading<'_> {
             if count > count_max {
                 let message = format!("the policy has more than {count_max} {what}");
                 let hint = "write several policies: a permit or a forbid holds if one of them does".to_owned();
-                return Err((0, None, FindingKind::Limit, (message, Some(hint))));
+                return Err((0, None, PolicyFindingKind::Limit, (message, Some(hint))));
             }
         }
         let policy = Policy::parse(None, text).map_err(|errors| {
             let (offset, message, help) =
-                errors.iter().next().map_or_else(|| (0, errors.to_string(), None), |first| told(first));
-            (offset, None, FindingKind::Syntax, (message, help))
+                errors.iter().next().map_or_else(|| (0, errors.to_string(), None), |first| describe_diagnostic(first));
+            (offset, None, PolicyFindingKind::Syntax, (message, help))
         })?;
         let line = self.line(source, piece);
         let id = policy.annotation("id").map_or_else(|| format!("{file}:{line}"), str::to_owned);
         self.name(&id, file, line)?;
         let policy = policy.new_id(PolicyId::new(&id));
-        let place = place(self.vocabulary, &policy)
-            .map_err(|(message, hint)| (0, Some(id.clone()), FindingKind::NeverApplies, (message, Some(hint))))?;
+        let place = policy_scope(self.vocabulary, &policy)
+            .map_err(|(message, hint)| (0, Some(id.clone()), PolicyFindingKind::NeverApplies, (message, Some(hint))))?;
         let condition =
-            condition(text).map_err(|error| (0, Some(id.clone()), FindingKind::Engine, (error, None)))?.map(Arc::new);
-        let (text, needs) = (text.to_owned(), Needs::default());
+            condition(text).map_err(|error| (0, Some(id.clone()), PolicyFindingKind::Engine, (error, None)))?.map(Arc::new);
+        let (text, needs) = (text.to_owned(), ContextNeeds::default());
         let reason = policy.annotation("reason").filter(|reason| !reason.is_empty()).map(str::to_owned);
-        let told = Arc::new(Determining { policy: id.clone(), place: format!("{file}:{line}"), reason });
+        let told = Arc::new(DecidingPolicy { policy: id.clone(), place: format!("{file}:{line}"), reason });
         let (file, offset) = (Arc::clone(file), piece.offset);
-        self.loaded.push(Loaded {
+        self.loaded.push(LoadedPolicy {
             id,
             file,
             offset,
             text,
             policy,
-            place,
-            told,
+            scope: place,
+            deciding_policy: told,
             needs,
-            looks: Vec::new(),
+            argument_accesses: Vec::new(),
             condition,
             listing: None,
         });
@@ -180,39 +180,39 @@ impl Reading<'_> {
     }
 
     /// The line that a policy begins in. Callers ask in the order of the policies.
-    fn line(&mut self, source: &Source<'_>, piece: &Piece<'_>) -> usize {
+    fn line(&mut self, source: &PolicySource<'_>, piece: &PolicyText<'_>) -> usize {
         let (offset, line) = self.at;
         let between = source.text.get(offset..piece.offset).unwrap_or_default();
         self.at = (piece.offset, line + position(between, between.len()).0 - 1);
         self.at.1
     }
 
-    fn name(&mut self, id: &str, file: &str, line: usize) -> Result<(), Wrong> {
+    fn name(&mut self, id: &str, file: &str, line: usize) -> Result<(), LoadMistake> {
         if id.is_empty() || id.len() > ID_BYTES_MAX {
             let message = format!("an id is 1 to {ID_BYTES_MAX} bytes long");
-            return Err((0, None, FindingKind::Limit, (message, None)));
+            return Err((0, None, PolicyFindingKind::Limit, (message, None)));
         }
         if let Some(other) = self.ids.insert(id.to_owned(), format!("{file}:{line}")) {
             let message = format!("the policy at {other} has the same id");
             let hint = "give each policy an `@id(\"...\")` of its own".to_owned();
-            return Err((0, Some(id.to_owned()), FindingKind::SameId, (message, Some(hint))));
+            return Err((0, Some(id.to_owned()), PolicyFindingKind::SameId, (message, Some(hint))));
         }
         Ok(())
     }
 
     fn find(
         &mut self,
-        source: &Source<'_>,
-        piece: &Piece<'_>,
+        source: &PolicySource<'_>,
+        piece: &PolicyText<'_>,
         offset: usize,
         policy: Option<String>,
-        kind: FindingKind,
+        kind: PolicyFindingKind,
         (message, hint): (String, Option<String>),
     ) {
         let (line, column) = position(source.text, piece.offset + offset);
-        self.findings.push(Finding { file: source.name.to_owned(), line, column, policy, kind, message, hint });
+        self.findings.push(PolicyFinding { file: source.name.to_owned(), line, column, policy, kind, message, hint });
     }
 }
 
 /// Where in the policy, which policy, what kind of mistake, and the words for it.
-type Wrong = (usize, Option<String>, FindingKind, (String, Option<String>));
+type LoadMistake = (usize, Option<String>, PolicyFindingKind, (String, Option<String>));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use cedar_policy::{Expression, Policy, PolicyId};
 
 use crate::{
-    determining::Determining,
-    findings::{Finding, FindingKind},
-    mentions::{Conjunct, Look, Needs, conjuncts, with_conjuncts},
-    place::{MAY_NEVER_APPLY, Place},
+    deciding_policy::DecidingPolicy,
+    findings::{PolicyFinding, PolicyFindingKind},
+    context_needs::{PolicyCondition, ArgumentAccess, ContextNeeds, conjuncts, with_conjuncts},
+    scope::{MAY_NEVER_APPLY, PolicyScope},
     split::{clauses, position},
 };
 
@@ -17,7 +17,7 @@ pub(crate) const BUILT_IN: &str = "built-in ";
 
 /// A file of policies.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct PolicySource<'a> {
     /// Its name, for people.
     pub name: &'a str,
     /// Its text.
@@ -26,34 +26,34 @@ pub struct Source<'a> {
 
 /// A policy that may be used.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedPolicy {
     pub id: String,
     pub file: Arc<str>,
     pub offset: usize,
     pub text: String,
     pub policy: Policy,
-    pub place: Place,
+    pub scope: PolicyScope,
     /// How it is told of in decisions.
-    pub told: Arc<Determining>,
-    pub needs: Needs,
+    pub deciding_policy: Arc<DecidingPolicy>,
+    pub needs: ContextNeeds,
     /// Where in the arguments it looks.
-    pub looks: Vec<Look>,
+    pub argument_accesses: Vec<ArgumentAccess>,
     /// What has to hold beside the scope; none is nothing.
     pub condition: Option<Arc<Expression>>,
     /// What of it can be asked without a call; for policies that look at what only a call has.
-    pub listing: Option<Listing>,
+    pub listing: Option<ListingPolicy>,
 }
 
 /// A policy without the conditions that only a call can answer.
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct ListingPolicy {
     /// The conditions before the first that needs a call. If they do not hold, the policy says nothing.
     pub prefix: Policy,
     /// All conditions that need no call. If they do not hold, the policy is not satisfied, though it may fail.
     pub relaxed: Policy,
 }
 
-impl Loaded {
+impl LoadedPolicy {
     /// Whether it is one of ours.
     pub(crate) fn is_built_in(&self) -> bool {
         self.file.starts_with(BUILT_IN)
@@ -63,11 +63,11 @@ impl Loaded {
         self.policy.annotation(MAY_NEVER_APPLY).is_some()
     }
 
-    pub(crate) fn finding(&self, sources: &[Source<'_>], offset: usize, kind: FindingKind, message: String) -> Finding {
+    pub(crate) fn finding(&self, sources: &[PolicySource<'_>], offset: usize, kind: PolicyFindingKind, message: String) -> PolicyFinding {
         let text = sources.iter().find(|source| *source.name == *self.file).map_or("", |source| source.text);
         let (line, column) = position(text, self.offset + offset);
         let policy = Some(self.id.clone());
-        Finding { file: self.file.to_string(), line, column, policy, kind, message, hint: None }
+        PolicyFinding { file: self.file.to_string(), line, column, policy, kind, message, hint: None }
     }
 
     /// Whether what it says of a tool is the same for every call of it. A word in a string counts too, to no harm.
@@ -83,34 +83,34 @@ impl Loaded {
     }
 
     /// The policy as JSON, and its conditions.
-    pub(crate) fn conjuncts(&self) -> Result<(serde_json::Value, Vec<Conjunct>), String> {
+    pub(crate) fn conjuncts(&self) -> Result<(serde_json::Value, Vec<PolicyCondition>), String> {
         let json = self.policy.to_json().map_err(|error| error.to_string())?;
         let conjuncts = conjuncts(&json);
         Ok((json, conjuncts))
     }
 
     /// The policy with some conditions only, as a permit.
-    pub(crate) fn asking(&self, json: &serde_json::Value, conjuncts: &[Conjunct]) -> Result<Policy, String> {
+    pub(crate) fn as_permit_with(&self, json: &serde_json::Value, conjuncts: &[PolicyCondition]) -> Result<Policy, String> {
         let id = PolicyId::new(&self.id);
         Policy::from_json(Some(id), with_conjuncts(json, conjuncts)).map_err(|error| error.to_string())
     }
 
     /// Finds out what the policy looks at. A policy that nowhere says `context` does not look at it.
-    pub(crate) fn look(&mut self) -> Result<(), String> {
+    pub(crate) fn analyse_needs(&mut self) -> Result<(), String> {
         if !self.text.contains("context") {
             return Ok(());
         }
         let (json, conjuncts) = self.conjuncts()?;
         for conjunct in &conjuncts {
             self.needs.add(&conjunct.needs());
-            self.looks.extend(conjunct.looks());
+            self.argument_accesses.extend(conjunct.argument_accesses());
         }
         if self.needs.beyond_list {
-            let needs_call = |conjunct: &&Conjunct| conjunct.needs().beyond_list;
+            let needs_call = |conjunct: &&PolicyCondition| conjunct.needs().beyond_list;
             let first = conjuncts.iter().position(|conjunct| needs_call(&conjunct)).unwrap_or(conjuncts.len());
-            let relaxed: Vec<Conjunct> = conjuncts.iter().filter(|conjunct| !needs_call(conjunct)).cloned().collect();
-            let prefix = self.asking(&json, conjuncts.get(..first).unwrap_or_default())?;
-            self.listing = Some(Listing { prefix, relaxed: self.asking(&json, &relaxed)? });
+            let relaxed: Vec<PolicyCondition> = conjuncts.iter().filter(|conjunct| !needs_call(conjunct)).cloned().collect();
+            let prefix = self.as_permit_with(&json, conjuncts.get(..first).unwrap_or_default())?;
+            self.listing = Some(ListingPolicy { prefix, relaxed: self.as_permit_with(&json, &relaxed)? });
         }
         Ok(())
     }

@@ -2,20 +2,20 @@
 //! people who ask afterwards; nothing is ever let through by it.
 
 use crate::{
-    answer::Answer,
-    bucket::Rule,
-    decision::{Cause, Decision, Refused},
+    answer::PolicyAnswer,
+    bucket::PolicyRule,
+    decision::{PolicyRefusalCause, PolicyDecision, RefusedByPolicy},
     policies::Policies,
     principal::Principal,
-    request::{self, Circumstances, Question},
-    vocabulary::Tool,
+    request::{self, CallCircumstances, CedarRequest},
+    vocabulary::PolicyTool,
 };
 
 /// What can be told without arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outlook {
     /// The same, whatever the arguments are.
-    Certain(Decision),
+    Certain(PolicyDecision),
     /// It depends on the arguments, by these policies.
     Depends {
         /// Their ids.
@@ -24,40 +24,40 @@ pub enum Outlook {
 }
 
 /// What is certain, and the policies of which it is not.
-struct Foreseen {
-    answer: Answer,
-    unclear: Vec<Rule>,
+struct OutlookEvaluation {
+    answer: PolicyAnswer,
+    unclear: Vec<PolicyRule>,
     /// Policies that do not hold, and that look at arguments which they may be unable to hold: such a call is refused.
-    strained: Vec<String>,
+    may_refuse: Vec<String>,
 }
 
 impl Policies {
     /// What they would say to a call of that tool in these circumstances, as far as that does not depend on arguments.
-    pub fn outlook(&self, principal: &Principal, tool: &str, circumstances: &Circumstances<'_>) -> Outlook {
+    pub fn outlook(&self, principal: &Principal, tool: &str, circumstances: &CallCircumstances<'_>) -> Outlook {
         self.foresee(principal, tool, circumstances)
-            .unwrap_or_else(|refused| Outlook::Certain(Decision::Refused(refused)))
+            .unwrap_or_else(|refused| Outlook::Certain(PolicyDecision::Refused(refused)))
     }
 
     fn foresee(
         &self,
         principal: &Principal,
         name: &str,
-        circumstances: &Circumstances<'_>,
-    ) -> Result<Outlook, Refused> {
-        let Some(tool) = self.vocabulary().tool(name) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
-        let tool = tool.in_call_of(circumstances.program_class);
-        let (mut all, mut on, mut may_permit) = (Answer::default(), Vec::new(), true);
+        circumstances: &CallCircumstances<'_>,
+    ) -> Result<Outlook, RefusedByPolicy> {
+        let Some(tool) = self.vocabulary().tool(name) else { return Err(RefusedByPolicy::for_cause(PolicyRefusalCause::UnknownTool)) };
+        let tool = tool.for_class(circumstances.program_class);
+        let (mut all, mut on, mut may_permit) = (PolicyAnswer::default(), Vec::new(), true);
         let mut strained = Vec::new();
-        for (guise, principal) in principal.guises() {
-            let Foreseen { answer, unclear, strained: more } = self.foreseen(principal, name, tool, circumstances)?;
+        for (guise, principal) in principal.roles() {
+            let OutlookEvaluation { answer, unclear, may_refuse: more } = self.foreseen(principal, name, tool, circumstances)?;
             may_permit &= !guise.needs_permit() || answer.permits() || unclear.iter().any(|rule| rule.permits);
-            all = all.and_as(guise, &answer);
+            all = all.combined_with(guise, &answer);
             strained.extend(more);
-            let heard = |rule: &&Rule| guise.needs_permit() || !rule.permits;
-            on.extend(unclear.iter().filter(heard).map(|rule| rule.told.policy.clone()));
+            let heard = |rule: &&PolicyRule| guise.needs_permit() || !rule.permits;
+            on.extend(unclear.iter().filter(heard).map(|rule| rule.deciding_policy.policy.clone()));
         }
         if on.is_empty() || all.refuses() || !may_permit {
-            let decision = all.decision();
+            let decision = all.into_decision();
             if strained.is_empty() || !decision.is_allowed() {
                 return Ok(Outlook::Certain(decision));
             }
@@ -73,35 +73,35 @@ impl Policies {
         &self,
         principal: &Principal,
         name: &str,
-        tool: &Tool,
-        circumstances: &Circumstances<'_>,
-    ) -> Result<Foreseen, Refused> {
-        let settled = self.settled(principal, name, tool)?;
-        let needs = settled.open.iter().filter_map(|rule| self.get(&rule.told.policy));
+        tool: &PolicyTool,
+        circumstances: &CallCircumstances<'_>,
+    ) -> Result<OutlookEvaluation, RefusedByPolicy> {
+        let settled = self.partial_evaluation(principal, name, tool)?;
+        let needs = settled.open.iter().filter_map(|rule| self.get(&rule.deciding_policy.policy));
         let needs: Vec<_> = needs.map(|policy| policy.needs.without_arguments()).collect();
         let needs = needs.iter().collect();
-        let question = request::of_call_without_arguments(principal, tool, circumstances, &needs)?;
-        let mut answer = settled.answer.clone().in_the_name_of(circumstances.tenant, &principal.tenant, &settled);
+        let question = request::for_call_without_arguments(principal, tool, circumstances, &needs)?;
+        let mut answer = settled.answer.clone().with_tenant_rule(circumstances.tenant, &principal.tenant, &settled);
         let (mut unclear, mut strained) = (Vec::new(), Vec::new());
         for rule in &settled.open {
             if !self.looks_at_arguments(rule) {
-                answer.take(rule, question.holds_for(rule));
+                answer.record(rule, question.holds_for(rule));
             } else if self.may_hold(rule, &question) {
                 unclear.push(rule.clone());
-            } else if self.get(&rule.told.policy).is_none_or(|policy| tool.may_strain(&policy.needs)) {
-                strained.push(rule.told.policy.clone());
+            } else if self.get(&rule.deciding_policy.policy).is_none_or(|policy| tool.may_get_unfit_argument(&policy.needs)) {
+                strained.push(rule.deciding_policy.policy.clone());
             }
         }
-        Ok(Foreseen { answer, unclear, strained })
+        Ok(OutlookEvaluation { answer, unclear, may_refuse: strained })
     }
 
-    fn looks_at_arguments(&self, rule: &Rule) -> bool {
-        self.get(&rule.told.policy).is_none_or(|policy| policy.needs.any_argument())
+    fn looks_at_arguments(&self, rule: &PolicyRule) -> bool {
+        self.get(&rule.deciding_policy.policy).is_none_or(|policy| policy.needs.any_argument())
     }
 
     /// Whether the conditions before the first that looks at a call are met. Where they fail, that is told as unclear.
-    fn may_hold(&self, rule: &Rule, question: &Question) -> bool {
-        let listing = self.get(&rule.told.policy).and_then(|policy| policy.listing.as_ref());
+    fn may_hold(&self, rule: &PolicyRule, question: &CedarRequest) -> bool {
+        let listing = self.get(&rule.deciding_policy.policy).and_then(|policy| policy.listing.as_ref());
         listing.is_none_or(|listing| self.holds(listing.prefix.clone(), question).unwrap_or(true))
     }
 }

@@ -5,11 +5,11 @@ use std::{collections::HashMap, sync::Arc};
 use cedar_policy::Authorizer;
 
 use crate::{
-    determining::Determining,
-    findings::{Finding, FindingKind, LoadFailure},
-    index::Index,
-    load::{Defaults, Limits, load},
-    loaded::{Loaded, Source},
+    deciding_policy::DecidingPolicy,
+    findings::{PolicyFinding, PolicyFindingKind, PolicyLoadFailure},
+    index::PolicyIndex,
+    load::{BuiltInPermits, PolicyLimits, load},
+    loaded::{LoadedPolicy, PolicySource},
     numbers::next_number,
     vocabulary::Vocabulary,
 };
@@ -22,8 +22,8 @@ pub const DEFAULTS_TEXT: &str = include_str!("defaults.cedar");
 /// A set of policies and the tools they are about. It never changes: other policies or other tools are another set.
 pub struct Policies {
     vocabulary: Arc<Vocabulary>,
-    index: Index,
-    loaded: Vec<Loaded>,
+    index: PolicyIndex,
+    loaded: Vec<LoadedPolicy>,
     by_id: HashMap<String, usize>,
     authorizer: Authorizer,
     look_at_client: bool,
@@ -36,21 +36,21 @@ impl Policies {
     /// Loads policies. A single mistake in any of them, and none is loaded.
     pub fn load(
         vocabulary: Arc<Vocabulary>,
-        sources: &[Source<'_>],
-        defaults: Defaults,
-        limits: &Limits,
-    ) -> Result<Self, LoadFailure> {
-        let mut all = vec![Source { name: "built-in always.cedar", text: ALWAYS_TEXT }];
-        if defaults == Defaults::On {
-            all.push(Source { name: "built-in defaults.cedar", text: DEFAULTS_TEXT });
+        sources: &[PolicySource<'_>],
+        defaults: BuiltInPermits,
+        limits: &PolicyLimits,
+    ) -> Result<Self, PolicyLoadFailure> {
+        let mut all = vec![PolicySource { name: "built-in always.cedar", text: ALWAYS_TEXT }];
+        if defaults == BuiltInPermits::On {
+            all.push(PolicySource { name: "built-in defaults.cedar", text: DEFAULTS_TEXT });
         }
         all.extend(sources);
-        let loaded = load(&vocabulary, &all, limits).map_err(|findings| LoadFailure { findings })?;
-        let index = Index::of(&loaded).map_err(|error| {
+        let loaded = load(&vocabulary, &all, limits).map_err(|findings| PolicyLoadFailure { findings })?;
+        let index = PolicyIndex::build(&loaded).map_err(|error| {
             let (file, message) = ("policies".to_owned(), error.to_string());
-            let kind = FindingKind::Engine;
-            let finding = Finding { file, line: 1, column: 1, policy: None, kind, message, hint: None };
-            LoadFailure { findings: vec![finding] }
+            let kind = PolicyFindingKind::Engine;
+            let finding = PolicyFinding { file, line: 1, column: 1, policy: None, kind, message, hint: None };
+            PolicyLoadFailure { findings: vec![finding] }
         })?;
         let by_id = loaded.iter().enumerate().map(|(position, policy)| (policy.id.clone(), position)).collect();
         let look_at =
@@ -71,7 +71,7 @@ impl Policies {
     }
 
     /// How many of them somebody wrote.
-    pub fn written(&self) -> usize {
+    pub fn written_count(&self) -> usize {
         self.loaded.iter().filter(|policy| !policy.is_built_in()).count()
     }
 
@@ -81,8 +81,8 @@ impl Policies {
     }
 
     /// How the policy of an id is told of, if there is one.
-    pub fn told(&self, id: &str) -> Option<&Determining> {
-        self.get(id).map(|policy| &*policy.told)
+    pub fn deciding_policy(&self, id: &str) -> Option<&DecidingPolicy> {
+        self.get(id).map(|policy| &*policy.deciding_policy)
     }
 
     /// Whether any of them asks what the client's software calls itself.
@@ -98,11 +98,11 @@ impl Policies {
     /// The policies about a tool that look at the caller's groups: what they say is not known where the groups are not.
     pub fn look_at_groups(&self, tool: &str) -> Vec<&str> {
         let Some(known) = self.vocabulary.tool(tool) else { return Vec::new() };
-        let looking = self.loaded.iter().filter(|policy| policy.looks_at_groups() && policy.place.covers(tool, known));
+        let looking = self.loaded.iter().filter(|policy| policy.looks_at_groups() && policy.scope.covers(tool, known));
         looking.map(|policy| policy.id.as_str()).collect()
     }
 
-    pub(crate) fn index(&self) -> &Index {
+    pub(crate) fn index(&self) -> &PolicyIndex {
         &self.index
     }
 
@@ -114,12 +114,12 @@ impl Policies {
         &self.authorizer
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<&Loaded> {
+    pub(crate) fn get(&self, id: &str) -> Option<&LoadedPolicy> {
         self.loaded.get(*self.by_id.get(id)?)
     }
 
     #[cfg(test)]
-    pub(crate) fn loaded(&self) -> &[Loaded] {
+    pub(crate) fn loaded(&self) -> &[LoadedPolicy] {
         &self.loaded
     }
 }

@@ -11,14 +11,14 @@ use std::{
 };
 
 use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
-use servanda_contract::{Acting, record::Texts};
+use servanda_contract::{CallerActor, record::Texts};
 
 use crate::{
     facts::texts,
-    guise::Guise,
-    memory::Memory,
-    names::{Names, uid},
-    vocabulary::{Tool, Vocabulary},
+    principal_role::PrincipalRole,
+    principal_cache::PrincipalCache,
+    entity_types::{EntityTypes, uid},
+    vocabulary::{PolicyTool, Vocabulary},
 };
 
 /// Groups and scopes one party may have.
@@ -26,7 +26,7 @@ const MEMBERSHIPS_MAX: usize = 256;
 
 /// One authenticated party: a person or an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct PartyIdentity {
     /// Its name within the tenant.
     pub id: String,
     /// Its tenant.
@@ -44,14 +44,14 @@ pub struct Principal {
     entities: Vec<Entity>,
     /// The same, put together.
     store: Entities,
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) cache: Arc<PrincipalCache>,
     /// What the principal is or is in: the only scopes of policies that can hold for it.
     pub(crate) keys: Vec<(u64, EntityUid)>,
     scopes: Texts,
     groups: Texts,
     pub(crate) tenant: String,
     /// Who else has to be asked about.
-    others: Vec<(Guise, Principal)>,
+    others: Vec<(PrincipalRole, Principal)>,
 }
 
 /// A party that no policy can speak of.
@@ -79,18 +79,18 @@ pub enum PrincipalError {
 
 impl Principal {
     /// A person, or a service that acts for itself.
-    pub fn user(vocabulary: &Vocabulary, user: &Identity) -> Result<Self, PrincipalError> {
+    pub fn user(vocabulary: &Vocabulary, user: &PartyIdentity) -> Result<Self, PrincipalError> {
         let names = vocabulary.names();
         user.check()?;
         let (uid, groups) = (user.uid(&names.user), user.group_uids(names));
         let entity = entity(uid.clone(), user.attributes(), groups.iter().cloned().collect())?;
         let keys = [uid.clone()].into_iter().chain(groups).map(keyed).collect();
-        Self::of(uid, vec![entity], keys, user)
+        Self::assemble(uid, vec![entity], keys, user)
     }
 
     /// An agent, with the person it acts for if there is one. Whatever is said of that person or of their groups holds for
     /// the agent too.
-    pub fn agent(vocabulary: &Vocabulary, agent: &Identity, user: Option<&Identity>) -> Result<Self, PrincipalError> {
+    pub fn agent(vocabulary: &Vocabulary, agent: &PartyIdentity, user: Option<&PartyIdentity>) -> Result<Self, PrincipalError> {
         let names = vocabulary.names();
         agent.check()?;
         let uid = agent.uid(&names.agent);
@@ -106,21 +106,21 @@ impl Principal {
         }
         let keys = [uid.clone()].into_iter().chain(parents.iter().cloned()).map(keyed).collect();
         entities.push(entity(uid.clone(), attributes, parents)?);
-        Self::of(uid, entities, keys, agent)
+        Self::assemble(uid, entities, keys, agent)
     }
 
     /// Whoever acts for a user, the one who acts now first. The principal is the first that is proven, and the user if none is.
-    pub fn acting(vocabulary: &Vocabulary, user: &Identity, actors: &[Acting]) -> Result<Self, PrincipalError> {
-        let agent = |actor: &Acting| {
-            let agent = Identity { id: actor.name.clone(), ..user.clone() };
+    pub fn acting(vocabulary: &Vocabulary, user: &PartyIdentity, actors: &[CallerActor]) -> Result<Self, PrincipalError> {
+        let agent = |actor: &CallerActor| {
+            let agent = PartyIdentity { id: actor.name.clone(), ..user.clone() };
             Self::agent(vocabulary, &agent, Some(user))
         };
         let proven = actors.iter().position(|actor| actor.proven);
         let mut principal = proven.and_then(|at| actors.get(at)).map_or_else(|| Self::user(vocabulary, user), agent)?;
         for (at, actor) in actors.iter().enumerate().filter(|(at, _)| Some(*at) != proven) {
-            let guise = if proven.is_none_or(|proven| at < proven) { Guise::Claimed } else { Guise::Before };
+            let guise = if proven.is_none_or(|proven| at < proven) { PrincipalRole::Claimed } else { PrincipalRole::Delegator };
             let other = agent(actor)?;
-            let known = principal.guises().any(|(_, known)| known.uid == other.uid);
+            let known = principal.roles().any(|(_, known)| known.uid == other.uid);
             if !known {
                 principal.others.push((guise, other));
             }
@@ -129,13 +129,13 @@ impl Principal {
     }
 
     /// Everybody a call has to be asked about for: itself first, and most have nobody else.
-    pub(crate) fn guises(&self) -> impl Iterator<Item = (Guise, &Self)> {
+    pub(crate) fn roles(&self) -> impl Iterator<Item = (PrincipalRole, &Self)> {
         let others = self.others.iter().map(|(guise, other)| (*guise, other));
-        std::iter::once((Guise::Proven, self)).chain(others)
+        std::iter::once((PrincipalRole::Proven, self)).chain(others)
     }
 
     /// Whether it is nobody but itself.
-    pub(crate) const fn is_plain(&self) -> bool {
+    pub(crate) const fn acts_alone(&self) -> bool {
         self.others.is_empty()
     }
 
@@ -149,28 +149,28 @@ impl Principal {
         self.groups.clone()
     }
 
-    fn of(
+    fn assemble(
         uid: EntityUid,
         entities: Vec<Entity>,
         keys: Vec<(u64, EntityUid)>,
-        identity: &Identity,
+        identity: &PartyIdentity,
     ) -> Result<Self, PrincipalError> {
         let store = Entities::from_entities(entities.iter().cloned(), None)
             .map_err(|error| PrincipalError::Engine { reason: error.to_string() })?;
         let scopes = identity.scopes.iter().cloned().collect();
         let groups = identity.groups.iter().cloned().collect();
         let tenant = identity.tenant.clone();
-        Ok(Self { uid, entities, store, memory: Arc::default(), keys, scopes, groups, tenant, others: Vec::new() })
+        Ok(Self { uid, entities, store, cache: Arc::default(), keys, scopes, groups, tenant, others: Vec::new() })
     }
 
     /// Everything a policy can look into when this principal calls this tool.
-    pub(crate) fn beside(&self, tool: &Tool) -> Result<Arc<Entities>, String> {
-        if let Some(entities) = self.memory.entities.get(&tool.number) {
+    pub(crate) fn entities_with(&self, tool: &PolicyTool) -> Result<Arc<Entities>, String> {
+        if let Some(entities) = self.cache.entities.get(&tool.number) {
             return Ok(entities);
         }
         let entities = self.store.clone().add_entities(tool.entities()?, None);
         let entities = Arc::new(entities.map_err(|error| error.to_string())?);
-        self.memory.entities.keep(tool.number, Arc::clone(&entities));
+        self.cache.entities.insert(tool.number, Arc::clone(&entities));
         Ok(entities)
     }
 }
@@ -186,7 +186,7 @@ fn keyed(uid: EntityUid) -> (u64, EntityUid) {
     (fingerprint(&uid), uid)
 }
 
-impl Identity {
+impl PartyIdentity {
     fn check(&self) -> Result<(), PrincipalError> {
         if self.tenant.is_empty() || self.tenant.contains('/') {
             return Err(PrincipalError::Tenant { tenant: self.tenant.clone() });
@@ -201,7 +201,7 @@ impl Identity {
         uid(kind, &format!("{}/{}", self.tenant, self.id))
     }
 
-    fn group_uids(&self, names: &Names) -> Vec<EntityUid> {
+    fn group_uids(&self, names: &EntityTypes) -> Vec<EntityUid> {
         self.groups.iter().map(|group| uid(&names.group, &format!("{}/{group}", self.tenant))).collect()
     }
 

@@ -9,11 +9,11 @@ use servanda_contract::{
     tool::{QuestionKind, SideEffectClass},
 };
 
-use crate::{arguments, bucket::Rule, mentions::AllNeeds, principal::Principal, vocabulary::Tool};
+use crate::{arguments, bucket::PolicyRule, context_needs::CombinedNeeds, principal::Principal, vocabulary::PolicyTool};
 
 /// What is to be decided.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct PolicyCall<'a> {
     /// Who calls.
     pub principal: &'a Principal,
     /// The name of the tool's contract.
@@ -21,12 +21,12 @@ pub struct Call<'a> {
     /// The arguments, after the gates that judge them.
     pub arguments: &'a CanonicalBytes,
     /// When, where and what for.
-    pub circumstances: &'a Circumstances<'a>,
+    pub circumstances: &'a CallCircumstances<'a>,
 }
 
 /// What else is known of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Circumstances<'a> {
+pub struct CallCircumstances<'a> {
     /// The tenant in whose name it is made: what the principal's has to be.
     pub tenant: &'a str,
     /// The environment the gateway is in, e.g. `production`.
@@ -47,14 +47,14 @@ pub struct Circumstances<'a> {
 
 /// What Cedar is asked.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct CedarRequest {
     pub request: Request,
     pub entities: Arc<Entities>,
 }
 
-impl Question {
+impl CedarRequest {
     /// Whether a rule's condition holds; one without a condition does.
-    pub(crate) fn holds_for(&self, rule: &Rule) -> Result<bool, String> {
+    pub(crate) fn holds_for(&self, rule: &PolicyRule) -> Result<bool, String> {
         rule.condition.as_ref().map_or(Ok(true), |condition| self.holds(condition))
     }
 
@@ -70,58 +70,58 @@ impl Question {
 
 /// Why a question cannot be asked.
 #[derive(Debug)]
-pub(crate) enum Unaskable {
+pub(crate) enum CedarRequestError {
     Arguments(String),
     Engine(String),
 }
 
 /// The question a call poses.
-pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &AllNeeds<'_>) -> Result<Question, Unaskable> {
-    let mut context = of_surroundings(call.circumstances, needs, true)?;
+pub(crate) fn for_call(call: &PolicyCall<'_>, tool: &PolicyTool, needs: &CombinedNeeds<'_>) -> Result<CedarRequest, CedarRequestError> {
+    let mut context = context_pairs(call.circumstances, needs, true)?;
     if needs.any_argument() {
         let arguments = arguments::read(call.arguments.bytes(), &tool.facts.parameters().arguments, needs)
-            .map_err(Unaskable::Arguments)?;
+            .map_err(CedarRequestError::Arguments)?;
         context.push(("args".to_owned(), arguments));
     }
     // What Cedar can refuse here is a number beyond the range of its decimals; its own words would repeat it.
-    let beyond = || Unaskable::Arguments("a number beyond what a policy can hold".to_owned());
+    let beyond = || CedarRequestError::Arguments("a number beyond what a policy can hold".to_owned());
     let context = Context::from_pairs(context).map_err(|_| beyond())?;
     question(call.principal, tool, context)
 }
 
 /// The question a call poses to policies that look at none of its arguments.
-pub(crate) fn of_call_without_arguments(
+pub(crate) fn for_call_without_arguments(
     principal: &Principal,
-    tool: &Tool,
-    circumstances: &Circumstances<'_>,
-    needs: &AllNeeds<'_>,
-) -> Result<Question, Unaskable> {
-    let context = Context::from_pairs(of_surroundings(circumstances, needs, true)?).map_err(engine)?;
+    tool: &PolicyTool,
+    circumstances: &CallCircumstances<'_>,
+    needs: &CombinedNeeds<'_>,
+) -> Result<CedarRequest, CedarRequestError> {
+    let context = Context::from_pairs(context_pairs(circumstances, needs, true)?).map_err(engine)?;
     question(principal, tool, context)
 }
 
 /// The question that is the same for all calls of a tool by a principal.
-pub(crate) fn of_all_calls(principal: &Principal, tool: &Tool) -> Result<Question, Unaskable> {
+pub(crate) fn for_all_calls(principal: &Principal, tool: &PolicyTool) -> Result<CedarRequest, CedarRequestError> {
     question(principal, tool, Context::empty())
 }
 
 /// The question a list poses: no arguments, no time, nothing of a single call.
-pub(crate) fn of_list(
+pub(crate) fn for_list(
     principal: &Principal,
-    tool: &Tool,
-    circumstances: &Circumstances<'_>,
-    needs: &AllNeeds<'_>,
-) -> Result<Question, Unaskable> {
-    let context = of_surroundings(circumstances, needs, false)?;
+    tool: &PolicyTool,
+    circumstances: &CallCircumstances<'_>,
+    needs: &CombinedNeeds<'_>,
+) -> Result<CedarRequest, CedarRequestError> {
+    let context = context_pairs(circumstances, needs, false)?;
     let context = Context::from_pairs(context).map_err(engine)?;
     question(principal, tool, context)
 }
 
-fn of_surroundings(
-    circumstances: &Circumstances<'_>,
-    needs: &AllNeeds<'_>,
+fn context_pairs(
+    circumstances: &CallCircumstances<'_>,
+    needs: &CombinedNeeds<'_>,
     of_call: bool,
-) -> Result<Vec<(String, RestrictedExpression)>, Unaskable> {
+) -> Result<Vec<(String, RestrictedExpression)>, CedarRequestError> {
     let mut pairs = Vec::new();
     let mut add = |name: &str, value: Option<&str>| {
         if let Some(value) = value.filter(|_| needs.attribute(name)) {
@@ -141,7 +141,7 @@ fn of_surroundings(
     Ok(pairs)
 }
 
-fn environment(circumstances: &Circumstances<'_>, with_time: bool) -> Result<RestrictedExpression, Unaskable> {
+fn environment(circumstances: &CallCircumstances<'_>, with_time: bool) -> Result<RestrictedExpression, CedarRequestError> {
     let name = RestrictedExpression::new_string(circumstances.environment.to_owned());
     let mut members = vec![("name".to_owned(), name)];
     if with_time {
@@ -152,14 +152,14 @@ fn environment(circumstances: &Circumstances<'_>, with_time: bool) -> Result<Res
     RestrictedExpression::new_record(members).map_err(engine)
 }
 
-fn question(principal: &Principal, tool: &Tool, context: Context) -> Result<Question, Unaskable> {
+fn question(principal: &Principal, tool: &PolicyTool, context: Context) -> Result<CedarRequest, CedarRequestError> {
     let (action, resource) = (tool.facts.action(), tool.facts.resource());
     let request = Request::new(principal.uid.clone(), action, resource, context, None).map_err(engine)?;
-    let entities = principal.beside(tool).map_err(engine)?;
-    Ok(Question { request, entities })
+    let entities = principal.entities_with(tool).map_err(engine)?;
+    Ok(CedarRequest { request, entities })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
-fn engine(error: impl ToString) -> Unaskable {
-    Unaskable::Engine(error.to_string())
+fn engine(error: impl ToString) -> CedarRequestError {
+    CedarRequestError::Engine(error.to_string())
 }

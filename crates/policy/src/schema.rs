@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::{
-    names::{CALL, CALL_OF, quoted},
+    entity_types::{CALL, CALL_OF, quoted},
     types::{ArgumentType, Attribute},
     vocabulary::Vocabulary,
 };

@@ -3,11 +3,11 @@
 
 use servanda_contract::record::{self, ShadowRecord, Texts};
 
-use crate::{decision::Decision, policies::Policies, request::Call};
+use crate::{decision::PolicyDecision, policies::Policies, request::PolicyCall};
 
 /// A set of policies that decides nothing.
 #[derive(Debug)]
-pub struct Shadow {
+pub struct ShadowPolicies {
     policies: Policies,
 }
 
@@ -21,26 +21,26 @@ pub struct Shadow {
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WouldHave {
+pub struct ShadowOutcome {
     /// Why it would have been refused, if so.
     refused_for: Option<&'static str>,
     by: Texts,
 }
 
-impl Shadow {
+impl ShadowPolicies {
     /// Puts policies into the shadow.
     pub const fn new(policies: Policies) -> Self {
         Self { policies }
     }
 
     /// What enforcement would have done.
-    pub fn would_have(&self, call: &Call<'_>) -> WouldHave {
+    pub fn would_have(&self, call: &PolicyCall<'_>) -> ShadowOutcome {
         let decision = self.policies.decide(call);
         let refused_for = match &decision {
-            Decision::Allowed(_) => None,
-            Decision::Refused(refused) => Some(refused.cause().word()),
+            PolicyDecision::Allowed(_) => None,
+            PolicyDecision::Refused(refused) => Some(refused.cause().word()),
         };
-        WouldHave { refused_for, by: decision.ids() }
+        ShadowOutcome { refused_for, by: decision.ids() }
     }
 
     /// The policies, to read and explain them.
@@ -49,10 +49,10 @@ impl Shadow {
     }
 }
 
-impl WouldHave {
+impl ShadowOutcome {
     /// As records have it.
     pub fn to_record(&self) -> ShadowRecord {
-        let (refused, allowed) = (record::WouldHave::Refused, record::WouldHave::Allowed);
+        let (refused, allowed) = (record::ShadowDecision::Refused, record::ShadowDecision::Allowed);
         let would_have = if self.refused_for.is_some() { refused } else { allowed };
         ShadowRecord { would_have, cause: self.refused_for.map(str::to_owned), by: self.by.clone() }
     }

@@ -3,7 +3,7 @@
 
 /// A policy's text and where it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct PolicyText<'a> {
     pub text: &'a str,
     pub offset: usize,
     /// How deep its brackets are nested.
@@ -17,8 +17,8 @@ pub(crate) struct Piece<'a> {
 }
 
 /// The policies of a text. What follows the last `;` is one too, unless it is empty: Cedar will say what it lacks.
-pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut splitting = Splitting { text, pieces: Vec::new(), start: None, counts: Counts::default() };
+pub(crate) fn pieces(text: &str) -> Vec<PolicyText<'_>> {
+    let mut splitting = PolicySplitter { text, pieces: Vec::new(), start: None, counts: SyntaxCounts::default() };
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         at += splitting.token(at, rest);
@@ -65,16 +65,16 @@ pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     (line, before.get(line_start..).unwrap_or_default().chars().count() + 1)
 }
 
-struct Splitting<'a> {
+struct PolicySplitter<'a> {
     text: &'a str,
-    pieces: Vec<Piece<'a>>,
+    pieces: Vec<PolicyText<'a>>,
     start: Option<usize>,
-    counts: Counts,
+    counts: SyntaxCounts,
 }
 
 /// What one policy has had so far.
 #[derive(Default)]
-struct Counts {
+struct SyntaxCounts {
     depth: usize,
     deepest: usize,
     joins: usize,
@@ -83,7 +83,7 @@ struct Counts {
     ifs: usize,
 }
 
-impl Splitting<'_> {
+impl PolicySplitter<'_> {
     /// Takes what stands at the beginning of the rest, and says how long it is.
     fn token(&mut self, at: usize, rest: &str) -> usize {
         let length = token_len(rest);
@@ -105,7 +105,7 @@ impl Splitting<'_> {
         if let Some(offset) = self.start.take()
             && let Some(text) = self.text.get(offset..end)
         {
-            self.pieces.push(Piece {
+            self.pieces.push(PolicyText {
                 text,
                 offset,
                 depth: counts.deepest,
@@ -117,7 +117,7 @@ impl Splitting<'_> {
     }
 }
 
-impl Counts {
+impl SyntaxCounts {
     fn join(&mut self) {
         self.joins += 1;
         self.steps = 0;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::unseen::{Part, Unseen, declared};
+use crate::unseen::{UnseenPart, UnseenArgument, declared};
 
 /// Types nested deeper than this are left out.
 const DEPTH_MAX: usize = 12;
@@ -47,7 +47,7 @@ impl ArgumentType {
 
 /// An argument that policies cannot see.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Untyped {
+pub struct UntypedArgument {
     /// The tool.
     pub tool: String,
     /// Where in the arguments, as a JSON Pointer; `*` stands for every item.
@@ -57,24 +57,24 @@ pub struct Untyped {
 }
 
 /// The type of a tool's arguments, and what is left out of it with the reason.
-pub(crate) fn arguments_of(schema: &Value) -> (BTreeMap<String, Attribute>, Vec<Unseen>) {
-    let mut reading = Reading { root: schema, left_out: Vec::new(), attributes: 0, following: Vec::new() };
+pub(crate) fn arguments_of(schema: &Value) -> (BTreeMap<String, Attribute>, Vec<UnseenArgument>) {
+    let mut reading = ArgumentTypeReader { root: schema, left_out: Vec::new(), attributes: 0, following: Vec::new() };
     let members = reading.record(schema, &[], 0);
     (members, reading.left_out)
 }
 
-struct Reading<'a> {
+struct ArgumentTypeReader<'a> {
     root: &'a Value,
-    left_out: Vec<Unseen>,
+    left_out: Vec<UnseenArgument>,
     attributes: usize,
     /// The references that are being followed.
     following: Vec<String>,
 }
 
 /// A type, and whether `null` may stand in its place. None is a schema of `null` alone.
-type Typed = (Option<ArgumentType>, bool);
+type NullableType = (Option<ArgumentType>, bool);
 
-impl Reading<'_> {
+impl ArgumentTypeReader<'_> {
     fn record(&mut self, schema: &Value, at: &[String], depth: usize) -> BTreeMap<String, Attribute> {
         self.leave_out_others(schema, at);
         let required: Vec<&str> =
@@ -87,7 +87,7 @@ impl Reading<'_> {
             self.attributes += 1;
             if self.attributes > ATTRIBUTES_MAX {
                 let reason = format!("the tool has more than {ATTRIBUTES_MAX} attributes");
-                self.leave_out(&member, reason, Part::Whole);
+                self.leave_out(&member, reason, UnseenPart::Whole);
                 continue;
             }
             match self.typed(inner, &member, depth + 1) {
@@ -95,8 +95,8 @@ impl Reading<'_> {
                     let required = required.contains(&name.as_str()) && !nullable;
                     members.insert(name.clone(), Attribute { kind, required, nullable });
                 }
-                Ok((None, _)) => self.leave_out(&member, "it is always null".to_owned(), Part::Nothing),
-                Err(reason) => self.leave_out(&member, reason, Part::Whole),
+                Ok((None, _)) => self.leave_out(&member, "it is always null".to_owned(), UnseenPart::Nothing),
+                Err(reason) => self.leave_out(&member, reason, UnseenPart::Whole),
             }
         }
         members
@@ -112,18 +112,18 @@ impl Reading<'_> {
             let beside = ["then", "else"].into_iter().filter(|_| keyword == "if");
             let parts = beside.filter_map(|word| Some((word.to_owned(), schema.get(word)?.clone())));
             let parts: Map<String, Value> = [(keyword.to_owned(), value.clone())].into_iter().chain(parts).collect();
-            let part = Part::Others { names: declared(self.root, &Value::Object(parts)), but_for: but_for.clone() };
+            let part = UnseenPart::Others { names: declared(self.root, &Value::Object(parts)), but_for: but_for.clone() };
             self.leave_out(at, format!("what only `{keyword}` declares is not seen"), part);
         }
         // What the arguments themselves may have beside what is declared is looked for when a call brings it.
         let open = schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
         if open && !at.is_empty() {
-            let part = Part::Others { names: None, but_for };
+            let part = UnseenPart::Others { names: None, but_for };
             self.leave_out(at, "what only `additionalProperties` allows is not seen".to_owned(), part);
         }
     }
 
-    fn typed(&mut self, schema: &Value, at: &[String], depth: usize) -> Result<Typed, String> {
+    fn typed(&mut self, schema: &Value, at: &[String], depth: usize) -> Result<NullableType, String> {
         if depth > DEPTH_MAX {
             return Err(format!("it is nested deeper than {DEPTH_MAX}"));
         }
@@ -140,12 +140,12 @@ impl Reading<'_> {
                     _ => Err("it may be of several types".to_owned()),
                 }
             }
-            _ => self.untold(members, at, depth),
+            _ => self.read_untyped(members, at, depth),
         }
     }
 
     /// A schema that does not name its type itself.
-    fn untold(&mut self, members: &Map<String, Value>, at: &[String], depth: usize) -> Result<Typed, String> {
+    fn read_untyped(&mut self, members: &Map<String, Value>, at: &[String], depth: usize) -> Result<NullableType, String> {
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
             return self.referred(reference, at, depth);
         }
@@ -155,7 +155,7 @@ impl Reading<'_> {
         by_values(members)
     }
 
-    fn referred(&mut self, reference: &str, at: &[String], depth: usize) -> Result<Typed, String> {
+    fn referred(&mut self, reference: &str, at: &[String], depth: usize) -> Result<NullableType, String> {
         if self.following.iter().any(|followed| followed == reference) {
             return Err("it contains itself".to_owned());
         }
@@ -167,7 +167,7 @@ impl Reading<'_> {
         typed
     }
 
-    fn named(&mut self, kind: &str, schema: &Value, at: &[String], depth: usize) -> Result<Typed, String> {
+    fn named(&mut self, kind: &str, schema: &Value, at: &[String], depth: usize) -> Result<NullableType, String> {
         let kind = match kind {
             "string" => ArgumentType::Text,
             "integer" => ArgumentType::Long,
@@ -198,7 +198,7 @@ impl Reading<'_> {
     }
 
     /// Alternatives of one type are that type; `null` among them makes it optional.
-    fn union(&mut self, one_of: &[Value], at: &[String], depth: usize) -> Result<Typed, String> {
+    fn union(&mut self, one_of: &[Value], at: &[String], depth: usize) -> Result<NullableType, String> {
         let mut found: Option<ArgumentType> = None;
         let mut nullable = false;
         for inner in one_of {
@@ -214,13 +214,13 @@ impl Reading<'_> {
         Ok((found, nullable))
     }
 
-    fn leave_out(&mut self, path: &[String], reason: String, part: Part) {
-        self.left_out.push(Unseen { path: path.to_vec(), reason, part });
+    fn leave_out(&mut self, path: &[String], reason: String, part: UnseenPart) {
+        self.left_out.push(UnseenArgument { path: path.to_vec(), reason, part });
     }
 }
 
 /// Without a type, the values that are allowed tell it.
-fn by_values(schema: &Map<String, Value>) -> Result<Typed, String> {
+fn by_values(schema: &Map<String, Value>) -> Result<NullableType, String> {
     let single = schema.get("const").map(std::slice::from_ref);
     let Some(values) = single.or_else(|| schema.get("enum").and_then(Value::as_array).map(Vec::as_slice)) else {
         return Err("it may be anything".to_owned());

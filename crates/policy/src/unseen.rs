@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::mentions::Look;
+use crate::context_needs::ArgumentAccess;
 
 /// References that are followed in one another.
 const DEPTH_MAX: usize = 16;
 /// A part of a tool's arguments that policies cannot see.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unseen {
+pub(crate) struct UnseenArgument {
     /// The way to it from the arguments; `*` stands for every item.
     pub path: Vec<String>,
     /// Why it is not seen.
     pub reason: String,
-    pub part: Part,
+    pub part: UnseenPart,
 }
 
 /// What is not seen there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum UnseenPart {
     /// All of it.
     Whole,
     /// Members that other keywords declare: these, or whichever if nothing is said, but for those that the object names itself.
@@ -29,13 +29,13 @@ pub(crate) enum Part {
     Nothing,
 }
 
-impl Unseen {
-    pub(crate) fn is_looked_at(&self, look: &Look) -> bool {
+impl UnseenArgument {
+    pub(crate) fn is_accessed(&self, look: &ArgumentAccess) -> bool {
         let inside = look.value && self.path.starts_with(&look.path);
         match &self.part {
-            Part::Nothing => false,
-            Part::Whole => inside || look.path.starts_with(&self.path),
-            Part::Others { names, but_for } => {
+            UnseenPart::Nothing => false,
+            UnseenPart::Whole => inside || look.path.starts_with(&self.path),
+            UnseenPart::Others { names, but_for } => {
                 let member = look.path.strip_prefix(self.path.as_slice()).and_then(<[String]>::first);
                 let may_be = |name: &String| names.as_ref().is_none_or(|names| names.contains(name));
                 let some = names.as_ref().is_none_or(|names| !names.is_subset(but_for));

@@ -15,11 +15,11 @@ use cedar_policy::{
 };
 
 use crate::{
-    findings::{Finding, FindingKind, told},
-    loaded::{Loaded, Source},
-    names::{CALL_OF, tool_of},
+    findings::{PolicyFinding, PolicyFindingKind, describe_diagnostic},
+    loaded::{LoadedPolicy, PolicySource},
+    entity_types::{CALL_OF, tool_of},
     nearest::nearest,
-    place::MAY_NEVER_APPLY,
+    scope::MAY_NEVER_APPLY,
     schema,
     vocabulary::Vocabulary,
 };
@@ -32,14 +32,14 @@ const STEPS_MAX: u32 = 2;
 const TOOLS_TOGETHER_MAX: usize = 8;
 
 /// Every mistake of every policy.
-pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[Loaded], sources: &[Source<'_>]) -> Vec<Finding> {
-    let mut groups: BTreeMap<Concern, Vec<&Loaded>> = BTreeMap::new();
+pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[LoadedPolicy], sources: &[PolicySource<'_>]) -> Vec<PolicyFinding> {
+    let mut groups: BTreeMap<SchemaPart, Vec<&LoadedPolicy>> = BTreeMap::new();
     let mut findings = Vec::new();
     for policy in loaded {
         findings.extend(closed_words::findings(policy, sources));
         // What cannot be seen is absent to the validator, whose advice would lead astray.
         match unseen_arguments::findings(vocabulary, policy, sources) {
-            none if none.is_empty() => groups.entry(Concern::of(policy)).or_default().push(policy),
+            none if none.is_empty() => groups.entry(SchemaPart::for_policy(policy)).or_default().push(policy),
             some => findings.extend(some),
         }
     }
@@ -50,11 +50,11 @@ pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[Loaded], sources: &[Source<
 
 /// Puts policies about single actions together: each looks at its own action only, and to make a schema takes longer than
 /// to look at a few actions more.
-fn batched(groups: BTreeMap<Concern, Vec<&Loaded>>) -> Vec<(Concern, Vec<&Loaded>)> {
-    let mut batches: Vec<(Concern, Vec<&Loaded>)> = Vec::new();
+fn batched(groups: BTreeMap<SchemaPart, Vec<&LoadedPolicy>>) -> Vec<(SchemaPart, Vec<&LoadedPolicy>)> {
+    let mut batches: Vec<(SchemaPart, Vec<&LoadedPolicy>)> = Vec::new();
     for (concern, policies) in groups {
         let batch = batches.last_mut().and_then(|(batch, together)| match (batch, &concern) {
-            (Concern::Part { tools, others: false }, Concern::Part { tools: more, others: false })
+            (SchemaPart::Part { tools, others: false }, SchemaPart::Part { tools: more, others: false })
                 if tools.len() + more.len() <= TOOLS_TOGETHER_MAX =>
             {
                 tools.extend(more.iter().cloned());
@@ -72,13 +72,13 @@ fn batched(groups: BTreeMap<Concern, Vec<&Loaded>>) -> Vec<(Concern, Vec<&Loaded
 
 /// The part of the schema a policy is validated against.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Concern {
+enum SchemaPart {
     Whole,
     Part { tools: BTreeSet<String>, others: bool },
 }
 
-impl Concern {
-    fn of(policy: &Loaded) -> Self {
+impl SchemaPart {
+    fn for_policy(policy: &LoadedPolicy) -> Self {
         let named = match policy.policy.action_constraint() {
             ActionConstraint::Eq(action) => tool_of(&action).map(|tool| BTreeSet::from([tool])),
             ActionConstraint::In(actions) if !actions.is_empty() => actions.iter().map(tool_of).collect(),
@@ -103,52 +103,52 @@ impl Concern {
     }
 }
 
-fn group(vocabulary: &Vocabulary, concern: &Concern, policies: &[&Loaded], sources: &[Source<'_>]) -> Vec<Finding> {
+fn group(vocabulary: &Vocabulary, concern: &SchemaPart, policies: &[&LoadedPolicy], sources: &[PolicySource<'_>]) -> Vec<PolicyFinding> {
     let schema = match Schema::from_cedarschema_str(&concern.schema_text(vocabulary)) {
         Ok((schema, _)) => schema,
         Err(error) => {
-            let message = format!("the schema of the tools cannot be read: {}", told(&error).1);
-            return policies.iter().map(|it| it.finding(sources, 0, FindingKind::Engine, message.clone())).collect();
+            let message = format!("the schema of the tools cannot be read: {}", describe_diagnostic(&error).1);
+            return policies.iter().map(|it| it.finding(sources, 0, PolicyFindingKind::Engine, message.clone())).collect();
         }
     };
     let set = match PolicySet::from_policies(policies.iter().map(|it| it.policy.clone())) {
         Ok(set) => set,
         Err(error) => {
             let message = error.to_string();
-            return policies.iter().map(|it| it.finding(sources, 0, FindingKind::Engine, message.clone())).collect();
+            return policies.iter().map(|it| it.finding(sources, 0, PolicyFindingKind::Engine, message.clone())).collect();
         }
     };
-    let by_id: HashMap<&str, &Loaded> = policies.iter().map(|policy| (policy.id.as_str(), *policy)).collect();
+    let by_id: HashMap<&str, &LoadedPolicy> = policies.iter().map(|policy| (policy.id.as_str(), *policy)).collect();
     let result = Validator::new(schema).validate_with_level(&set, ValidationMode::Strict, STEPS_MAX);
     let mut seen: HashSet<(&str, usize)> = HashSet::new();
     let mut findings = Vec::new();
-    let errors = result.validation_errors().map(|error| (error.policy_id(), of_error(vocabulary, error)));
-    let warnings = result.validation_warnings().map(|warning| (warning.policy_id(), of_warning(warning)));
+    let errors = result.validation_errors().map(|error| (error.policy_id(), error_message(vocabulary, error)));
+    let warnings = result.validation_warnings().map(|warning| (warning.policy_id(), warning_message(warning)));
     let wrong: HashSet<&str> = result.validation_errors().map(|error| error.policy_id().as_ref()).collect();
     for (id, (kind, (offset, message, hint))) in errors.chain(warnings) {
         let id: &str = id.as_ref();
         let Some(policy) = by_id.get(id) else { continue };
         // That a policy can never apply is no news where it is wrong anyway.
-        let never = kind == FindingKind::NeverApplies;
+        let never = kind == PolicyFindingKind::NeverApplies;
         let meant = never && (policy.may_never_apply() || wrong.contains(id));
         // Cedar names the policy in its words; here it is named beside them.
         let told = |words: String| words.replace(&format!("for policy `{id}`, "), "");
         let (message, hint) = (told(message), hint.map(told));
         // The same place is told once for every kind of principal and every tool.
         if !meant && seen.insert((policy.id.as_str(), offset)) {
-            findings.push(Finding { hint, ..policy.finding(sources, offset, kind, message) });
+            findings.push(PolicyFinding { hint, ..policy.finding(sources, offset, kind, message) });
         }
     }
     findings
 }
 
 /// What kind of mistake it is, where, in which words, and what to do.
-type Told = (FindingKind, (usize, String, Option<String>));
+type ValidationMessage = (PolicyFindingKind, (usize, String, Option<String>));
 
-fn of_error(vocabulary: &Vocabulary, error: &ValidationError) -> Told {
-    let (offset, message, help) = told(error);
+fn error_message(vocabulary: &Vocabulary, error: &ValidationError) -> ValidationMessage {
+    let (offset, message, help) = describe_diagnostic(error);
     if let Some(hint) = meant_action(vocabulary, error, &message) {
-        return (FindingKind::Type, (offset, message, Some(hint)));
+        return (PolicyFindingKind::Type, (offset, message, Some(hint)));
     }
     let hint = match error {
         ValidationError::UnrecognizedActionId(_) => {
@@ -164,9 +164,9 @@ fn of_error(vocabulary: &Vocabulary, error: &ValidationError) -> Told {
         ValidationError::EntityDerefLevelViolation(_) => {
             "only the principal, its user and the tool can be looked into: compare others with `==` or `in`"
         }
-        _ => return (FindingKind::Type, (offset, message, help)),
+        _ => return (PolicyFindingKind::Type, (offset, message, help)),
     };
-    (FindingKind::Type, (offset, message, Some(hint.to_owned())))
+    (PolicyFindingKind::Type, (offset, message, Some(hint.to_owned())))
 }
 
 /// The action that was probably meant, of all there are: Cedar was shown only a part of them.
@@ -177,18 +177,18 @@ fn meant_action(vocabulary: &Vocabulary, error: &ValidationError, message: &str)
     Some(format!("did you mean `Action::\"{CALL_OF}{tool}\"`?"))
 }
 
-fn of_warning(warning: &ValidationWarning) -> Told {
-    let (offset, message, help) = told(warning);
+fn warning_message(warning: &ValidationWarning) -> ValidationMessage {
+    let (offset, message, help) = describe_diagnostic(warning);
     match warning {
         ValidationWarning::ImpossiblePolicy(_) => {
             let hint = format!("mend it, or say that it is meant: `@{MAY_NEVER_APPLY}(\"why\")`");
-            (FindingKind::NeverApplies, (offset, message, Some(hint)))
+            (PolicyFindingKind::NeverApplies, (offset, message, Some(hint)))
         }
         ValidationWarning::InvalidActionApplication(_) => {
             let hint =
                 "what is called is a `Tool`, by a `User` or an `Agent`; all calls are `action in Action::\"call\"`";
-            (FindingKind::NeverApplies, (offset, message, Some(hint.to_owned())))
+            (PolicyFindingKind::NeverApplies, (offset, message, Some(hint.to_owned())))
         }
-        _ => (FindingKind::Deceptive, (offset, message, help)),
+        _ => (PolicyFindingKind::Deceptive, (offset, message, help)),
     }
 }

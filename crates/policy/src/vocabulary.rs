@@ -9,16 +9,16 @@ use std::{
 use cedar_policy::Entity;
 use servanda_contract::{
     ToolContract,
-    schema::{CompiledSchema, Profile, SchemaError},
+    schema::{CompiledSchema, SchemaProfile, SchemaError},
     tool::SideEffectClass,
 };
 
 use crate::{
-    facts::{Common, Facts, Parameters},
-    mentions::{AllNeeds, Needs},
-    names::Names,
+    facts::{FactInterner, CedarToolFacts, VisibleArguments},
+    context_needs::{CombinedNeeds, ContextNeeds},
+    entity_types::EntityTypes,
     numbers::next_number,
-    types::Untyped,
+    types::UntypedArgument,
 };
 
 /// What is known of one tool.
@@ -37,9 +37,9 @@ pub struct ToolFacts<'a> {
 /// The tools of a gateway as policies see them.
 #[derive(Debug)]
 pub struct Vocabulary {
-    tools: BTreeMap<String, Tool>,
-    untyped: OnceLock<Vec<Untyped>>,
-    names: Arc<Names>,
+    tools: BTreeMap<String, PolicyTool>,
+    untyped: OnceLock<Vec<UntypedArgument>>,
+    names: Arc<EntityTypes>,
 }
 
 /// Contracts that no vocabulary can be made of.
@@ -77,10 +77,10 @@ pub enum VocabularyError {
 
 /// One tool in calls of one class.
 #[derive(Debug)]
-pub(crate) struct Tool {
+pub(crate) struct PolicyTool {
     /// No other tool of any vocabulary has it.
     pub number: u64,
-    pub facts: Arc<Facts>,
+    pub facts: Arc<CedarToolFacts>,
     class: SideEffectClass,
     /// The same tool as policies see it in a call of a milder class than the contract's.
     milder: BTreeMap<SideEffectClass, Self>,
@@ -88,10 +88,10 @@ pub(crate) struct Tool {
 
 impl Vocabulary {
     /// The vocabulary of some tools.
-    pub fn of<'a>(tools: impl IntoIterator<Item = ToolFacts<'a>>) -> Result<Self, VocabularyError> {
-        let names = Arc::new(Names::new().map_err(|error| engine("", &error))?);
+    pub fn from_tools<'a>(tools: impl IntoIterator<Item = ToolFacts<'a>>) -> Result<Self, VocabularyError> {
+        let names = Arc::new(EntityTypes::new().map_err(|error| engine("", &error))?);
         let mut vocabulary = Self { tools: BTreeMap::new(), untyped: OnceLock::new(), names };
-        let mut common = Common::default();
+        let mut common = FactInterner::default();
         for facts in tools {
             vocabulary.add(&facts, &mut common)?;
         }
@@ -99,8 +99,8 @@ impl Vocabulary {
     }
 
     /// Which arguments of which tools policies cannot see, and why.
-    pub fn untyped(&self) -> &[Untyped] {
-        self.untyped.get_or_init(|| self.tools.values().flat_map(Tool::untyped).collect())
+    pub fn untyped(&self) -> &[UntypedArgument] {
+        self.untyped.get_or_init(|| self.tools.values().flat_map(PolicyTool::untyped).collect())
     }
 
     /// The names of the tools, in order.
@@ -113,11 +113,11 @@ impl Vocabulary {
         self.tool(tool).is_some_and(|tool| !tool.milder.is_empty())
     }
 
-    pub(crate) fn tools(&self) -> &BTreeMap<String, Tool> {
+    pub(crate) fn tools(&self) -> &BTreeMap<String, PolicyTool> {
         &self.tools
     }
 
-    pub(crate) fn tool(&self, name: &str) -> Option<&Tool> {
+    pub(crate) fn tool(&self, name: &str) -> Option<&PolicyTool> {
         self.tools.get(name)
     }
 
@@ -125,11 +125,11 @@ impl Vocabulary {
         self.tools.values().any(|tool| *tool.facts.upstream == *name)
     }
 
-    pub(crate) fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &EntityTypes {
         &self.names
     }
 
-    fn add(&mut self, facts: &ToolFacts<'_>, common: &mut Common) -> Result<(), VocabularyError> {
+    fn add(&mut self, facts: &ToolFacts<'_>, common: &mut FactInterner) -> Result<(), VocabularyError> {
         let contract = facts.contract;
         let name = &contract.identity.name;
         let spelled = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
@@ -141,31 +141,31 @@ impl Vocabulary {
         }
         let input = match facts.input {
             Some(input) => Arc::clone(input),
-            None => CompiledSchema::of(&contract.affordance.input_schema, Profile::Arguments)
-                .map(|compiled| Arc::new(compiled.at_rest()))
+            None => CompiledSchema::compile_document(&contract.affordance.input_schema, SchemaProfile::Arguments)
+                .map(|compiled| Arc::new(compiled.without_validator()))
                 .map_err(|source| VocabularyError::Schema { tool: name.clone(), source })?,
         };
-        let known = Arc::new(Facts::of(contract, facts.tenants, input, Arc::clone(&self.names), common));
+        let known = Arc::new(CedarToolFacts::from_contract(contract, facts.tenants, input, Arc::clone(&self.names), common));
         let of_class = |class: SideEffectClass| {
             let (number, facts) = (next_number(), Arc::clone(&known));
-            Tool { number, facts, class, milder: BTreeMap::new() }
+            PolicyTool { number, facts, class, milder: BTreeMap::new() }
         };
         let declared = contract.transactional.side_effect_class;
         let milder = SideEffectClass::ALL.into_iter().filter(|class| facts.program_decides_class && *class < declared);
         let milder = milder.map(|class| (class, of_class(class))).collect();
-        self.tools.insert(name.clone(), Tool { milder, ..of_class(declared) });
+        self.tools.insert(name.clone(), PolicyTool { milder, ..of_class(declared) });
         Ok(())
     }
 }
 
-impl Tool {
+impl PolicyTool {
     /// The tool as policies see it in a call of that class: as the contract says where the call has none of its own, or an unknown one.
-    pub(crate) fn in_call_of(&self, class: Option<SideEffectClass>) -> &Self {
+    pub(crate) fn for_class(&self, class: Option<SideEffectClass>) -> &Self {
         class.and_then(|class| self.milder.get(&class)).unwrap_or(self)
     }
 
     /// The tool as policies see it, in calls of every class.
-    pub(crate) fn in_every_call(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn for_all_classes(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(self.milder.values())
     }
 
@@ -175,19 +175,19 @@ impl Tool {
     }
 
     /// Whether a call may bring an argument that policies look at and cannot hold, so that it is refused.
-    pub(crate) fn may_strain(&self, needs: &Needs) -> bool {
-        let all: AllNeeds<'_> = [needs].into_iter().collect();
-        let Parameters { arguments, open, .. } = self.facts.parameters();
+    pub(crate) fn may_get_unfit_argument(&self, needs: &ContextNeeds) -> bool {
+        let all: CombinedNeeds<'_> = [needs].into_iter().collect();
+        let VisibleArguments { arguments, open, .. } = self.facts.parameters();
         let undeclared = |name: &String| !arguments.contains_key(name);
         arguments.iter().any(|(name, argument)| all.argument(name) && argument.kind.may_not_fit())
             || *open && (needs.whole || needs.all_arguments || needs.arguments.iter().any(undeclared))
     }
 
     /// Which of its arguments policies cannot see.
-    fn untyped(&self) -> impl Iterator<Item = Untyped> {
+    fn untyped(&self) -> impl Iterator<Item = UntypedArgument> {
         self.facts.parameters().unseen.iter().map(|left_out| {
             let steps = left_out.path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1")));
-            Untyped { tool: self.facts.name.clone(), pointer: steps.collect(), reason: left_out.reason.clone() }
+            UntypedArgument { tool: self.facts.name.clone(), pointer: steps.collect(), reason: left_out.reason.clone() }
         })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::{Client, StatusCode, Url, header};
 use serde::Deserialize;
 use servanda_authority::jwks::{KeySet, KeySetError, SET_BYTES_MAX};
-use servanda_contract::json::{Limits, decode};
+use servanda_contract::json::{JsonLimits, decode};
 
 use crate::terms::fetchable;
 
@@ -120,7 +120,7 @@ pub(crate) fn metadata_addresses(issuer: &str) -> Vec<String> {
 }
 
 fn read_metadata(bytes: &[u8], issuer: &str) -> Result<String, FetchError> {
-    let limits = Limits { bytes_max: METADATA_BYTES_MAX, depth_max: METADATA_DEPTH_MAX };
+    let limits = JsonLimits { bytes_max: METADATA_BYTES_MAX, depth_max: METADATA_DEPTH_MAX };
     let value = decode(bytes, limits).map_err(|_| FetchError::Metadata)?;
     let metadata: Metadata = serde_json::from_value(value).map_err(|_| FetchError::Metadata)?;
     // RFC 8414 §3.3: metadata that name somebody else are somebody else's.

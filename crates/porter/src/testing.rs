@@ -22,7 +22,7 @@ use servanda_authority::{
 };
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_doors::http::{Doorkeeper as _, NotAdmitted};
-use servanda_effects::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -54,7 +54,7 @@ impl Clock for HandClock {
 /// A notebook that is away when told to be.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    notes: FleetingNotebook,
+    notes: InMemoryNotebook,
     pub(crate) away: AtomicBool,
 }
 

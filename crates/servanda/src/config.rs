@@ -25,7 +25,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_catalog::names::{self, NamePolicy, Naming};
+use servanda_catalog::names::{self, NamePolicy, ExposedNaming};
 use servanda_contract::{
     document::{self, DocumentError},
     expectation::Expectations,
@@ -251,7 +251,7 @@ impl Config {
     }
 
     /// How names and URIs are made.
-    pub(crate) fn naming(&self) -> Naming {
+    pub(crate) fn naming(&self) -> ExposedNaming {
         self.names.naming()
     }
 

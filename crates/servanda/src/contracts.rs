@@ -12,17 +12,17 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use servanda_catalog::pins::Lock;
+use servanda_catalog::pins::LockFile;
 use servanda_contract::{
     ToolContract,
     admission::already_registered,
-    pool::Pool,
+    pool::SectionPool,
     time::Clock as _,
     tool::{EffectClass, KeyPlacement},
 };
-use servanda_effects::budget::Dimension;
+use servanda_effects::budget::BudgetDimension;
 use servanda_engine::SystemClock;
-use servanda_gates::{CompiledContract, Look, Probe, Registered, admit};
+use servanda_gates::{CompiledContract, ProbeSubject, CompiledProbe, RegisteredContracts, admit};
 
 use self::reading::{Folder, Unread, Written, read_each};
 pub(crate) use self::server_files::{ServerFiles, of_server, readable};
@@ -53,8 +53,8 @@ struct Judged {
     verdict: Result<CompiledContract, Vec<String>>,
 }
 
-fn judge_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
-    let pool = Mutex::new(Pool::default());
+fn judge_with(loaded: &Loaded, lock: Option<&LockFile>) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
+    let pool = Mutex::new(SectionPool::default());
     let (judged, unread) = read_each(loaded, lock, |mut written| {
         pool.lock().unwrap_or_else(PoisonError::into_inner).unify(&mut written.contract);
         Judged::of(written, loaded)
@@ -64,7 +64,7 @@ fn judge_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<(Vec<CompiledContr
         problems.push(Problem { file: place.file.display().to_string(), reasons: vec![reason] });
     }
     let (mut admitted, mut read) = (Vec::with_capacity(judged.len()), Vec::new());
-    let mut registered = Registered::new();
+    let mut registered = RegisteredContracts::new();
     for mut one in judged {
         one.register(&mut registered);
         let Judged { file, within, verdict, .. } = one;
@@ -136,7 +136,7 @@ fn unfit_budgets(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Probl
     for (contract, price) in priced.filter(|(_, price)| !price.is_free()) {
         let name = &contract.contract().identity.name;
         let about = allowances.iter().enumerate().filter(|(_, one)| {
-            one.dimension == Dimension::Financial && one.only.tool.as_ref().is_none_or(|tool| tool == name)
+            one.dimension == BudgetDimension::Financial && one.only.tool.as_ref().is_none_or(|tool| tool == name)
         });
         let about: Vec<_> = about.collect();
         if let Some((number, _)) = about.first()
@@ -153,8 +153,8 @@ fn unfit_budgets(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Probl
 
 /// Why the tools that probes name cannot be asked as they say.
 fn unseen(contract: &CompiledContract, by_name: &ByName<'_>) -> Vec<String> {
-    let fault = |probe: &Probe| {
-        let Look::Tool(inquiry) = &probe.look else { return None };
+    let fault = |probe: &CompiledProbe| {
+        let ProbeSubject::Tool(inquiry) = &probe.subject else { return None };
         let tool = *by_name.get(inquiry.tool.as_str())?.first()?;
         inquiry.fault(tool).map(|fault| format!("probe `{}`: {fault}", probe.name))
     };
@@ -204,7 +204,7 @@ pub(crate) fn load(loaded: &Loaded) -> Result<Vec<CompiledContract>, Failure> {
 }
 
 /// The same with pins that a running gateway holds, whatever became of the lock file.
-pub(crate) fn load_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<Vec<CompiledContract>, Failure> {
+pub(crate) fn load_with(loaded: &Loaded, lock: Option<&LockFile>) -> Result<Vec<CompiledContract>, Failure> {
     admitted(judge_with(loaded, lock)?)
 }
 
@@ -245,7 +245,7 @@ impl Judged {
     }
 
     /// Takes note of an admitted contract. A name and a version mean one contract, whichever file has it.
-    fn register(&mut self, registered: &mut Registered) {
+    fn register(&mut self, registered: &mut RegisteredContracts) {
         let (name, version) = &self.version;
         // What is refused is no contract that is admitted: the same words would have been admitted, too.
         let digest = self.verdict.as_ref().ok().map(CompiledContract::digest);
@@ -278,7 +278,7 @@ fn judge(written: Written, loaded: &Loaded) -> Result<CompiledContract, Vec<Stri
         reasons.push(format!("`effect.key`: {reason}"));
     }
     reasons.extend(unserved(&contract));
-    match admit(contract, &Registered::new()) {
+    match admit(contract, &RegisteredContracts::new()) {
         Ok(admitted) if reasons.is_empty() => Ok(admitted.with_time_limit_place(time_limit)),
         Ok(_) => Err(reasons),
         Err(rejection) => {

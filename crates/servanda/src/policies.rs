@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc};
 
 use servanda_engine::{Authorities, Tenants};
 use servanda_gates::CompiledContract;
-use servanda_policy::{Defaults, Limits, LoadFailure, Policies, Shadow, Source, Vocabulary};
+use servanda_policy::{BuiltInPermits, PolicyLimits, PolicyLoadFailure, Policies, ShadowPolicies, PolicySource, Vocabulary};
 
 pub(crate) use files::{has_folder, watched};
 
@@ -38,9 +38,9 @@ impl Written {
     }
 
     /// The policies, or everything that is wrong with them.
-    pub(crate) fn load(&self, vocabulary: &Arc<Vocabulary>, defaults: Defaults) -> Result<Policies, Failure> {
-        let sources: Vec<Source<'_>> = self.0.iter().map(|(name, text)| Source { name, text }).collect();
-        Policies::load(Arc::clone(vocabulary), &sources, defaults, &Limits::default()).map_err(|error| mistakes(&error))
+    pub(crate) fn load(&self, vocabulary: &Arc<Vocabulary>, defaults: BuiltInPermits) -> Result<Policies, Failure> {
+        let sources: Vec<PolicySource<'_>> = self.0.iter().map(|(name, text)| PolicySource { name, text }).collect();
+        Policies::load(Arc::clone(vocabulary), &sources, defaults, &PolicyLimits::default()).map_err(|error| mistakes(&error))
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn authorities<'a>(
     let written = Written::of_files(loaded)?.load(&vocabulary, policy.defaults())?;
     let (in_force, shadow) = match policy.mode {
         // What protects tenants from each other and the built-in permits: nobody is safer without the latter and nobody stuck.
-        PolicyMode::Shadow => (Written::default().load(&vocabulary, Defaults::On)?, Some(written)),
+        PolicyMode::Shadow => (Written::default().load(&vocabulary, BuiltInPermits::On)?, Some(written)),
         PolicyMode::Enforce if policy.shadow.is_empty() => (written, None),
         PolicyMode::Enforce => {
             let next = Written::of_shadow(loaded)?.load(&vocabulary, policy.defaults())?;
@@ -71,7 +71,7 @@ pub(crate) fn authorities<'a>(
     };
     let authorities = Authorities::new(in_force, &policy.environment).with_tenants(tenants(loaded));
     Ok(match shadow {
-        Some(shadow) => authorities.with_shadow(Shadow::new(shadow)),
+        Some(shadow) => authorities.with_shadow(ShadowPolicies::new(shadow)),
         None => authorities,
     })
 }
@@ -79,7 +79,7 @@ pub(crate) fn authorities<'a>(
 /// What whoever starts a gateway must not miss: policies that somebody wrote and that decide nothing.
 pub(crate) fn warning(loaded: &Loaded, authorities: &Authorities) -> Option<String> {
     let shadow = authorities.shadow().filter(|_| loaded.config.policy.mode == PolicyMode::Shadow)?;
-    let written = plural(shadow.policies().written(), "policy", "policies");
+    let written = plural(shadow.policies().written_count(), "policy", "policies");
     Some(format!(
         "warning: `policy.mode` is `shadow`: what you wrote ({written}) decides nothing; the built-in policies do, and records \
          say what yours would have done"
@@ -91,7 +91,7 @@ fn tenants(loaded: &Loaded) -> Tenants {
     loaded.config.upstreams.iter().map(|(id, upstream)| (id.clone(), upstream.tenants.clone())).collect()
 }
 
-fn mistakes(error: &LoadFailure) -> Failure {
+fn mistakes(error: &PolicyLoadFailure) -> Failure {
     Failure::bad_input(error.to_string()).hint(
         "nothing was started; correct the policies and run `servanda check`; `servanda policy schema` has the words",
     )

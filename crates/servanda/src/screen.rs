@@ -24,7 +24,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use owo_colors::{OwoColorize as _, Stream};
 use serde::Serialize;
-use servanda_contract::legibility::{hidden, reveal};
+use servanda_contract::legibility::{hidden_characters, reveal};
 
 use self::table::Table;
 pub(crate) use self::{
@@ -215,10 +215,10 @@ pub(crate) fn warn(text: impl Display) {
 
 /// JSON whose hidden characters are written as escapes. Its texts mean the same.
 pub(crate) fn escaped_json(json: &str) -> String {
-    let mut found = hidden(json).into_iter().peekable();
+    let mut found = hidden_characters(json).into_iter().peekable();
     let mut escaped = String::with_capacity(json.len());
     for (position, character) in json.chars().enumerate() {
-        if found.next_if(|hidden| hidden.position == position).is_none() {
+        if found.next_if(|hidden| hidden_characters.position == position).is_none() {
             escaped.push(character);
             continue;
         }

@@ -25,7 +25,7 @@ use servanda_engine::{
     callbacks::{ANSWER_MS_MAX, Callbacks},
 };
 use servanda_gates::{GateLimits, repair::RepairLimits};
-use servanda_ledger::{Ledger, Migration, Schema};
+use servanda_ledger::{Ledger, Migration, LedgerSchemaPolicy};
 use servanda_porter::{Porter, Terms};
 use servanda_upstream::{Post, Upstream};
 use tokio_util::{
@@ -96,7 +96,7 @@ struct Round {
 impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error. `schema` says
     /// what happens to a ledger of an earlier version; `door` is where callers will come in over HTTP, if they do.
-    pub(crate) async fn assemble(loaded: &Loaded, schema: Schema, door: Option<SocketAddr>) -> Result<Self, Failure> {
+    pub(crate) async fn assemble(loaded: &Loaded, schema: LedgerSchemaPolicy, door: Option<SocketAddr>) -> Result<Self, Failure> {
         // Read once: contracts have the schemas of the pins, and share them.
         let pins = lock::pins(loaded)?;
         let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
@@ -304,7 +304,7 @@ impl Round {
 
 /// Has the ledger keep to the limits of a configuration. Where its size cannot be seen now, it is looked at again with every beat.
 async fn limit(ledger: &Ledger, loaded: &Loaded) {
-    if let Err(error) = ledger.limit(loaded.config.ledger_limits.limits()).await {
+    if let Err(error) = ledger.set_limits(loaded.config.ledger_limits.limits()).await {
         tracing::warn!(%error, "the size of the ledger could not be measured");
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
-use servanda_contract::{Digest, digest::Domain, tool::EffectClass};
+use servanda_contract::{Digest, digest::DigestDomain, tool::EffectClass};
 use servanda_effects::Notebook;
 use servanda_gates::Fenced;
 use servanda_mcp::{Era, envelope::code, fields::method};
@@ -124,7 +124,7 @@ impl Upstream {
             let call = self.setting().credentials.as_ref().map(|_| CallErrand {
                 call_id: fenced.call_id().clone(),
                 tool: tool.to_owned(),
-                arguments: Digest::of(Domain::Arguments, &[arguments]),
+                arguments: Digest::compute(DigestDomain::Arguments, &[arguments]),
                 effect: fenced.effect_class(),
                 entrusted: delivery.entrusted.clone(),
             });

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, document, time::Clock};
-use servanda_effects::{FleetingNotebook, effect::ClientKey};
+use servanda_effects::{InMemoryNotebook, effect::ClientKey};
 use servanda_gates::{
-    CompiledContract, Contracts, Fenced, GateLimits, Registered, Stopwatch, Trail, admit, pass_question, pass_read,
+    CompiledContract, ContractResolver, Fenced, GateLimits, RegisteredContracts, Stopwatch, Trail, admit, pass_question, pass_read,
     resolve,
 };
 use servanda_upstream::{
@@ -33,7 +33,7 @@ impl Stopwatch for NoTime {
 /// The one contract there is.
 struct Only(Arc<CompiledContract>);
 
-impl Contracts for Only {
+impl ContractResolver for Only {
     fn contract_of(&self, _proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
         Ok(Arc::clone(&self.0))
     }
@@ -41,7 +41,7 @@ impl Contracts for Only {
 
 fn fenced(arguments: &'static str) -> Fenced {
     let contract = document::read("echo.yaml", include_str!("fixtures/echo.yaml")).expect("a contract");
-    let contract = Arc::new(admit(contract, &Registered::new()).expect("admitted"));
+    let contract = Arc::new(admit(contract, &RegisteredContracts::new()).expect("admitted"));
     let proposal = Proposal {
         call_id: CallId::new(),
         caller: Caller::local(),
@@ -73,7 +73,7 @@ fn upstream(id: &str) -> Upstream {
     };
     Upstream::new(
         UpstreamSpec { id: UpstreamId::from(id), transport, limits: Limits::default() },
-        Arc::new(FleetingNotebook::default()),
+        Arc::new(InMemoryNotebook::default()),
     )
 }
 

@@ -3,8 +3,8 @@
 
 use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
 use servanda_effects::effect::{
-    Concluded, Effect, EffectState, End, Event, Reply, Rule, StoredAnswer, after_attempt, after_settling, concluded,
-    of_key, of_unread_key, owner_silence_ms_max, unmarked,
+    SettlementStatus, Effect, EffectState, DispatchEnd, EffectEvent, EffectReply, EffectRule, StoredAnswer, knowledge_after_attempt, knowledge_to_report, settlement_status,
+    knowledge_of_key, knowledge_of_unread_key, owner_silence_ms_max, knowledge_without_mark,
 };
 
 use crate::{
@@ -63,7 +63,7 @@ fn happen(world: &mut World, bounds: &Bounds, action: Action) -> Result<(), Viol
             Ok(())
         }
         Action::Expire(key) => {
-            world.apply(bounds, key, &Event::Expire);
+            world.apply(bounds, key, &EffectEvent::Expire);
             Ok(())
         }
         gateway_or_time => {
@@ -78,19 +78,19 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
     world.happened.calls += 1;
     let index = add_call(world, key, owner);
     if !world.store.is_up {
-        let known = unmarked(bounds.class, false, of_unread_key(true, bounds.rules));
+        let known = knowledge_without_mark(bounds.class, false, knowledge_of_unread_key(true, bounds.rules));
         return tell(world, bounds, index, told_of(known));
     }
-    let begun = Event::Begin(Box::new(begin(bounds, key, owner)));
-    let (mut reply, mut asked) = (world.apply(bounds, key, &begun), Reply::Unknown);
+    let begun = EffectEvent::Begin(Box::new(begin(bounds, key, owner)));
+    let (mut reply, mut asked) = (world.apply(bounds, key, &begun), EffectReply::Unknown);
     // A status tool is asked once, and then it is tried again.
-    if let Reply::Ask(claim) = reply {
+    if let EffectReply::Ask(claim) = reply {
         asked = ask(world, bounds, key, claim.epoch);
         reply = world.apply(bounds, key, &begun);
     }
     let effect = world.effect(key).cloned();
     match (reply, effect) {
-        (Reply::Mine(claim), Some(effect)) => {
+        (EffectReply::Mine(claim), Some(effect)) => {
             change(world, index, |call| {
                 call.was_sent_before = effect.was_sent_before();
                 call.phase = match effect.state {
@@ -100,9 +100,9 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
             });
             Ok(())
         }
-        (Reply::Ask(_), effect) => {
-            let may_be_under_way = matches!(asked, Reply::Running { .. });
-            let reply = if may_be_under_way { asked } else { Reply::Unknown };
+        (EffectReply::Ask(_), effect) => {
+            let may_be_under_way = matches!(asked, EffectReply::Running { .. });
+            let reply = if may_be_under_way { asked } else { EffectReply::Unknown };
             tell(world, bounds, index, standing(&reply, effect.as_ref()))
         }
         (reply, effect) => tell(world, bounds, index, standing(&reply, effect.as_ref())),
@@ -114,22 +114,22 @@ fn call_unanswered(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Re
     world.happened.lost_acks += 1;
     world.happened.calls += 1;
     let index = add_call(world, key, owner);
-    let reply = world.apply(bounds, key, &Event::Begin(Box::new(begin(bounds, key, owner))));
-    if let Reply::Mine(claim) = reply {
+    let reply = world.apply(bounds, key, &EffectEvent::Begin(Box::new(begin(bounds, key, owner))));
+    if let EffectReply::Mine(claim) = reply {
         // It looks for the mark later, and takes it back.
         change(world, index, |call| call.phase = Phase::Ended(claim.epoch, Known::NotExecuted));
     }
-    let known = unmarked(bounds.class, true, of_unread_key(true, bounds.rules));
+    let known = knowledge_without_mark(bounds.class, true, knowledge_of_unread_key(true, bounds.rules));
     tell(world, bounds, index, told_of(known))
 }
 
 fn fence(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     let Some(Call { key, phase: Phase::Claimed(epoch), .. }) = call_at(world, index) else { return Ok(()) };
     let now_ms = world.now_ms;
-    let reply = world.apply(bounds, key, &Event::Fence(claim(key, epoch)));
+    let reply = world.apply(bounds, key, &EffectEvent::Fence(claim(key, epoch)));
     let effect = world.effect(key).cloned();
     match (reply, effect) {
-        (Reply::Mine(claim), Some(effect)) => {
+        (EffectReply::Mine(claim), Some(effect)) => {
             change(world, index, |call| {
                 (call.phase, call.asked_ms) = (Phase::MaySend(claim.epoch), now_ms);
                 call.was_sent_before = effect.was_sent_before();
@@ -152,7 +152,7 @@ fn send(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> 
     let owner_holds = world.owner(call.owner).is_some_and(|owner| world.now_ms < owner.lease_until_ms);
     let in_time = world.now_ms < call.asked_ms + TIMEOUT_MS;
     let holds = in_time && (own_holds || (repeatable && owner_holds));
-    if !holds && bounds.rules.has(Rule::SendWithinLease) {
+    if !holds && bounds.rules.has(EffectRule::SendWithinLease) {
         ends(world, index, Known::NotExecuted);
         return Ok(());
     }
@@ -184,33 +184,33 @@ fn run(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
 fn settle(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     let Some(call) = call_at(world, index) else { return Ok(()) };
     let Phase::Ended(epoch, known) = call.phase else { return Ok(()) };
-    let reply = world.apply(bounds, call.key, &Event::Settle(claim(call.key, epoch), end_of(known)));
+    let reply = world.apply(bounds, call.key, &EffectEvent::Settle(claim(call.key, epoch), end_of(known)));
     change(world, index, |call| call.phase = Phase::Over);
     let effect = world.effect(call.key).cloned();
     invariant::check_evidence(known, effect.as_ref())?;
     if call.told.is_some() {
         return Ok(());
     }
-    let concluded = concluded(Some(&reply), bounds.rules);
-    let told = match (concluded, known) {
-        (Concluded::Accepted, Known::Done(answer)) => Told::Done(answer),
-        (Concluded::Disagrees | Concluded::NotYet, Known::Done(_)) => {
+    let concluded = settlement_status(Some(&reply), bounds.rules);
+    let told = match (settlement_status, known) {
+        (SettlementStatus::Accepted, Known::Done(answer)) => Told::Done(answer),
+        (SettlementStatus::Disagrees | SettlementStatus::NotYet, Known::Done(_)) => {
             let stored = effect.as_ref().filter(|effect| effect.state == EffectState::Completed);
             let answer = stored.and_then(|effect| effect.answer.as_ref()).and_then(run_of);
             answer.map_or(Told::Happened, Told::Done)
         }
-        (_, known) => not_done(&call, known, concluded, effect.as_ref(), bounds),
+        (_, known) => not_done(&call, known, settlement_status, effect.as_ref(), bounds),
     };
     tell(world, bounds, index, told)
 }
 
 /// What a client is told of a call that did nothing, or whose end its gateway does not know.
-fn not_done(call: &Call, known: Known, concluded: Concluded, effect: Option<&Effect>, bounds: &Bounds) -> Told {
+fn not_done(call: &Call, known: Known, concluded: SettlementStatus, effect: Option<&Effect>, bounds: &Bounds) -> Told {
     let attempt = match known {
-        Known::NotExecuted => after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules),
+        Known::NotExecuted => knowledge_after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules),
         Known::Unknown | Known::Done(_) => EffectKnowledge::Unknown,
     };
-    told_of(after_settling(attempt, concluded, effect, bounds.rules))
+    told_of(knowledge_to_report(attempt, settlement_status, effect, bounds.rules))
 }
 
 /// The ledger does not answer: what the upstream said is not told as done.
@@ -219,7 +219,7 @@ fn answer_unrecorded(world: &mut World, bounds: &Bounds, index: u8) -> Result<()
     let Phase::Ended(_, known) = call.phase else { return Ok(()) };
     let told = match known {
         Known::Done(_) => Told::Happened,
-        Known::NotExecuted | Known::Unknown => not_done(&call, known, Concluded::NotYet, None, bounds),
+        Known::NotExecuted | Known::Unknown => not_done(&call, known, SettlementStatus::NotYet, None, bounds),
     };
     tell(world, bounds, index, told)
 }
@@ -230,9 +230,9 @@ fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
     if world.calls.iter().any(holds) {
         return;
     }
-    let reply = world.apply(bounds, key, &Event::Recover(owner_id(usize::from(owner))));
+    let reply = world.apply(bounds, key, &EffectEvent::Recover(owner_id(usize::from(owner))));
     match reply {
-        Reply::Mine(claim) => {
+        EffectReply::Mine(claim) => {
             let index = add_call(world, key, owner);
             let was_sent_before = world.effect(key).is_some_and(Effect::was_sent_before);
             change(world, index, |call| {
@@ -241,7 +241,7 @@ fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
                 call.told = Some(Told::UnknownBefore);
             });
         }
-        Reply::Ask(claim) => {
+        EffectReply::Ask(claim) => {
             ask(world, bounds, key, claim.epoch);
         }
         _ => {}
@@ -249,11 +249,11 @@ fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
 }
 
 /// The status tool says what the upstream did, and its word counts.
-fn ask(world: &mut World, bounds: &Bounds, key: u8, epoch: u64) -> Reply {
+fn ask(world: &mut World, bounds: &Bounds, key: u8, epoch: u64) -> EffectReply {
     debug_assert!(is_asked_about(bounds.class));
     let ran = world.upstream.get(usize::from(key)).map_or(0, |upstream| upstream.ran);
-    let end = if ran > 0 { End::Completed(StoredAnswer::Known(String::new())) } else { End::Absent(String::new()) };
-    world.apply(bounds, key, &Event::Settle(claim(key, epoch), end))
+    let end = if ran > 0 { DispatchEnd::Completed(StoredAnswer::Known(String::new())) } else { DispatchEnd::Absent(String::new()) };
+    world.apply(bounds, key, &EffectEvent::Settle(claim(key, epoch), end))
 }
 
 fn pass(world: &mut World, action: Action) {
@@ -322,7 +322,7 @@ fn leap(world: &mut World) {
 
 fn beat(world: &mut World, index: u8) {
     let now = world.store.clock.at(world.now_ms);
-    world.store.clock = world.store.clock.kept_at(now).unwrap_or(world.store.clock);
+    world.store.clock = world.store.clock.clock_to_store(now).unwrap_or(world.store.clock);
     let place = usize::from(index);
     if let (Some(owner), Some(heard)) = (world.owners.get_mut(place), world.store.heard_ms.get_mut(place)) {
         *heard = Some(now.ledger_ms);
@@ -374,11 +374,11 @@ fn ends(world: &mut World, index: u8, known: Known) {
 }
 
 /// What a client is told whose operation is not its own to perform.
-fn standing(reply: &Reply, effect: Option<&Effect>) -> Told {
+fn standing(reply: &EffectReply, effect: Option<&Effect>) -> Told {
     match reply {
-        Reply::Replay(answer) => run_of(answer).map_or(Told::Happened, Told::Done),
-        Reply::Unknown => Told::Unknown,
-        _ => match of_key(effect) {
+        EffectReply::Replay(answer) => run_of(answer).map_or(Told::Happened, Told::Done),
+        EffectReply::Unknown => Told::Unknown,
+        _ => match knowledge_of_key(effect) {
             EffectKnowledge::None => Told::Nothing,
             _ => Told::UnknownBefore,
         },

@@ -6,7 +6,7 @@ use std::{process::ExitCode, time::Instant};
 
 use model::{BEFORE, Bounds, Explored, Violation, explore, full, walk, wide, without};
 use servanda_contract::tool::EffectClass;
-use servanda_effects::effect::{Rule, Rules};
+use servanda_effects::effect::{EffectRule, EffectRules};
 
 /// More states than this are too many for a machine of this size.
 const STATES_MAX: usize = 40_000_000;
@@ -45,7 +45,7 @@ fn exhaust(name: &str) -> bool {
 /// What independent trials found, as shortest histories.
 fn rules_before() -> bool {
     println!("with the rules before issue 15:");
-    let (bounds, _) = without(Rule::WholeKey);
+    let (bounds, _) = without(EffectRule::WholeKey);
     let bounds = Bounds { rules: BEFORE, ..bounds };
     let away = Bounds { outages: 1, ticks: Some(6), losses: 0, ..bounds };
     let a1 = explore(&away, STATES_MAX, |violation| violation == Violation::DoneUndone);
@@ -58,10 +58,10 @@ fn rules_before() -> bool {
 fn each_rule() -> bool {
     println!("without each rule by itself, and with it within the same bounds:");
     let mut whole = true;
-    for rule in Rule::ALL {
+    for rule in EffectRule::ALL {
         let (bounds, expected) = without(rule);
         let explored = explore(&bounds, STATES_MAX, |violation| violation == expected);
-        let in_force = explore(&Bounds { rules: Rules::IN_FORCE, ..bounds }, STATES_MAX, |_| true);
+        let in_force = explore(&Bounds { rules: EffectRules::IN_FORCE, ..bounds }, STATES_MAX, |_| true);
         whole &= matches!(explored, Explored::Broken { .. }) && matches!(in_force, Explored::Exhausted { .. });
         println!("  {rule:?}: {}; with it: {}", words(&explored), words(&in_force));
     }

@@ -1,7 +1,7 @@
 //! The bounds that are explored, and for every rule the bounds in which its absence shows.
 
 use servanda_contract::tool::EffectClass;
-use servanda_effects::effect::{Rule, Rules};
+use servanda_effects::effect::{EffectRule, EffectRules};
 
 use crate::{Bounds, Violation};
 
@@ -15,15 +15,15 @@ pub struct Scenario {
 }
 
 /// The rules that were not in force before issue 15.
-pub const BEFORE: Rules = Rules::IN_FORCE
-    .without(Rule::Lease)
-    .without(Rule::LedgerTime)
-    .without(Rule::SendWithinLease)
-    .without(Rule::Accepted)
-    .without(Rule::LateEvidence)
-    .without(Rule::WholeKey)
-    .without(Rule::UnknownBefore)
-    .without(Rule::TurnUntilOverdue);
+pub const BEFORE: EffectRules = EffectRules::IN_FORCE
+    .without(EffectRule::Lease)
+    .without(EffectRule::LedgerTime)
+    .without(EffectRule::SendWithinLease)
+    .without(EffectRule::Accepted)
+    .without(EffectRule::LateEvidence)
+    .without(EffectRule::WholeKey)
+    .without(EffectRule::UnknownBefore)
+    .without(EffectRule::TurnUntilOverdue);
 
 const NOTHING: Bounds = Bounds {
     class: EffectClass::N,
@@ -38,7 +38,7 @@ const NOTHING: Bounds = Bounds {
     deaths: 0,
     losses: 0,
     lost_acks: 0,
-    rules: Rules::IN_FORCE,
+    rules: EffectRules::IN_FORCE,
 };
 
 /// What random histories are drawn from: more of everything than can be explored.
@@ -56,7 +56,7 @@ pub fn wide(class: EffectClass, keys: u8, claims: bool) -> Bounds {
         deaths: 2,
         losses: 6,
         lost_acks: 2,
-        rules: Rules::IN_FORCE,
+        rules: EffectRules::IN_FORCE,
     }
 }
 
@@ -109,31 +109,31 @@ pub fn full() -> Vec<Scenario> {
 }
 
 /// Bounds in which the absence of a rule shows, and what it breaks.
-pub fn without(rule: Rule) -> (Bounds, Violation) {
+pub fn without(rule: EffectRule) -> (Bounds, Violation) {
     let (bounds, violation) = match rule {
-        Rule::Lease => (Bounds { pauses: 1, ..NOTHING }, Violation::UnknownWhileHeld),
-        Rule::LedgerTime => (Bounds { outages: 1, ..NOTHING }, Violation::UnknownWhileHeld),
-        Rule::Epoch => (Bounds { claims: true, ..NOTHING }, Violation::RanTwice),
-        Rule::NeverAgain => (Bounds { losses: 1, ..NOTHING }, Violation::RanTwice),
-        Rule::SendWithinLease => (Bounds { keys: 2, pauses: 1, ..NOTHING }, Violation::TwoAtOnce),
-        Rule::Accepted => {
+        EffectRule::Lease => (Bounds { pauses: 1, ..NOTHING }, Violation::UnknownWhileHeld),
+        EffectRule::LedgerTime => (Bounds { outages: 1, ..NOTHING }, Violation::UnknownWhileHeld),
+        EffectRule::Epoch => (Bounds { claims: true, ..NOTHING }, Violation::RanTwice),
+        EffectRule::NeverAgain => (Bounds { losses: 1, ..NOTHING }, Violation::RanTwice),
+        EffectRule::SendWithinLease => (Bounds { keys: 2, pauses: 1, ..NOTHING }, Violation::TwoAtOnce),
+        EffectRule::Accepted => {
             let bounds = Bounds { class: EffectClass::K, pauses: 1, leaps: 1, ..NOTHING };
             (bounds, Violation::DoneUndone)
         }
-        Rule::LateEvidence => {
+        EffectRule::LateEvidence => {
             let bounds = Bounds { class: EffectClass::K, pauses: 1, losses: 1, ..NOTHING };
             (bounds, Violation::EvidenceDropped)
         }
-        Rule::WholeKey => (Bounds { class: EffectClass::K, losses: 2, ..NOTHING }, Violation::NothingDenied),
-        Rule::UnknownBefore => (Bounds { outages: 1, ..NOTHING }, Violation::NothingDenied),
-        Rule::Turns => (Bounds { keys: 2, ..NOTHING }, Violation::TwoAtOnce),
-        Rule::TurnUntilOverdue => (Bounds { keys: 2, deaths: 1, calls: 3, ..NOTHING }, Violation::TwoAtOnce),
-        Rule::KeyWindow => {
+        EffectRule::WholeKey => (Bounds { class: EffectClass::K, losses: 2, ..NOTHING }, Violation::NothingDenied),
+        EffectRule::UnknownBefore => (Bounds { outages: 1, ..NOTHING }, Violation::NothingDenied),
+        EffectRule::Turns => (Bounds { keys: 2, ..NOTHING }, Violation::TwoAtOnce),
+        EffectRule::TurnUntilOverdue => (Bounds { keys: 2, deaths: 1, calls: 3, ..NOTHING }, Violation::TwoAtOnce),
+        EffectRule::KeyWindow => {
             let bounds = Bounds { class: EffectClass::K, losses: 1, leaps: 1, ..NOTHING };
             (bounds, Violation::RanTwice)
         }
-        Rule::AbsentAfterItsTime => (Bounds { class: EffectClass::Q, losses: 1, ..NOTHING }, Violation::RanTwice),
-        Rule::Tombstone => (Bounds { leaps: 1, ..NOTHING }, Violation::DoneUndone),
+        EffectRule::AbsentAfterItsTime => (Bounds { class: EffectClass::Q, losses: 1, ..NOTHING }, Violation::RanTwice),
+        EffectRule::Tombstone => (Bounds { leaps: 1, ..NOTHING }, Violation::DoneUndone),
     };
-    (Bounds { rules: Rules::IN_FORCE.without(rule), ..bounds }, violation)
+    (Bounds { rules: EffectRules::IN_FORCE.without(rule), ..bounds }, violation)
 }

@@ -1,7 +1,7 @@
 //! The small form of `make model`.
 
 use servanda_contract::tool::EffectClass;
-use servanda_effects::effect::{Rule, Rules};
+use servanda_effects::effect::{EffectRule, EffectRules};
 
 use crate::{BEFORE, Bounds, Explored, Violation, explore, scenario, walk};
 
@@ -20,7 +20,7 @@ fn within_small_bounds_no_promise_is_broken() {
 /// Each rule is needed: without it, and with all others, a promise breaks.
 #[test]
 fn taking_out_a_rule_breaks_a_promise() {
-    for rule in Rule::ALL {
+    for rule in EffectRule::ALL {
         let (bounds, expected) = scenario::without(rule);
         match explore(&bounds, 300_000, |violation| violation == expected) {
             Explored::Broken { .. } => {}
@@ -53,6 +53,6 @@ fn random_histories_keep_every_promise() {
 }
 
 fn small_bounds() -> Bounds {
-    let (bounds, _) = scenario::without(Rule::Turns);
-    Bounds { keys: 1, rules: Rules::IN_FORCE, ..bounds }
+    let (bounds, _) = scenario::without(EffectRule::Turns);
+    Bounds { keys: 1, rules: EffectRules::IN_FORCE, ..bounds }
 }

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
+use servanda_contract::{CallId, Digest, digest::DigestDomain, tool::EffectClass};
 use servanda_effects::effect::{
-    Begin, Circumstances, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, End, Event, Go, LedgerClock,
-    LedgerNow, Order, OwnerId, Reply, Rules, StoredAnswer, is_in_the_way, owner_silence_ms_max, step,
+    BeginRequest, EffectContext, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, DispatchEnd, EffectEvent, BeginMode, LedgerClock,
+    LedgerNow, DispatchOrder, OwnerId, EffectReply, EffectRules, StoredAnswer, is_blocking, owner_silence_ms_max, step,
 };
 
 /// What the clock says at the beginning.
@@ -55,7 +55,7 @@ pub struct Bounds {
     /// How often the store does something and its answer is lost.
     pub lost_acks: u8,
     /// Which rules are in force.
-    pub rules: Rules,
+    pub rules: EffectRules,
 }
 
 /// Everything there is.
@@ -221,30 +221,30 @@ impl World {
     }
 
     /// What time it is for the store.
-    pub(crate) fn ledger_now(&self, rules: Rules) -> LedgerNow {
-        self.store.clock.by(self.now_ms, rules)
+    pub(crate) fn ledger_now(&self, rules: EffectRules) -> LedgerNow {
+        self.store.clock.at_with_rules(self.now_ms, rules)
     }
 
     /// Applies an event in the store, by the real step.
-    pub(crate) fn apply(&mut self, bounds: &Bounds, key: u8, event: &Event) -> Reply {
+    pub(crate) fn apply(&mut self, bounds: &Bounds, key: u8, event: &EffectEvent) -> EffectReply {
         let now = self.ledger_now(bounds.rules);
         let around = self.around(bounds, key, event, now);
         let after = step(self.effect(key), event, &around);
         if let (Some(changed), Some(place)) = (after.change, self.store.effects.get_mut(usize::from(key))) {
             *place = Some(Arc::new(changed));
         }
-        self.store.clock = self.store.clock.kept_at(now).unwrap_or(self.store.clock);
+        self.store.clock = self.store.clock.clock_to_store(now).unwrap_or(self.store.clock);
         after.reply
     }
 
-    fn around(&self, bounds: &Bounds, key: u8, event: &Event, now: LedgerNow) -> Circumstances {
+    fn around(&self, bounds: &Bounds, key: u8, event: &EffectEvent, now: LedgerNow) -> EffectContext {
         let effect = self.effect(key);
-        let owner_is_gone = effect.is_some_and(|effect| now.is_gone(self.heard_ms(&effect.owner)));
+        let owner_is_gone = effect.is_some_and(|effect| now.is_owner_gone(self.heard_ms(&effect.owner)));
         let blocked_by = match event {
-            Event::Begin(begin) => self.in_the_way(bounds, key, begin, now.ledger_ms),
+            EffectEvent::Begin(begin) => self.in_the_way(bounds, key, begin, now.ledger_ms),
             _ => None,
         };
-        Circumstances { owner_is_gone, blocked_by, rules: bounds.rules, ..Circumstances::at(now) }
+        EffectContext { owner_is_gone, blocked_by, rules: bounds.rules, ..EffectContext::at(now) }
     }
 
     fn heard_ms(&self, owner: &OwnerId) -> Option<u64> {
@@ -252,10 +252,10 @@ impl World {
         self.store.heard_ms.get(index).copied().flatten()
     }
 
-    fn in_the_way(&self, bounds: &Bounds, key: u8, begin: &Begin, ledger_ms: u64) -> Option<EffectId> {
+    fn in_the_way(&self, bounds: &Bounds, key: u8, begin: &BeginRequest, ledger_ms: u64) -> Option<EffectId> {
         let others = (0..bounds.keys).filter(|other| *other != key).filter_map(|other| self.effect(other));
         let mut blocks =
-            others.filter(|effect| effect.holds().is_some_and(|held| is_in_the_way(held, begin, ledger_ms)));
+            others.filter(|effect| effect.exclusive_resources().is_some_and(|held| is_blocking(held, begin, ledger_ms)));
         blocks.next().map(|effect| effect.id.clone())
     }
 }
@@ -273,10 +273,10 @@ pub(crate) fn claim(key: u8, epoch: u64) -> Claim {
 }
 
 /// The call that wants an effect.
-pub(crate) fn begin(bounds: &Bounds, key: u8, owner: u8) -> Begin {
-    let go = if bounds.claims { Go::Claim { lease_ms: 2 * TICK_MS } } else { Go::Dispatch };
+pub(crate) fn begin(bounds: &Bounds, key: u8, owner: u8) -> BeginRequest {
+    let go = if bounds.claims { BeginMode::Claim { lease_ms: 2 * TICK_MS } } else { BeginMode::Dispatch };
     let resources = if bounds.keys > 1 { vec!["account".to_owned()] } else { Vec::new() };
-    Begin {
+    BeginRequest {
         id: effect_id(key),
         key: EffectKey {
             tenant: String::new(),
@@ -285,16 +285,16 @@ pub(crate) fn begin(bounds: &Bounds, key: u8, owner: u8) -> Begin {
             contract_major: 1,
             client_key: ClientKey::Given(effect_id(key).as_str().to_owned()),
         },
-        request: Digest::of(Domain::Proposal, &[]),
+        request: Digest::compute(DigestDomain::Proposal, &[]),
         class: bounds.class,
         owner: owner_id(usize::from(owner)),
         call_id: CallId::from(String::new()),
-        order: Order {
+        order: DispatchOrder {
             exposed_tool: String::new(),
             upstream: String::new(),
             upstream_tool: String::new(),
             contract_version: String::new(),
-            contract_digest: Digest::of(Domain::Contract, &[]),
+            contract_digest: Digest::compute(DigestDomain::Contract, &[]),
             upstream_key: String::new(),
             arguments: Bytes::new(),
             timeout_ms: TIMEOUT_MS,
@@ -306,16 +306,16 @@ pub(crate) fn begin(bounds: &Bounds, key: u8, owner: u8) -> Begin {
             overlaps: false,
             actors: Vec::new(),
         },
-        go,
+        mode: go,
         continues: None,
     }
 }
 
-pub(crate) fn end_of(known: Known) -> End {
+pub(crate) fn end_of(known: Known) -> DispatchEnd {
     match known {
-        Known::Done(answer) => End::Completed(answer_of(answer)),
-        Known::NotExecuted => End::NotExecuted(String::new()),
-        Known::Unknown => End::Unknown(String::new()),
+        Known::Done(answer) => DispatchEnd::Completed(answer_of(answer)),
+        Known::NotExecuted => DispatchEnd::NotExecuted(String::new()),
+        Known::Unknown => DispatchEnd::Unknown(String::new()),
     }
 }
 

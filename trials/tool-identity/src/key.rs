@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Address, ExplicitNamespace, PublicName};
+use super::{ToolAddress, ExplicitNamespace, PublicName};
 
 /// Which tool is meant. Two tools are the same exactly if their keys are equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ pub enum LookupKey {
 
 impl LookupKey {
     /// The key that a call at this address asks for.
-    pub fn of(address: &Address) -> Self {
+    pub fn of(address: &ToolAddress) -> Self {
         match &address.namespace {
             Some(_) if address.is_reserved() => Self::DeferredTopLevel(address.name.clone()),
             Some(namespace) => Self::Namespaced { namespace: namespace.clone(), name: address.name.clone() },
@@ -32,7 +32,7 @@ impl LookupKey {
 
     /// The key that a call's payload asks for; none if it says no name.
     pub fn of_call(call: &Value) -> Option<Self> {
-        Address::of_call(call).map(|address| Self::of(&address))
+        ToolAddress::from_call(call).map(|address| Self::of(&address))
     }
 
     /// The name in the key.

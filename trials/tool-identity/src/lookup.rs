@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Address, Handoff, IdentityError, LookupKey, QualifiedName, Tool, TraceName, check_shape};
+use super::{ToolAddress, Handoff, IdentityError, LookupKey, QualifiedName, Tool, TraceName, check_shape};
 
 /// Refuses tools of which a call could not say which it means; the first failure in order is told.
 ///
@@ -67,7 +67,7 @@ impl<'a, T> LookupTable<'a, T> {
     pub fn route<H: 'a>(
         &self,
         handoffs: impl IntoIterator<Item = &'a Handoff<H>>,
-        address: &Address,
+        address: &ToolAddress,
     ) -> Result<Route<'a, T, H>, IdentityError> {
         let named = handoffs.into_iter().filter(|handoff| handoff.name == address.name).last();
         if let (None, Some(handoff)) = (&address.namespace, named) {
@@ -83,7 +83,7 @@ impl<T, H> Route<'_, T, H> {
     /// What reports say was called.
     pub fn reported_name(&self) -> Option<TraceName> {
         match self {
-            Self::Handoff(handoff) => Some(Address { name: handoff.name.clone(), namespace: None }.trace_name()),
+            Self::Handoff(handoff) => Some(ToolAddress { name: handoff.name.clone(), namespace: None }.trace_name()),
             Self::Tool(tool) => tool.identity.trace_name(),
         }
     }

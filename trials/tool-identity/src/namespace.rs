@@ -1,6 +1,6 @@
 //! Declaring a namespace: its members get it, and lose the one they had. And the one shape that no namespace may have.
 
-use super::{Address, ExplicitNamespace, IdentityError, ToolIdentity, ToolKind};
+use super::{ToolAddress, ExplicitNamespace, IdentityError, ToolIdentity, ToolKind};
 
 /// A namespace that was declared well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl NamespaceDeclaration {
 }
 
 /// Refuses a namespace that equals the name.
-pub fn check_shape(address: &Address) -> Result<(), IdentityError> {
+pub fn check_shape(address: &ToolAddress) -> Result<(), IdentityError> {
     if address.is_reserved() {
         Err(IdentityError::ReservedSyntheticNamespace(address.qualified_name()))
     } else {

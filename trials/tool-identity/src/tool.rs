@@ -1,6 +1,6 @@
 //! A tool's definition as far as its identity goes, and a handoff's.
 
-use super::{Address, ExplicitNamespace, LookupKey, PublicName, QualifiedName, TraceName};
+use super::{ToolAddress, ExplicitNamespace, LookupKey, PublicName, QualifiedName, TraceName};
 
 /// Something that can be called, and what it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,8 +95,8 @@ impl ToolIdentity {
     }
 
     /// Where it is.
-    pub fn address(&self) -> Option<Address> {
-        self.public_name().map(|name| Address { name: name.clone(), namespace: self.namespace.clone() })
+    pub fn address(&self) -> Option<ToolAddress> {
+        self.public_name().map(|name| ToolAddress { name: name.clone(), namespace: self.namespace.clone() })
     }
 
     /// The one key it is found by, or none.

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use servanda_contract::{
     Timestamp,
-    json::{Limits, decode},
+    json::{JsonLimits, decode},
 };
 
 use super::{CREDENTIAL_BYTES_MAX, CapabilityError};
@@ -67,7 +67,7 @@ impl Caveat {
 
 fn read<T: DeserializeOwned>(part: &str) -> Result<T, CapabilityError> {
     let bytes = URL_SAFE_NO_PAD.decode(part).map_err(|_| CapabilityError::Malformed)?;
-    let limits = Limits { bytes_max: CREDENTIAL_BYTES_MAX, depth_max: DEPTH_MAX };
+    let limits = JsonLimits { bytes_max: CREDENTIAL_BYTES_MAX, depth_max: DEPTH_MAX };
     let value = decode(&bytes, limits).map_err(|_| CapabilityError::Malformed)?;
     serde_json::from_value(value).map_err(|_| CapabilityError::Malformed)
 }

@@ -3,7 +3,7 @@
 //! Everything OAuth has no word for comes as one parameter of ours, `servanda_terms`: JSON, strictly read.
 
 use serde::Deserialize;
-use servanda_contract::json::{Limits, decode};
+use servanda_contract::json::{JsonLimits, decode};
 
 use super::ExchangeError;
 use crate::{Narrowing, Secret, rights::Scopes};
@@ -108,7 +108,7 @@ impl ExchangeRequest {
 
 impl Terms {
     fn read(text: &str) -> Result<Self, ExchangeError> {
-        let limits = Limits { bytes_max: TERMS_BYTES_MAX, depth_max: TERMS_DEPTH_MAX };
+        let limits = JsonLimits { bytes_max: TERMS_BYTES_MAX, depth_max: TERMS_DEPTH_MAX };
         let refused = ExchangeError::Request(
             "`servanda_terms` is not strict JSON of the members agent, lifetime_ms and narrowing (scopes, tools, resources, \
              ceiling, budget, expires_at, depth_left)",

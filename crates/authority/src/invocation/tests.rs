@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jsonwebtoken::{Algorithm as Theirs, DecodingKey, Validation, decode, jwk::JwkSet};
 use serde_json::Value;
-use servanda_contract::{digest::Domain, tool::SideEffectClass};
+use servanda_contract::{digest::DigestDomain, tool::SideEffectClass};
 
 use super::*;
 use crate::{
@@ -30,7 +30,7 @@ fn mint(who: &Authenticated, tool: &str, at: Timestamp, lifetime_ms: u64) -> Res
         audience: "https://upstream.test/mcp",
         upstream: "billing",
         call_id: &call_id,
-        payload: Digest::of(Domain::Payload, &[b"{}"]),
+        payload: Digest::compute(DigestDomain::Payload, &[b"{}"]),
         lifetime_ms,
     };
     let rechecked = who.recheck(at, |_| Standing::Good).unwrap();
@@ -103,7 +103,7 @@ fn keys_are_of_one_form() {
 
 #[test]
 fn t7_a_statement_for_an_exchange_says_who_and_who_acts_and_is_no_access_token() {
-    let acting = |name: &str, proven| Acting { name: name.to_owned(), proven };
+    let acting = |name: &str, proven| CallerActor { name: name.to_owned(), proven };
     let actors = [acting("planner", true), acting("auditor", false), acting("assistant", true)];
     let subject = SubjectStatement {
         issuer: "https://gateway.test",

@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value, json};
 use servanda_contract::{
-    layers::{Offered, ToolEntry},
+    layers::{DefinitionLayer, ToolEntry},
     tool::{DataClassification, EgressPolicy, SideEffectClass},
 };
 use servanda_gates::EFFECT_KEYWORD;
 
 use super::{
     duration,
-    evidence::{Reach, Reading},
+    evidence::{ToolReach, InferredBehaviour},
     programs, secrets,
 };
 use crate::pins::Definition;
@@ -18,15 +18,15 @@ use crate::pins::Definition;
 /// The entry of a tool.
 pub(super) fn entry(
     definition: &Definition,
-    offered: &Offered,
-    reading: &Reading,
+    offered: &DefinitionLayer,
+    reading: &InferredBehaviour,
     notes: &mut Vec<String>,
 ) -> ToolEntry {
     let mut entry = ToolEntry::new(side_effect_class(reading.reach), reading.behaviour.clone());
     entry.why = Some(reading.why.clone());
     entry.doubts.clone_from(&reading.disagreements);
     if !reading.certain && entry.doubts.is_empty() {
-        let doubt = if reading.reach == Reach::ReadOnly {
+        let doubt = if reading.reach == ToolReach::ReadOnly {
             "its definition says too little to be sure: only its author says that it reads"
         } else {
             "its definition says too little to be sure, so the graver class was taken"
@@ -44,7 +44,7 @@ pub(super) fn entry(
         entry = entry.with("execution", json!({ "timeout_class": timeout_class }));
         entry = entry.with("runtime", json!({ "timeout_ms": timeout_ms }));
     }
-    let marked = programs::marks(&offered.input_schema, definition, reading.is_decided_by_program(), notes);
+    let marked = programs::program_arguments(&offered.input_schema, definition, reading.is_decided_by_program(), notes);
     if !marked.is_empty() {
         let properties: Map<String, Value> =
             marked.into_iter().map(|(name, effect)| (name, json!({ EFFECT_KEYWORD: effect }))).collect();
@@ -53,20 +53,20 @@ pub(super) fn entry(
     entry
 }
 
-const fn side_effect_class(reach: Reach) -> SideEffectClass {
+const fn side_effect_class(reach: ToolReach) -> SideEffectClass {
     match reach {
-        Reach::ReadOnly => SideEffectClass::ReadOnly,
-        Reach::Temporary => SideEffectClass::EphemeralWrite,
-        Reach::Minor => SideEffectClass::LowRiskInternal,
-        Reach::Internal => SideEffectClass::MediumRiskWrite,
-        Reach::External => SideEffectClass::HighRiskExternal,
-        Reach::Critical => SideEffectClass::CriticalMutation,
+        ToolReach::ReadOnly => SideEffectClass::ReadOnly,
+        ToolReach::Temporary => SideEffectClass::EphemeralWrite,
+        ToolReach::Minor => SideEffectClass::LowRiskInternal,
+        ToolReach::Internal => SideEffectClass::MediumRiskWrite,
+        ToolReach::External => SideEffectClass::HighRiskExternal,
+        ToolReach::Critical => SideEffectClass::CriticalMutation,
     }
 }
 
-fn egress(definition: &Definition, reading: &Reading) -> EgressPolicy {
+fn egress(definition: &Definition, reading: &InferredBehaviour) -> EgressPolicy {
     match (definition.hint("openWorldHint"), reading.reach) {
-        (Some(false), reach) if reach <= Reach::Internal => EgressPolicy::None,
+        (Some(false), reach) if reach <= ToolReach::Internal => EgressPolicy::None,
         _ => EgressPolicy::UnrestrictedWithApproval,
     }
 }

@@ -5,7 +5,7 @@
 use servanda_contract::tool::TimeoutClass;
 
 use super::{
-    evidence::{Reach, Reading},
+    evidence::{ToolReach, InferredBehaviour},
     spelling::words,
 };
 use crate::pins::{Definition, TaskSupport};
@@ -45,9 +45,9 @@ const BEGUN: [&str; 14] = [
 ];
 
 /// The timeout class and limit of a tool that needs longer than the built-in limit of its class, if it does.
-pub(super) fn longer_limit(definition: &Definition, reading: &Reading) -> Option<(TimeoutClass, u64)> {
+pub(super) fn longer_limit(definition: &Definition, reading: &InferredBehaviour) -> Option<(TimeoutClass, u64)> {
     let as_task = definition.execution.is_some_and(|execution| execution.task_support != TaskSupport::Forbidden);
-    let mutates = reading.reach != Reach::ReadOnly;
+    let mutates = reading.reach != ToolReach::ReadOnly;
     let is_long = as_task || says_long(definition, mutates);
     is_long.then_some((TimeoutClass::LongRunning, TimeoutClass::LongRunning.timeout_ms_max()))
 }

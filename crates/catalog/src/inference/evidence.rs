@@ -5,7 +5,7 @@
 use serde_json::Value;
 use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 use servanda_identity::classifier::{
-    Annotations, CONFIDENCE_MIN, Caution, Classification, Gravity, Options, Rule, Source, classify,
+    Annotations, CONFIDENCE_MIN, Caution, Classification, Gravity, ClassifierOptions, CautionRule, EvidenceSource, classify,
 };
 
 use super::{programs, spelling};
@@ -13,11 +13,11 @@ use crate::pins::Definition;
 
 /// What a tool seems to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct InferredBehaviour {
     /// What it does.
     pub behaviour: Behaviour,
     /// How far it reaches.
-    pub reach: Reach,
+    pub reach: ToolReach,
     /// Why, in words for the person who reads `servanda init`.
     pub why: String,
     /// Whether the evidence was enough; if not, the reading is the more dangerous one.
@@ -25,12 +25,12 @@ pub struct Reading {
     /// Where the author and the definition disagree, for a person to look at.
     pub disagreements: Vec<String>,
     /// Whether what an argument's program does is all that it does.
-    pub is_its_programs: bool,
+    pub acts_only_through_program: bool,
 }
 
 /// How far a tool reaches, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+pub enum ToolReach {
     /// It changes nothing.
     ReadOnly,
     /// It changes what is temporary and its own.
@@ -50,19 +50,19 @@ const LOOK_CONFIDENCE_MIN: f64 = 0.6;
 /// How sure a change has to be to count as certain.
 const CHANGE_CONFIDENCE_MIN: f64 = 0.7;
 
-impl Reading {
+impl InferredBehaviour {
     /// Whether a call is as grave as the program it carries: running it is all that the tool does, and the tool changes something.
     pub(super) fn is_decided_by_program(&self) -> bool {
-        self.is_its_programs && self.reach == Reach::Critical
+        self.acts_only_through_program && self.reach == ToolReach::Critical
     }
 }
 
 /// Reads the evidence about one tool.
-pub(super) fn read(definition: &Definition) -> Reading {
+pub(super) fn read(definition: &Definition) -> InferredBehaviour {
     let descriptor = definition.descriptor();
     let hints = descriptor.annotations.unwrap_or_default();
     // The author's hints are held against what is found without them.
-    let found = classify(&descriptor, Options { names: true, annotations: false });
+    let found = classify(&descriptor, ClassifierOptions { names: true, annotations: false });
     if let Some(argument) =
         programs::shell_argument(definition).filter(|_| found.behaviour.mutability == Mutability::Pure)
     {
@@ -72,38 +72,38 @@ pub(super) fn read(definition: &Definition) -> Reading {
         return seen_as_look(definition, &found, hints).unwrap_or_else(|| change(&found, hints));
     }
     if let Some(warning) = warning(hints) {
-        let forced = classify(&descriptor, Options::default()).behaviour;
+        let forced = classify(&descriptor, ClassifierOptions::default()).behaviour;
         let action = if adds(forced.action) && destroys(hints) { Action::Overwrite } else { forced.action };
         let behaviour = Behaviour { action, output_domain: found.behaviour.output_domain, ..forced };
         let why = format!("its author says that it changes something ({warning})");
         let disagreement = format!("{why}, its definition that it looks: {}", because(&found));
         // An author who says that nothing is destroyed means state that a look leaves behind.
         let harmless = hints.destructive_hint == Some(false) && found.looking.is_some();
-        let reach = if harmless { Reach::Temporary } else { Reach::Internal };
-        return Reading {
+        let reach = if harmless { ToolReach::Temporary } else { ToolReach::Internal };
+        return InferredBehaviour {
             behaviour,
             reach,
             why,
             certain: false,
             disagreements: vec![disagreement],
-            is_its_programs: false,
+            acts_only_through_program: false,
         };
     }
     look(found, hints)
 }
 
 /// A shell runs any text, so the name of the tool proves nothing. Only a sandbox could keep it from writing.
-fn runs_shell_text(found: &Classification, argument: &str) -> Reading {
+fn runs_shell_text(found: &Classification, argument: &str) -> InferredBehaviour {
     let why = format!("its `{argument}` argument is text for a shell, which can do anything");
     let disagreement = format!("{why}; its definition says that it looks: {}", because(found));
     let behaviour = Behaviour::new(Mutability::Mutates, Action::Overwrite, found.behaviour.output_domain);
-    Reading {
+    InferredBehaviour {
         behaviour,
-        reach: Reach::Critical,
+        reach: ToolReach::Critical,
         why,
         certain: false,
         disagreements: vec![disagreement],
-        is_its_programs: false,
+        acts_only_through_program: false,
     }
 }
 
@@ -117,15 +117,15 @@ fn warning(hints: Annotations) -> Option<&'static str> {
 }
 
 /// What only the weights call a change: a look where its verb surely looks, or where its author says so and nothing contradicts it.
-fn seen_as_look(definition: &Definition, found: &Classification, hints: Annotations) -> Option<Reading> {
+fn seen_as_look(definition: &Definition, found: &Classification, hints: Annotations) -> Option<InferredBehaviour> {
     let agrees = hints.read_only_hint == Some(true);
     // What is surer than this, review would hold against the contract.
     if found.confidence.mutability >= CONFIDENCE_MIN || warning(hints).is_some() {
         return None;
     }
     let contradicts = |caution: &Caution| match caution.rule {
-        Rule::Silent | Rule::Foreign => !agrees,
-        Rule::Destination => !agrees || is_required(definition, &caution.word),
+        CautionRule::Silent | CautionRule::Foreign => !agrees,
+        CautionRule::Destination => !agrees || is_required(definition, &caution.word),
         _ => true,
     };
     let (gravity, _) = &found.gravity;
@@ -147,13 +147,13 @@ fn seen_as_look(definition: &Definition, found: &Classification, hints: Annotati
         content_type: found.behaviour.content_type,
         ..Behaviour::new(Mutability::Pure, Action::Read, domain)
     };
-    Some(Reading {
+    Some(InferredBehaviour {
         behaviour,
-        reach: Reach::ReadOnly,
+        reach: ToolReach::ReadOnly,
         why,
         certain: looking.is_some(),
         disagreements: Vec::new(),
-        is_its_programs: false,
+        acts_only_through_program: false,
     })
 }
 
@@ -170,42 +170,42 @@ fn is_required(definition: &Definition, argument: &str) -> bool {
     required.is_some_and(|names| names.iter().any(|name| name == argument))
 }
 
-fn look(found: Classification, hints: Annotations) -> Reading {
+fn look(found: Classification, hints: Annotations) -> InferredBehaviour {
     let agrees = hints.read_only_hint == Some(true);
     if found.confidence.mutability < LOOK_CONFIDENCE_MIN && !agrees && found.looking.is_none() {
         let domain = found.behaviour.output_domain;
-        return Reading {
+        return InferredBehaviour {
             behaviour: Behaviour::new(Mutability::Mutates, Action::Update, domain),
-            reach: reach_of(found.gravity.0).max(Reach::Internal),
+            reach: reach_of(found.gravity.0).max(ToolReach::Internal),
             why: format!("{}, but hardly anything else says that it looks, so it counts as a change", because(&found)),
             certain: false,
             disagreements: Vec::new(),
-            is_its_programs: false,
+            acts_only_through_program: false,
         };
     }
     let and_author = if agrees { ", and its author agrees" } else { "" };
     let why = format!("{}{and_author}", because(&found));
-    Reading {
+    InferredBehaviour {
         behaviour: found.behaviour,
-        reach: Reach::ReadOnly,
+        reach: ToolReach::ReadOnly,
         why,
         certain: true,
         disagreements: Vec::new(),
-        is_its_programs: false,
+        acts_only_through_program: false,
     }
 }
 
-fn change(found: &Classification, hints: Annotations) -> Reading {
+fn change(found: &Classification, hints: Annotations) -> InferredBehaviour {
     let (mut behaviour, mut disagreements) = (found.behaviour.clone(), Vec::new());
     let mut why = because(found);
     if hints.read_only_hint == Some(true) {
         disagreements.push(format!("its author says read-only, but: {why}"));
     }
-    let named = found.cautions.iter().any(|caution| caution.rule == Rule::NameChanges);
+    let named = found.cautions.iter().any(|caution| caution.rule == CautionRule::NameChanges);
     let sure = named || found.confidence.mutability >= CHANGE_CONFIDENCE_MIN && found.verb.is_some();
     // Of what has no verb that is known here, nothing says that it is harmless.
     let nameless = !sure && found.verb.is_none() && found.gravity.1.is_none();
-    let mut reach = if nameless { Reach::External } else { reach_of(found.gravity.0) };
+    let mut reach = if nameless { ToolReach::External } else { reach_of(found.gravity.0) };
     let mut certain = sure && !is_program(found) && disagreements.is_empty();
     if let Some(family) = &found.gravity.1
         && !is_program(found)
@@ -213,18 +213,18 @@ fn change(found: &Classification, hints: Annotations) -> Reading {
         why = format!("{why}; {family}");
     }
     // Authors say so of what cannot be taken back too; a tool that pays or sends is classed as grave already.
-    if adds(behaviour.action) && destroys(hints) && reach < Reach::External {
+    if adds(behaviour.action) && destroys(hints) && reach < ToolReach::External {
         let adds =
             std::mem::replace(&mut why, "its author says that it may destroy (destructiveHint: true)".to_owned());
         disagreements.push(format!("{why}, its definition that it adds: {adds}"));
         behaviour.action = Action::Overwrite;
-        (reach, certain) = (Reach::External, false);
+        (reach, certain) = (ToolReach::External, false);
     }
     let removes = matches!(found.behaviour.action, Action::Delete | Action::Overwrite);
     if removes && hints.destructive_hint == Some(false) && found.confidence.action >= CONFIDENCE_MIN {
         disagreements.push(format!("its author says that it destroys nothing, but: {why}"));
     }
-    Reading { behaviour, reach, why, certain, disagreements, is_its_programs: found.is_its_programs }
+    InferredBehaviour { behaviour, reach, why, certain, disagacts_only_through_programs_programs: found.acts_only_through_program }
 }
 
 fn adds(action: Action) -> bool {
@@ -236,28 +236,28 @@ fn destroys(hints: Annotations) -> bool {
     hints.destructive_hint == Some(true) && hints.read_only_hint != Some(true)
 }
 
-const fn reach_of(gravity: Gravity) -> Reach {
+const fn reach_of(gravity: Gravity) -> ToolReach {
     match gravity {
-        Gravity::Temporary => Reach::Temporary,
-        Gravity::Minor => Reach::Minor,
-        Gravity::Ordinary => Reach::Internal,
-        Gravity::Outside => Reach::External,
-        Gravity::Critical => Reach::Critical,
+        Gravity::Temporary => ToolReach::Temporary,
+        Gravity::Minor => ToolReach::Minor,
+        Gravity::Ordinary => ToolReach::Internal,
+        Gravity::Outside => ToolReach::External,
+        Gravity::Critical => ToolReach::Critical,
     }
 }
 
 fn is_program(found: &Classification) -> bool {
-    found.cautions.iter().any(|caution| caution.rule == Rule::Program)
+    found.cautions.iter().any(|caution| caution.rule == CautionRule::Program)
 }
 
 /// On what it stands, in a few words.
 fn because(found: &Classification) -> String {
     let mutates = found.behaviour.mutability == Mutability::Mutates;
-    if let Some(program) = found.cautions.iter().find(|caution| caution.rule == Rule::Program) {
+    if let Some(program) = found.cautions.iter().find(|caution| caution.rule == CautionRule::Program) {
         return format!("its `{}` argument is a program, and what that does is not known here", program.word);
     }
     match (found.verb, found.cautions.first()) {
-        (Some((Source::Name, verb)), _) => return format!("`{verb}` in its name"),
+        (Some((EvidenceSource::Name, verb)), _) => return format!("`{verb}` in its name"),
         (Some((_, verb)), None) => return format!("`{verb}` in its description"),
         _ => {}
     }

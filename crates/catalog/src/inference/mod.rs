@@ -7,7 +7,7 @@
 mod assembly;
 mod duration;
 mod evidence;
-mod offered;
+mod pinned_definition;
 mod programs;
 mod secrets;
 mod spelling;
@@ -16,34 +16,34 @@ mod tests;
 
 use servanda_contract::{
     ToolContract,
-    layers::{Defaults, LayerError, Layers, ToolEntry},
+    layers::{Defaults, LayerError, ContractLayers, ToolEntry},
 };
 
-pub use evidence::{Reach, Reading};
-pub use offered::offered;
+pub use evidence::{ToolReach, InferredBehaviour};
+pub use pinned_definition::definition_layer;
 
 use crate::pins::Definition;
 
 /// A proposed contract and how it came about.
 #[derive(Debug, Clone)]
-pub struct Inferred {
+pub struct InferredContract {
     /// What the server's file says about the tool.
     pub entry: ToolEntry,
     /// The whole contract that the entry makes without any defaults of the operator's.
     pub contract: ToolContract,
     /// What the tool seems to do, and why.
-    pub reading: Reading,
+    pub reading: InferredBehaviour,
     /// What had to be changed or left out to make the definition enforceable.
     pub notes: Vec<String>,
 }
 
 /// Works out a contract for a tool of `upstream`.
-pub fn infer(upstream: &str, definition: &Definition) -> Result<Inferred, LayerError> {
+pub fn infer(upstream: &str, definition: &Definition) -> Result<InferredContract, LayerError> {
     let reading = evidence::read(definition);
-    let (offered, mut notes) = offered(definition);
+    let (offered, mut notes) = definition_layer(definition);
     let entry = assembly::entry(definition, &offered, &reading, &mut notes);
     let none = Defaults::default();
-    let layers = Layers {
+    let layers = ContractLayers {
         server: upstream,
         tool: &definition.name,
         configuration: &none,
@@ -52,5 +52,5 @@ pub fn infer(upstream: &str, definition: &Definition) -> Result<Inferred, LayerE
         offered: Some(&offered),
     };
     let contract = layers.compose()?.contract;
-    Ok(Inferred { entry, contract, reading, notes })
+    Ok(InferredContract { entry, contract, reading, notes })
 }

@@ -75,13 +75,13 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "D
 /// The arguments of a tool that carry a program, each with what its schema says about that.
 ///
 /// `decides` says whether the program decides how grave a call is.
-pub(super) fn marks(
+pub(super) fn program_arguments(
     schema: &Map<String, Value>,
     definition: &Definition,
     decides: bool,
     notes: &mut Vec<String>,
 ) -> Vec<(String, Value)> {
-    let about = About::of(definition);
+    let about = ToolWords::from_definition(definition);
     let (mut marked, mut said) = (Vec::new(), Vec::new());
     let mut with_marks = schema.clone();
     let Some(Value::Object(properties)) = with_marks.get_mut("properties") else { return marked };
@@ -105,7 +105,7 @@ pub(super) fn marks(
 
 /// The argument that a tool hands to a shell, if it has one. Such a tool can do anything.
 pub(super) fn shell_argument(definition: &Definition) -> Option<String> {
-    let about = About::of(definition);
+    let about = ToolWords::from_definition(definition);
     let properties = definition.input_schema.get("properties")?.as_object()?;
     let is_shell = |(name, property): &(&String, &Value)| {
         property.as_object().is_some_and(|property| language(name, property, &about) == Some("shell"))
@@ -114,13 +114,13 @@ pub(super) fn shell_argument(definition: &Definition) -> Option<String> {
 }
 
 /// What a tool says of itself.
-struct About {
+struct ToolWords {
     name: Vec<String>,
     all: Vec<String>,
 }
 
-impl About {
-    fn of(definition: &Definition) -> Self {
+impl ToolWords {
+    fn from_definition(definition: &Definition) -> Self {
         let name = words(&definition.name);
         let told = [definition.title.as_ref(), definition.description.as_ref()].into_iter().flatten();
         let all = name.iter().cloned().chain(told.flat_map(|text| spoken(text))).collect();
@@ -134,7 +134,7 @@ impl About {
     }
 }
 
-fn language(name: &str, property: &Map<String, Value>, about: &About) -> Option<&'static str> {
+fn language(name: &str, property: &Map<String, Value>, about: &ToolWords) -> Option<&'static str> {
     if !is_text(property) {
         return None;
     }
@@ -159,7 +159,7 @@ fn language(name: &str, property: &Map<String, Value>, about: &About) -> Option<
 }
 
 /// A query is SQL where its own description says so; or else where the tool says so, does not search, and runs it.
-fn is_sql(told: &[String], about: &About) -> bool {
+fn is_sql(told: &[String], about: &ToolWords) -> bool {
     let other = |word: &String| word.ends_with("ql") && !SQL_WORDS.iter().any(|(known, _)| known == word);
     if has(told, &["natural", "plain", "english"]) || told.iter().chain(&about.name).any(other) {
         return false;
@@ -178,7 +178,7 @@ fn says_sql(text: &[String]) -> bool {
 }
 
 /// The one dialect that is named, first of all where the argument is described. One that names several means any.
-fn dialect(told: &[String], about: &About) -> &'static str {
+fn dialect(told: &[String], about: &ToolWords) -> &'static str {
     for text in [told, &about.all] {
         let named = text.iter().filter_map(|word| SQL_WORDS.iter().find(|(known, _)| known == word));
         let mut dialects: Vec<&'static str> = named.map(|(_, dialect)| *dialect).filter(|one| *one != "sql").collect();
@@ -193,7 +193,7 @@ fn dialect(told: &[String], about: &About) -> &'static str {
     "sql"
 }
 
-fn is_shell(told: &[String], about: &About) -> bool {
+fn is_shell(told: &[String], about: &ToolWords) -> bool {
     if has(told, &NOT_SHELL) || has(&about.name, &NOT_SHELL) {
         return false;
     }

@@ -3,7 +3,7 @@
 use servanda_contract::tool::DataClassification;
 
 use super::{
-    evidence::{Reach, Reading},
+    evidence::{ToolReach, InferredBehaviour},
     spelling::words,
 };
 use crate::pins::Definition;
@@ -37,10 +37,10 @@ const HIDES: [&str; 6] = ["masked", "redacted", "without values", "names only", 
 /// How the answers of a tool are to be treated; a note says why where they may hold secrets.
 pub(super) fn classification(
     definition: &Definition,
-    reading: &Reading,
+    reading: &InferredBehaviour,
     notes: &mut Vec<String>,
 ) -> DataClassification {
-    let found = if reading.reach == Reach::ReadOnly { secret_word(definition) } else { None };
+    let found = if reading.reach == ToolReach::ReadOnly { secret_word(definition) } else { None };
     let Some(word) = found else { return DataClassification::Internal };
     notes.push(format!("it reads secrets (`{word}`): its answers are classified as secret, so its calls are refused until a policy permits them"));
     DataClassification::Secret

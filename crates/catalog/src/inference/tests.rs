@@ -3,14 +3,14 @@ mod gold;
 use serde_json::{Value, json};
 use servanda_contract::tool::{DataClassification, SideEffectClass, TimeoutClass};
 
-use super::{Inferred, Reach, infer};
+use super::{InferredContract, ToolReach, infer};
 use crate::{pins::Definition, review, testing::shared};
 
 fn read(definition: Value) -> Definition {
     serde_json::from_value(definition).unwrap()
 }
 
-fn reach(name: &str, annotations: &Value, properties: &Value) -> Reach {
+fn reach(name: &str, annotations: &Value, properties: &Value) -> ToolReach {
     let definition = json!({
         "name": name,
         "inputSchema": { "type": "object", "properties": properties },
@@ -21,7 +21,7 @@ fn reach(name: &str, annotations: &Value, properties: &Value) -> Reach {
 
 #[test]
 fn names_and_hints_are_weighed() {
-    use Reach::{Critical, External, Internal, Minor, ReadOnly, Temporary};
+    use ToolReach::{Critical, External, Internal, Minor, ReadOnly, Temporary};
     let none = json!({});
     let read = json!({ "readOnlyHint": true });
     // That a server reaches outside makes nothing graver.
@@ -88,21 +88,21 @@ fn names_and_hints_are_weighed() {
 
 /// Name, description, `readOnlyHint`, `destructiveHint`, and what is proposed: behaviour, reach, whether that is certain and
 /// what there is to review.
-type Case = (&'static str, &'static str, Option<bool>, Option<bool>, &'static str, Reach, bool, &'static str);
+type Case = (&'static str, &'static str, Option<bool>, Option<bool>, &'static str, ToolReach, bool, &'static str);
 
 const YES: Option<bool> = Some(true);
 const NO: Option<bool> = Some(false);
 
 const DISAGREEMENTS: [Case; 12] = [
-    ("git_log", "Shows the commit logs.", YES, None, "PURE|READ|REF|TEXT", Reach::ReadOnly, true, ""),
-    ("get_thing", "Get one thing by its id.", None, None, "PURE|READ|DATA|TEXT", Reach::ReadOnly, true, ""),
+    ("git_log", "Shows the commit logs.", YES, None, "PURE|READ|REF|TEXT", ToolReach::ReadOnly, true, ""),
+    ("get_thing", "Get one thing by its id.", None, None, "PURE|READ|DATA|TEXT", ToolReach::ReadOnly, true, ""),
     (
         "get_thing",
         "Get one thing by its id.",
         NO,
         None,
         "MUTATES|UPDATE|DATA|TEXT",
-        Reach::Internal,
+        ToolReach::Internal,
         false,
         "its author says that it changes something (readOnlyHint: false), its definition that it looks: `get` in its name",
     ),
@@ -112,18 +112,18 @@ const DISAGREEMENTS: [Case; 12] = [
         None,
         YES,
         "MUTATES|UPDATE|DATA|TEXT",
-        Reach::Internal,
+        ToolReach::Internal,
         false,
         "its author says that it changes something (destructiveHint: true), its definition that it looks: `get` in its name",
     ),
-    ("get_thing", "Get one thing by its id.", YES, YES, "PURE|READ|DATA|TEXT", Reach::ReadOnly, true, ""),
+    ("get_thing", "Get one thing by its id.", YES, YES, "PURE|READ|DATA|TEXT", ToolReach::ReadOnly, true, ""),
     (
         "delete_view",
         "Delete a view.",
         YES,
         None,
         "MUTATES|DELETE|ACK|TEXT",
-        Reach::Critical,
+        ToolReach::Critical,
         false,
         "its author says read-only, but: `delete` in its name",
     ),
@@ -133,7 +133,7 @@ const DISAGREEMENTS: [Case; 12] = [
         NO,
         NO,
         "MUTATES|DELETE|ACK|TEXT",
-        Reach::Critical,
+        ToolReach::Critical,
         true,
         "its author says that it destroys nothing, but: `delete` in its name",
     ),
@@ -143,7 +143,7 @@ const DISAGREEMENTS: [Case; 12] = [
         NO,
         YES,
         "MUTATES|OVERWRITE|ACK|TEXT",
-        Reach::External,
+        ToolReach::External,
         false,
         "its author says that it may destroy (destructiveHint: true), its definition that it adds: `create` in its name",
     ),
@@ -153,13 +153,13 @@ const DISAGREEMENTS: [Case; 12] = [
         YES,
         YES,
         "MUTATES|CREATE|ACK|TEXT",
-        Reach::Internal,
+        ToolReach::Internal,
         false,
         "its author says read-only, but: `create` in its name",
     ),
-    ("update_page", "Update a page.", NO, YES, "MUTATES|UPDATE|ACK|TEXT", Reach::Internal, true, ""),
-    ("send_mail", "Send a mail to somebody.", None, None, "MUTATES|CREATE|ACK|TEXT", Reach::External, true, ""),
-    ("get_photo", "Get the image of an item.", None, None, "PURE|READ|CONTENT|BINARY", Reach::ReadOnly, true, ""),
+    ("update_page", "Update a page.", NO, YES, "MUTATES|UPDATE|ACK|TEXT", ToolReach::Internal, true, ""),
+    ("send_mail", "Send a mail to somebody.", None, None, "MUTATES|CREATE|ACK|TEXT", ToolReach::External, true, ""),
+    ("get_photo", "Get the image of an item.", None, None, "PURE|READ|CONTENT|BINARY", ToolReach::ReadOnly, true, ""),
 ];
 
 #[test]
@@ -178,11 +178,11 @@ fn the_more_dangerous_of_author_and_definition_is_proposed() {
 #[test]
 fn an_argument_that_is_a_program_outweighs_the_name() {
     let (sql, none) = (json!({ "sql": { "type": "string" } }), json!({}));
-    assert_eq!(reach("apply_rows", &none, &sql), Reach::Critical);
-    assert_eq!(reach("run_rows", &json!({ "readOnlyHint": true }), &sql), Reach::Critical);
+    assert_eq!(reach("apply_rows", &none, &sql), ToolReach::Critical);
+    assert_eq!(reach("run_rows", &json!({ "readOnlyHint": true }), &sql), ToolReach::Critical);
     // The behaviour gate reads what a look is given, and refuses what changes something.
-    assert_eq!(reach("read_rows", &none, &sql), Reach::ReadOnly);
-    assert_eq!(reach("search_docs", &none, &json!({ "query": { "type": "string" } })), Reach::ReadOnly);
+    assert_eq!(reach("read_rows", &none, &sql), ToolReach::ReadOnly);
+    assert_eq!(reach("search_docs", &none, &json!({ "query": { "type": "string" } })), ToolReach::ReadOnly);
 }
 
 /// Neither its name nor a description or annotation that says "read-only" changes that.
@@ -196,10 +196,10 @@ fn a_tool_that_takes_text_for_a_shell_is_never_proposed_as_reading() {
                 "name": name, "description": description, "annotations": { "readOnlyHint": true },
                 "inputSchema": { "type": "object", "properties": { argument: { "type": "string", "description": "The shell command" } } },
             });
-            let Inferred { reading, .. } = infer("up", &read(definition)).unwrap();
+            let InferredContract { reading, .. } = infer("up", &read(definition)).unwrap();
             assert_eq!(
                 (reading.reach, reading.certain),
-                (Reach::Critical, false),
+                (ToolReach::Critical, false),
                 "{name} {argument}: {}",
                 reading.why
             );
@@ -279,7 +279,7 @@ fn looks_that_show_secrets_say_so() {
 fn every_proposal_is_admitted() {
     for name in ["read_file", "write_file", "send_mail", "delete_file", "frobnicate", "naïve name/ü"] {
         let inferred = infer("up", &read(json!({ "name": name, "inputSchema": { "type": "object" } }))).unwrap();
-        let admitted = servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new());
+        let admitted = servanda_gates::admit(inferred.contract, &servanda_gates::RegisteredContracts::new());
         assert!(admitted.is_ok(), "{name}: {}", admitted.unwrap_err());
     }
 }
@@ -296,7 +296,7 @@ fn what_cannot_be_enforced_is_left_out_and_said() {
     let schema = Value::Object((*inferred.contract.affordance.input_schema).clone());
     assert_eq!(schema.pointer("/properties/a/pattern"), None);
     assert_eq!(schema.pointer("/properties/b/pattern"), Some(&json!("^b+$")));
-    assert!(servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new()).is_ok());
+    assert!(servanda_gates::admit(inferred.contract, &servanda_gates::RegisteredContracts::new()).is_ok());
 }
 
 /// Against 2,675 tools whose authors said whether they only read: how often do we call a tool read-only that its author
@@ -317,7 +317,7 @@ fn real_tools_are_seldom_taken_for_harmless() {
             "inputSchema": tool["input_schema"].as_object().cloned().unwrap_or_default(),
         });
         let inferred = infer("up", &read(definition)).unwrap();
-        let reads = inferred.reading.reach == Reach::ReadOnly;
+        let reads = inferred.reading.reach == ToolReach::ReadOnly;
         long += usize::from(inferred.contract.is_long());
         match hint {
             Some(false) => (writers, taken_for_readers) = (writers + 1, taken_for_readers + usize::from(reads)),
@@ -327,7 +327,7 @@ fn real_tools_are_seldom_taken_for_harmless() {
         // Every schema of the corpus is compiled by the contract crate's own test; a sample is enough here.
         if number % 10 == 0 {
             refused +=
-                usize::from(servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new()).is_err());
+                usize::from(servanda_gates::admit(inferred.contract, &servanda_gates::RegisteredContracts::new()).is_err());
         }
     }
     println!(
@@ -355,7 +355,7 @@ fn no_proposal_is_objected_to_by_its_own_definition() {
             "inputSchema": tool["input_schema"].as_object().cloned().unwrap_or_default(),
             "annotations": tool["annotations"].as_object().cloned().unwrap_or_default(),
         }));
-        let Inferred { contract, reading, .. } = infer("up", &definition).unwrap();
+        let InferredContract { contract, reading, .. } = infer("up", &definition).unwrap();
         reviews += usize::from(!reading.disagreements.is_empty());
         if !review(&contract, &definition).open_objections().is_empty() {
             objected.push(tool["id"].clone());
@@ -428,7 +428,7 @@ fn arguments_that_clearly_carry_a_program_are_marked() {
         let kind = marked.as_str().or_else(|| marked["kind"].as_str());
         assert_eq!(kind, expected, "{definition}");
         assert_eq!(inferred.notes.len(), usize::from(expected.is_some()), "{:?}", inferred.notes);
-        let admitted = servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new()).unwrap();
+        let admitted = servanda_gates::admit(inferred.contract, &servanda_gates::RegisteredContracts::new()).unwrap();
         assert_eq!(admitted.program_arguments().next().map(|program| program.kind), expected);
     }
 }

@@ -13,31 +13,31 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use servanda_contract::tool::{KeyPlacement, ToolContract};
 
-use self::shape::{Shape, Types};
+use self::shape::{ValueShape, TypeSet};
 
 /// Pairs of schemas that are compared at the most; what takes more is not a tool's parameters.
 const PAIRS_MAX: usize = 10_000;
 
 /// How two schemas fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Match {
+pub enum SchemaMatch {
     /// Everything the contract names is offered.
     Full,
     /// Something optional is not.
     Partial {
         /// What.
-        gaps: Vec<Gap>,
+        gaps: Vec<SchemaGap>,
     },
     /// Something that cannot be done without is not, or the tool wants what the contract does not have.
     Incompatible {
         /// Why, all of it.
-        reasons: Vec<Gap>,
+        reasons: Vec<SchemaGap>,
     },
 }
 
 /// A place where the live schema is not what the contract says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Gap {
+pub struct SchemaGap {
     /// JSON Pointer into the contract's input schema.
     pub pointer: String,
     /// What, in words.
@@ -45,7 +45,7 @@ pub struct Gap {
 }
 
 /// Compares what a contract's calls are sent with, our key included where it goes among the arguments, with what is offered.
-pub fn fits(contract: &ToolContract, offered: &Map<String, Value>) -> Match {
+pub fn fits(contract: &ToolContract, offered: &Map<String, Value>) -> SchemaMatch {
     let schema = &contract.affordance.input_schema;
     let Some(KeyPlacement::Argument(name)) = contract.effect.as_ref().and_then(|effect| effect.key.as_ref()) else {
         return negotiate(schema, offered);
@@ -61,10 +61,10 @@ pub fn fits(contract: &ToolContract, offered: &Map<String, Value>) -> Match {
 }
 
 /// Compares what is expected with what is offered.
-pub fn negotiate(expected: &Map<String, Value>, offered: &Map<String, Value>) -> Match {
-    let mut comparison = Comparison {
-        expected: shape::Document(expected),
-        offered: shape::Document(offered),
+pub fn negotiate(expected: &Map<String, Value>, offered: &Map<String, Value>) -> SchemaMatch {
+    let mut comparison = SchemaComparison {
+        expected: shape::SchemaRoot(expected),
+        offered: shape::SchemaRoot(offered),
         compared: BTreeSet::new(),
         gaps: Vec::new(),
         reasons: Vec::new(),
@@ -74,27 +74,27 @@ pub fn negotiate(expected: &Map<String, Value>, offered: &Map<String, Value>) ->
     // A contract without parameters takes none; a server that names none may still take any.
     told.open &= !told.members.is_empty() || told.says_open;
     comparison.shapes("", &told, &taken);
-    let Comparison { compared, gaps, mut reasons, .. } = comparison;
+    let SchemaComparison { compared, gaps, mut reasons, .. } = comparison;
     if compared.len() >= PAIRS_MAX {
-        reasons.push(Gap { pointer: String::new(), what: "the schemas are too intricate to be compared".to_owned() });
+        reasons.push(SchemaGap { pointer: String::new(), what: "the schemas are too intricate to be compared".to_owned() });
     }
     match (reasons.is_empty(), gaps.is_empty()) {
-        (false, _) => Match::Incompatible { reasons },
-        (true, false) => Match::Partial { gaps },
-        (true, true) => Match::Full,
+        (false, _) => SchemaMatch::Incompatible { reasons },
+        (true, false) => SchemaMatch::Partial { gaps },
+        (true, true) => SchemaMatch::Full,
     }
 }
 
-struct Comparison<'a> {
-    expected: shape::Document<'a>,
-    offered: shape::Document<'a>,
+struct SchemaComparison<'a> {
+    expected: shape::SchemaRoot<'a>,
+    offered: shape::SchemaRoot<'a>,
     /// Where two schemas stand that have been compared: schemas may contain themselves.
     compared: BTreeSet<(Vec<usize>, Vec<usize>)>,
-    gaps: Vec<Gap>,
-    reasons: Vec<Gap>,
+    gaps: Vec<SchemaGap>,
+    reasons: Vec<SchemaGap>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> SchemaComparison<'a> {
     fn schemas(&mut self, at: &str, told: &[&'a Value], taken: &[&'a Value]) {
         let place = |schemas: &[&Value]| schemas.iter().map(|schema| std::ptr::from_ref(*schema).addr()).collect();
         if self.compared.len() >= PAIRS_MAX || !self.compared.insert((place(told), place(taken))) {
@@ -104,7 +104,7 @@ impl<'a> Comparison<'a> {
         self.shapes(at, &told, &taken);
     }
 
-    fn shapes(&mut self, at: &str, told: &Shape<'a>, taken: &Shape<'a>) {
+    fn shapes(&mut self, at: &str, told: &ValueShape<'a>, taken: &ValueShape<'a>) {
         self.types(at, &told.types, &taken.types);
         self.values(at, told, taken);
         self.members(at, told, taken);
@@ -114,7 +114,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn types(&mut self, at: &str, told: &Types<'a>, taken: &Types<'a>) {
+    fn types(&mut self, at: &str, told: &TypeSet<'a>, taken: &TypeSet<'a>) {
         if !told.meets(taken) {
             self.reasons.push(gap(at, format!("the contract has {told}, the tool takes {taken}")));
         } else if !told.within(taken) {
@@ -122,7 +122,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn values(&mut self, at: &str, told: &Shape<'a>, taken: &Shape<'a>) {
+    fn values(&mut self, at: &str, told: &ValueShape<'a>, taken: &ValueShape<'a>) {
         let Some(taken) = &taken.values else { return };
         let Some(told) = &told.values else {
             return self.gaps.push(gap(at, "the tool takes only certain values, the contract any".to_owned()));
@@ -135,7 +135,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn members(&mut self, at: &str, told: &Shape<'a>, taken: &Shape<'a>) {
+    fn members(&mut self, at: &str, told: &ValueShape<'a>, taken: &ValueShape<'a>) {
         for (name, told_schemas) in &told.members {
             let pointer = format!("{at}/properties/{}", name.replace('~', "~0").replace('/', "~1"));
             match taken.members.get(name) {
@@ -150,7 +150,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// What the tool demands.
-    fn demands(&mut self, at: &str, told: &Shape<'a>, taken: &Shape<'a>) {
+    fn demands(&mut self, at: &str, told: &ValueShape<'a>, taken: &ValueShape<'a>) {
         let has_default = |schemas: Option<&Vec<&Value>>| {
             schemas.is_some_and(|schemas| schemas.iter().any(|schema| schema.get("default").is_some()))
         };
@@ -169,11 +169,11 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn gap(at: &str, what: String) -> Gap {
-    Gap { pointer: at.to_owned(), what }
+fn gap(at: &str, what: String) -> SchemaGap {
+    SchemaGap { pointer: at.to_owned(), what }
 }
 
-impl fmt::Display for Gap {
+impl fmt::Display for SchemaGap {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pointer = if self.pointer.is_empty() { "/" } else { &self.pointer };
         write!(formatter, "`{}`: {}", servanda_contract::legibility::reveal(pointer), self.what)

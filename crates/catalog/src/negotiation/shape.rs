@@ -16,12 +16,12 @@ const PARTS_MAX: usize = 1_000;
 
 /// A whole schema, within which references are followed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Document<'a>(pub(super) &'a Map<String, Value>);
+pub(super) struct SchemaRoot<'a>(pub(super) &'a Map<String, Value>);
 
 /// What a value may be.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shape<'a> {
-    pub(super) types: Types<'a>,
+pub(super) struct ValueShape<'a> {
+    pub(super) types: TypeSet<'a>,
     /// The only values; none if any.
     pub(super) values: Option<Vec<&'a Value>>,
     /// Members with a name of their own.
@@ -36,28 +36,28 @@ pub(super) struct Shape<'a> {
 
 /// The JSON types a value may have; all of them if nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Types<'a>(Option<BTreeSet<&'a str>>);
+pub(super) struct TypeSet<'a>(Option<BTreeSet<&'a str>>);
 
-impl<'a> Document<'a> {
-    pub(super) fn shape_of_root(self) -> Shape<'a> {
+impl<'a> SchemaRoot<'a> {
+    pub(super) fn shape_of_root(self) -> ValueShape<'a> {
         let mut parts = 0;
         self.object(self.0, 0, &mut parts)
     }
 
     /// The shape of a value that one of these schemas describes.
-    pub(super) fn shape_of(self, schemas: &[&'a Value]) -> Shape<'a> {
+    pub(super) fn shape_of(self, schemas: &[&'a Value]) -> ValueShape<'a> {
         let mut parts = 0;
         self.any_of(schemas.iter().copied(), 0, &mut parts).unwrap_or_default()
     }
 
-    fn schema(self, schema: &'a Value, depth: usize, parts: &mut usize) -> Shape<'a> {
+    fn schema(self, schema: &'a Value, depth: usize, parts: &mut usize) -> ValueShape<'a> {
         match schema {
             Value::Object(schema) => self.object(schema, depth, parts),
-            _ => Shape { open: true, ..Shape::default() },
+            _ => ValueShape { open: true, ..ValueShape::default() },
         }
     }
 
-    fn object(self, schema: &'a Map<String, Value>, depth: usize, parts: &mut usize) -> Shape<'a> {
+    fn object(self, schema: &'a Map<String, Value>, depth: usize, parts: &mut usize) -> ValueShape<'a> {
         *parts += 1;
         let mut shape = plain(schema);
         if depth >= DEPTH_MAX || *parts >= PARTS_MAX {
@@ -76,7 +76,7 @@ impl<'a> Document<'a> {
         let dependent = schema.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(Map::values);
         for part in ["then", "else"].iter().filter_map(|keyword| schema.get(*keyword)).chain(dependent) {
             let sometimes = self.schema(part, depth + 1, parts);
-            shape.and(Shape { members: sometimes.members, open: sometimes.open, ..Shape::default() });
+            shape.and(ValueShape { members: sometimes.members, open: sometimes.open, ..ValueShape::default() });
         }
         // An object that names none of its members takes any.
         shape.open |= shape.members.is_empty() && schema.get("additionalProperties") != Some(&Value::Bool(false));
@@ -89,8 +89,8 @@ impl<'a> Document<'a> {
         alternatives: impl Iterator<Item = &'a Value>,
         depth: usize,
         parts: &mut usize,
-    ) -> Option<Shape<'a>> {
-        alternatives.map(|schema| self.schema(schema, depth + 1, parts)).reduce(Shape::or)
+    ) -> Option<ValueShape<'a>> {
+        alternatives.map(|schema| self.schema(schema, depth + 1, parts)).reduce(ValueShape::or)
     }
 
     /// What a reference within the document refers to.
@@ -108,7 +108,7 @@ impl<'a> Document<'a> {
 }
 
 /// What a schema says itself.
-fn plain(schema: &Map<String, Value>) -> Shape<'_> {
+fn plain(schema: &Map<String, Value>) -> ValueShape<'_> {
     let values = match (schema.get("enum").and_then(Value::as_array), schema.get("const")) {
         (Some(values), _) => Some(values.iter().collect()),
         (None, Some(value)) => Some(vec![value]),
@@ -118,8 +118,8 @@ fn plain(schema: &Map<String, Value>) -> Shape<'_> {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let opens = |keyword: &str| schema.get(keyword).is_some_and(|inner| *inner != Value::Bool(false));
     let says_open = opens("additionalProperties") || opens("unevaluatedProperties") || opens("patternProperties");
-    Shape {
-        types: Types::of(schema.get("type")).or_of(values.as_deref()),
+    ValueShape {
+        types: TypeSet::from_keyword(schema.get("type")).or_types_of(values.as_deref()),
         values,
         members: members.map(|(name, member)| (name.as_str(), vec![member])).collect(),
         required: required.filter_map(Value::as_str).collect(),
@@ -129,10 +129,10 @@ fn plain(schema: &Map<String, Value>) -> Shape<'_> {
     }
 }
 
-impl<'a> Shape<'a> {
+impl<'a> ValueShape<'a> {
     /// Both are to hold.
     fn and(&mut self, other: Self) {
-        self.types = Types(match (self.types.0.take(), other.types.0) {
+        self.types = TypeSet(match (self.types.0.take(), other.types.0) {
             (Some(one), Some(other)) => Some(one.intersection(&other).copied().collect()),
             (one, other) => one.or(other),
         });
@@ -149,7 +149,7 @@ impl<'a> Shape<'a> {
 
     /// One of them is to hold.
     fn or(mut self, other: Self) -> Self {
-        self.types = Types(match (self.types.0.take(), other.types.0) {
+        self.types = TypeSet(match (self.types.0.take(), other.types.0) {
             (Some(one), Some(other)) => Some(one.union(&other).copied().collect()),
             _ => None,
         });
@@ -172,8 +172,8 @@ impl<'a> Shape<'a> {
     }
 }
 
-impl<'a> Types<'a> {
-    fn of(keyword: Option<&'a Value>) -> Self {
+impl<'a> TypeSet<'a> {
+    fn from_keyword(keyword: Option<&'a Value>) -> Self {
         Self(match keyword {
             Some(Value::String(named)) => Some(BTreeSet::from([named.as_str()])),
             Some(Value::Array(named)) => Some(named.iter().filter_map(Value::as_str).collect()),
@@ -182,7 +182,7 @@ impl<'a> Types<'a> {
     }
 
     /// Where no type is named, the only values there are have theirs.
-    fn or_of(self, values: Option<&[&Value]>) -> Self {
+    fn or_types_of(self, values: Option<&[&Value]>) -> Self {
         Self(self.0.or_else(|| values.map(|values| values.iter().map(|value| type_name(value)).collect())))
     }
 
@@ -206,7 +206,7 @@ fn takes(types: &BTreeSet<&str>, named: &str) -> bool {
     types.contains(named) || (named == "integer" && types.contains("number"))
 }
 
-impl fmt::Display for Types<'_> {
+impl fmt::Display for TypeSet<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             None => formatter.write_str("any type"),

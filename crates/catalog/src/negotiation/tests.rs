@@ -3,7 +3,7 @@ use std::fs;
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 
-use super::{Match, negotiate};
+use super::{SchemaMatch, negotiate};
 use crate::{inference::infer, pins::Definition, testing::shared};
 
 fn object(value: &Value) -> Map<String, Value> {
@@ -12,13 +12,13 @@ fn object(value: &Value) -> Map<String, Value> {
 
 /// The one outcome of a pair, as a line: the word, and the pointers in order.
 fn outcome(told: &Value, taken: &Value) -> String {
-    let pointers = |gaps: &[super::Gap]| {
+    let pointers = |gaps: &[super::SchemaGap]| {
         gaps.iter().map(|gap| gap.pointer.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
     };
     match negotiate(&object(told), &object(taken)) {
-        Match::Full => "full".to_owned(),
-        Match::Partial { gaps } => format!("partial {}", pointers(&gaps)),
-        Match::Incompatible { reasons } => format!("incompatible {}", pointers(&reasons)),
+        SchemaMatch::Full => "full".to_owned(),
+        SchemaMatch::Partial { gaps } => format!("partial {}", pointers(&gaps)),
+        SchemaMatch::Incompatible { reasons } => format!("incompatible {}", pointers(&reasons)),
     }
 }
 
@@ -165,7 +165,7 @@ fn a_schema_fits_itself() {
         .run(&root, |(members, required)| {
             let required: Vec<_> = required.into_iter().filter(|name| members.contains_key(name)).collect();
             let schema = object(&with(&json!(members), &json!(required)));
-            prop_assert_eq!(negotiate(&schema, &schema), Match::Full);
+            prop_assert_eq!(negotiate(&schema, &schema), SchemaMatch::Full);
             Ok(())
         })
         .unwrap();
@@ -184,7 +184,7 @@ fn real_tools_fit_their_inferred_contracts() {
         let expected = infer("real", &definition).unwrap().contract.affordance.input_schema;
         for (told, taken) in [(&offered, &offered), (&expected, &offered)] {
             let outcome = negotiate(told, taken);
-            if outcome != Match::Full {
+            if outcome != SchemaMatch::Full {
                 misfits.push(format!("{}: {outcome:?}", tool["id"]));
             }
         }

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::{
     Definition,
-    difference::{Difference, Found, Severity, text},
+    difference::{Difference, DifferenceCollector, DifferenceSeverity, text},
     schema,
 };
 
 /// Everything that differs between the pinned definition and the live one. Nothing means identical.
 pub fn compare(pinned: &Definition, live: &Definition) -> Vec<Difference> {
-    let mut found = Found::default();
+    let mut found = DifferenceCollector::default();
     text(&mut found, "/name", Some(&pinned.name), Some(&live.name));
     text(&mut found, "/title", pinned.title.as_deref(), live.title.as_deref());
     text(&mut found, "/description", pinned.description.as_deref(), live.description.as_deref());
@@ -22,7 +22,7 @@ pub fn compare(pinned: &Definition, live: &Definition) -> Vec<Difference> {
     found.sorted()
 }
 
-fn hints(found: &mut Found, pinned: &Definition, live: &Definition) {
+fn hints(found: &mut DifferenceCollector, pinned: &Definition, live: &Definition) {
     // A missing hint means the careful default of the protocol: not read-only, destructive, open world.
     let rows = [
         ("readOnlyHint", false, false, "it no longer says that it only reads"),
@@ -34,7 +34,7 @@ fn hints(found: &mut Found, pinned: &Definition, live: &Definition) {
         let (before, after) = (pinned.hint(name).unwrap_or(default), live.hint(name).unwrap_or(default));
         let pointer = format!("/annotations/{name}");
         if before != after {
-            let severity = if after == worse { Severity::Dangerous } else { Severity::Additive };
+            let severity = if after == worse { DifferenceSeverity::Dangerous } else { DifferenceSeverity::Additive };
             let what = if after == worse { what } else { "its hint became milder" };
             found.add_with(severity, &pointer, what, Some(before.to_string()), Some(after.to_string()));
         }
@@ -47,7 +47,7 @@ fn hints(found: &mut Found, pinned: &Definition, live: &Definition) {
         if name == "title" {
             text(found, &pointer, before.and_then(Value::as_str), after.and_then(Value::as_str));
         } else if !known && before != after {
-            found.add(Severity::Additive, &pointer, "an annotation changed");
+            found.add(DifferenceSeverity::Additive, &pointer, "an annotation changed");
         }
     }
 }

@@ -4,10 +4,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use servanda_contract::{
     Digest,
-    digest::Domain,
-    json::{self, Limits, StrictError},
+    digest::DigestDomain,
+    json::{self, JsonLimits, StrictError},
     legibility,
-    schema::{CompiledSchema, Profile, SchemaError},
+    schema::{CompiledSchema, SchemaProfile, SchemaError},
     shared::SchemaDocument,
 };
 use servanda_identity::classifier::{Annotations, Descriptor};
@@ -35,13 +35,13 @@ pub struct Definition {
     pub annotations: Map<String, Value>,
     /// How it may be run, in the last legacy revision. Nobody reads it but client software, so it is not pinned.
     #[serde(default, deserialize_with = "or_unknown", skip_serializing)]
-    pub execution: Option<Execution>,
+    pub execution: Option<ToolExecution>,
 }
 
 /// How a tool may be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Execution {
+pub struct ToolExecution {
     /// As a task.
     pub task_support: TaskSupport,
 }
@@ -60,19 +60,19 @@ pub enum TaskSupport {
 
 /// How much of a definition is read. Its length is bounded by its upstream; what is nested deeper than this, or has members
 /// with longer names, no lock file could keep.
-const LIMITS: Limits = Limits { bytes_max: usize::MAX, depth_max: 48 };
+const LIMITS: JsonLimits = JsonLimits { bytes_max: usize::MAX, depth_max: 48 };
 const NAME_CHARS_MAX: usize = 256;
 
 impl Definition {
     /// Reads a definition as an upstream wrote it. The error says why it cannot be used, without repeating what it says.
     pub fn read(text: &str) -> Result<Self, String> {
-        let definition = Self::read_as_it_is(text)?;
+        let definition = Self::read_unchecked(text)?;
         definition.faults()?;
         Ok(definition)
     }
 
     /// Reads a definition to be looked at, whatever is wrong with what it says.
-    pub fn read_as_it_is(text: &str) -> Result<Self, String> {
+    pub fn read_unchecked(text: &str) -> Result<Self, String> {
         let document: Value = match json::decode(text.as_bytes(), LIMITS) {
             Ok(document) => document,
             // Limits such as the largest 64-bit integer are common in schemas, and never sent.
@@ -89,7 +89,7 @@ impl Definition {
         // A definition that was read as JSON can be written as JSON; an empty one would match no pin.
         let value = serde_json::to_value(self).unwrap_or_default();
         let canonical = json::canonicalize(&value);
-        Digest::of(Domain::Definition, &[canonical.as_ref().map_or(&[], |canonical| canonical.bytes())])
+        Digest::compute(DigestDomain::Definition, &[canonical.as_ref().map_or(&[], |canonical| canonical.bytes())])
     }
 
     /// The same definition with the members of every object in order, so that one definition is written in one way.
@@ -147,7 +147,7 @@ impl Definition {
             return Err(first.to_string());
         }
         // A root without a type is compiled as an object.
-        match CompiledSchema::of(&self.input_schema, Profile::Arguments) {
+        match CompiledSchema::compile_document(&self.input_schema, SchemaProfile::Arguments) {
             // A pattern we would not enforce is the server's own to check.
             Ok(_) | Err(SchemaError::Pattern { .. }) => Ok(()),
             Err(error) => Err(format!("its input schema cannot be used: {error}")),
@@ -160,7 +160,7 @@ fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Val
 }
 
 /// What is not one of the known forms says nothing.
-fn or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Execution>, D::Error> {
+fn or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ToolExecution>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
 }

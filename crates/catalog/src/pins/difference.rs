@@ -7,7 +7,7 @@
 use serde::Serialize;
 use servanda_contract::legibility::reveal;
 
-use super::wording;
+use super::text_diff;
 
 /// Characters of a value that are shown.
 const SHOWN_CHARS_MAX: usize = 400;
@@ -15,7 +15,7 @@ const SHOWN_CHARS_MAX: usize = 400;
 /// How grave a difference is, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum DifferenceSeverity {
     /// A minor version: whoever used the old definition still can.
     Additive,
     /// A major version.
@@ -28,7 +28,7 @@ pub enum Severity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// How grave.
-    pub severity: Severity,
+    pub severity: DifferenceSeverity,
     /// JSON Pointer into the definition.
     pub pointer: String,
     /// What, in words.
@@ -44,22 +44,22 @@ pub struct Difference {
 
 /// Differences on their way.
 #[derive(Default)]
-pub(super) struct Found(Vec<Difference>);
+pub(super) struct DifferenceCollector(Vec<Difference>);
 
-impl Found {
+impl DifferenceCollector {
     /// All of them, the gravest first.
     pub(super) fn sorted(mut self) -> Vec<Difference> {
         self.0.sort_by(|one, other| other.severity.cmp(&one.severity).then_with(|| one.pointer.cmp(&other.pointer)));
         self.0
     }
 
-    pub(super) fn add(&mut self, severity: Severity, pointer: &str, what: impl Into<String>) {
+    pub(super) fn add(&mut self, severity: DifferenceSeverity, pointer: &str, what: impl Into<String>) {
         self.add_with(severity, pointer, what, None, None);
     }
 
     pub(super) fn add_with(
         &mut self,
-        severity: Severity,
+        severity: DifferenceSeverity,
         pointer: &str,
         what: impl Into<String>,
         before: Option<String>,
@@ -72,21 +72,21 @@ impl Found {
 }
 
 /// Text that a model reads: a change of it alone is how a tool is poisoned after it was agreed to.
-pub(super) fn text(found: &mut Found, pointer: &str, before: Option<&str>, after: Option<&str>) {
+pub(super) fn text(found: &mut DifferenceCollector, pointer: &str, before: Option<&str>, after: Option<&str>) {
     if before != after {
         let what = "its text changed, which a model reads as an instruction";
-        found.add_with(Severity::Dangerous, pointer, what, before.map(shorten), after.map(shorten));
+        found.add_with(DifferenceSeverity::Dangerous, pointer, what, before.map(shorten), after.map(shorten));
         if let Some(difference) = found.0.last_mut() {
-            difference.wording = Some(wording::changed(before.unwrap_or_default(), after.unwrap_or_default()));
+            difference.wording = Some(text_diff::word_diff(before.unwrap_or_default(), after.unwrap_or_default()));
         }
     }
 }
 
 pub(super) fn shorten(text: &str) -> String {
-    wording::shorten(&reveal(text), SHOWN_CHARS_MAX)
+    text_diff::shorten(&reveal(text), SHOWN_CHARS_MAX)
 }
 
-impl Severity {
+impl DifferenceSeverity {
     /// The word for people and JSON.
     pub const fn word(self) -> &'static str {
         match self {

@@ -3,16 +3,16 @@
 //!
 //! Pure: reading and writing the lock file, asking upstreams and holding tools back are others' business.
 
-mod bare;
+mod bare_resources;
 mod comparison;
 mod definition;
 mod difference;
-mod listed;
+mod listed_items;
 mod policy;
 mod schema;
 #[cfg(test)]
 mod tests;
-pub mod wording;
+pub mod text_diff;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,12 +23,12 @@ use servanda_contract::{
     shared::{SchemaDocument, Shared},
 };
 
-pub use bare::bare_resource;
+pub use bare_resources::bare_resource;
 pub use comparison::compare;
-pub use definition::{Definition, Execution, TaskSupport};
-pub use difference::{Difference, Severity};
-pub use listed::{ListedKind, Showing};
-pub use policy::{Agreement, OnAdditive, OnMissing, Pins, Policy};
+pub use definition::{Definition, ToolExecution, TaskSupport};
+pub use difference::{Difference, DifferenceSeverity};
+pub use listed_items::{ListedKind, ItemVisibility};
+pub use policy::{PinVerdict, AdditiveChangePolicy, MissingPinPolicy, Pins, PinPolicy};
 
 /// The version of the lock file's format.
 pub const LOCK_VERSION: u32 = 1;
@@ -42,7 +42,7 @@ const HEAD: &str = "\
 /// Every pin, by upstream and tool: the content of `servanda.lock`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lock {
+pub struct LockFile {
     /// The version of the format.
     pub servanda_lock: u32,
     /// Pins by upstream, then by the tool's own name.
@@ -64,13 +64,13 @@ pub struct Pin {
     pub definition: Shared<Definition>,
 }
 
-impl Default for Lock {
+impl Default for LockFile {
     fn default() -> Self {
         Self { servanda_lock: LOCK_VERSION, upstreams: BTreeMap::new(), listed: BTreeMap::new() }
     }
 }
 
-impl Lock {
+impl LockFile {
     /// Reads the text of a lock file; `file` is only named in errors. A pin whose digest is not its definition's was edited
     /// by hand, and nobody agreed to that.
     pub fn read(file: &str, text: &str) -> Result<Self, DocumentError> {

@@ -4,31 +4,31 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::shared::Shared;
 
-use super::{Definition, Difference, Lock, Severity, compare};
+use super::{Definition, Difference, LockFile, DifferenceSeverity, compare};
 
 /// Pins and what is done about what differs from them.
 #[derive(Debug, Clone, Default)]
 pub struct Pins {
     /// Every pin; none where there is no lock file.
-    pub lock: Option<Arc<Lock>>,
+    pub lock: Option<Arc<LockFile>>,
     /// What is done.
-    pub policy: Policy,
+    pub policy: PinPolicy,
     /// Definitions that were seen first and are agreed to by that, by upstream and own name, until a lock file has them.
     first_sights: BTreeMap<(String, String), Definition>,
 }
 
 /// What is done about what differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Policy {
+pub struct PinPolicy {
     /// About changes that only add.
-    pub additive: OnAdditive,
+    pub additive: AdditiveChangePolicy,
     /// About tools without a pin. If nothing is said, they pass where nothing is pinned at all, and are held otherwise.
-    pub missing: Option<OnMissing>,
+    pub missing: Option<MissingPinPolicy>,
 }
 
 /// What is done about changes that only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnAdditive {
+pub enum AdditiveChangePolicy {
     /// They pass.
     #[default]
     Allow,
@@ -38,7 +38,7 @@ pub enum OnAdditive {
 
 /// What is done about a tool without a pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnMissing {
+pub enum MissingPinPolicy {
     /// It is pinned as it is first seen.
     Pin,
     /// It is held back.
@@ -49,7 +49,7 @@ pub enum OnMissing {
 
 /// What the pins say about a live definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Agreement {
+pub enum PinVerdict {
     /// It is the pinned one, or differs by what the policy allows.
     Agreed {
         /// By what it differs.
@@ -58,7 +58,7 @@ pub enum Agreement {
     /// It differs.
     Changed {
         /// How gravely.
-        severity: Severity,
+        severity: DifferenceSeverity,
         /// In what, gravest first.
         differences: Vec<Difference>,
     },
@@ -72,12 +72,12 @@ pub enum Agreement {
 
 impl Pins {
     /// Pins of a lock file, if there is one.
-    pub fn new(lock: Option<Lock>, policy: Policy) -> Self {
+    pub fn new(lock: Option<LockFile>, policy: PinPolicy) -> Self {
         Self { lock: lock.map(Arc::new), policy, first_sights: BTreeMap::new() }
     }
 
     /// Whether somebody agreed to this definition.
-    pub fn judge(&self, upstream: &str, live: &Definition) -> Agreement {
+    pub fn judge(&self, upstream: &str, live: &Definition) -> PinVerdict {
         let differences = match self.lock.as_ref().and_then(|lock| lock.pin(upstream, &live.name)) {
             Some(pin) if pin.digest == live.digest() => Vec::new(),
             Some(pin) => compare(&pin.definition, live),
@@ -87,18 +87,18 @@ impl Pins {
             },
         };
         match differences.first().map(|gravest| gravest.severity) {
-            None => Agreement::Agreed { drift: Vec::new() },
-            Some(Severity::Additive) if self.policy.additive == OnAdditive::Allow => {
-                Agreement::Agreed { drift: differences }
+            None => PinVerdict::Agreed { drift: Vec::new() },
+            Some(DifferenceSeverity::Additive) if self.policy.additive == AdditiveChangePolicy::Allow => {
+                PinVerdict::Agreed { drift: differences }
             }
-            Some(severity) => Agreement::Changed { severity, differences },
+            Some(severity) => PinVerdict::Changed { severity, differences },
         }
     }
 
     /// Whether a tool that was never seen has to wait for its pin.
     pub fn holds_unseen(&self, upstream: &str, tool: &str) -> bool {
         let pinned = self.lock.as_ref().is_some_and(|lock| lock.pin(upstream, tool).is_some());
-        !pinned && self.without_pin() == Agreement::Unpinned
+        !pinned && self.without_pin() == PinVerdict::Unpinned
     }
 
     /// Has a definition hold the pinned one's schemas, or be the pinned one, wherever they are equal. What it says stays the same.
@@ -116,14 +116,14 @@ impl Pins {
     }
 
     /// Takes note of a definition that is agreed to because it is the first one seen.
-    pub(crate) fn see(&mut self, upstream: &str, live: &Definition) {
-        if self.judge(upstream, live) == Agreement::FirstSight {
+    pub(crate) fn note_first_sight(&mut self, upstream: &str, live: &Definition) {
+        if self.judge(upstream, live) == PinVerdict::FirstSight {
             self.first_sights.insert((upstream.to_owned(), live.name.clone()), live.clone());
         }
     }
 
     /// Takes another lock file.
-    pub(crate) fn adopt(&mut self, lock: Lock) {
+    pub(crate) fn replace_lock(&mut self, lock: LockFile) {
         self.first_sights.retain(|(upstream, tool), _| lock.pin(upstream, tool).is_none());
         self.lock = Some(Arc::new(lock));
     }
@@ -132,11 +132,11 @@ impl Pins {
         self.first_sights.iter().map(|((upstream, _), definition)| (upstream.clone(), definition.clone())).collect()
     }
 
-    fn without_pin(&self) -> Agreement {
+    fn without_pin(&self) -> PinVerdict {
         match (self.policy.missing, &self.lock) {
-            (Some(OnMissing::Ignore), _) | (None, None) => Agreement::Unguarded,
-            (Some(OnMissing::Pin), _) => Agreement::FirstSight,
-            (Some(OnMissing::Hold), _) | (None, Some(_)) => Agreement::Unpinned,
+            (Some(MissingPinPolicy::Ignore), _) | (None, None) => PinVerdict::Unguarded,
+            (Some(MissingPinPolicy::Pin), _) => PinVerdict::FirstSight,
+            (Some(MissingPinPolicy::Hold), _) | (None, Some(_)) => PinVerdict::Unpinned,
         }
     }
 }

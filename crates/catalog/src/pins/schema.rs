@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::difference::{Found, Severity, shorten, text};
+use super::difference::{DifferenceCollector, DifferenceSeverity, shorten, text};
 
 /// Whose side a schema is on: what narrows one widens the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum SchemaSide {
     Input,
     Output,
 }
@@ -34,24 +34,24 @@ const NARROWING: [&str; 5] = ["pattern", "format", "multipleOf", "uniqueItems", 
 /// Keywords that say nothing about values.
 const SILENT: [&str; 6] = ["$schema", "$id", "$comment", "examples", "deprecated", "x-token-cost"];
 
-pub(super) fn compare_input(found: &mut Found, before: &Map<String, Value>, after: &Map<String, Value>) {
-    compare(found, "/inputSchema", before, after, Side::Input);
+pub(super) fn compare_input(found: &mut DifferenceCollector, before: &Map<String, Value>, after: &Map<String, Value>) {
+    compare(found, "/inputSchema", before, after, SchemaSide::Input);
 }
 
 pub(super) fn compare_output(
-    found: &mut Found,
+    found: &mut DifferenceCollector,
     before: Option<&Map<String, Value>>,
     after: Option<&Map<String, Value>>,
 ) {
     match (before, after) {
         (None, None) => {}
-        (None, Some(_)) => found.add(Severity::Additive, "/outputSchema", "it now promises a structured result"),
-        (Some(_), None) => found.add(Severity::Breaking, "/outputSchema", "it no longer promises a structured result"),
-        (Some(before), Some(after)) => compare(found, "/outputSchema", before, after, Side::Output),
+        (None, Some(_)) => found.add(DifferenceSeverity::Additive, "/outputSchema", "it now promises a structured result"),
+        (Some(_), None) => found.add(DifferenceSeverity::Breaking, "/outputSchema", "it no longer promises a structured result"),
+        (Some(before), Some(after)) => compare(found, "/outputSchema", before, after, SchemaSide::Output),
     }
 }
 
-fn compare(found: &mut Found, at: &str, before: &Map<String, Value>, after: &Map<String, Value>, side: Side) {
+fn compare(found: &mut DifferenceCollector, at: &str, before: &Map<String, Value>, after: &Map<String, Value>, side: SchemaSide) {
     let keywords: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for keyword in keywords {
         let (old, new) = (before.get(keyword), after.get(keyword));
@@ -71,9 +71,9 @@ fn compare(found: &mut Found, at: &str, before: &Map<String, Value>, after: &Map
     }
 }
 
-type Pair<'a> = (Option<&'a Value>, Option<&'a Value>);
+type SchemaPair<'a> = (Option<&'a Value>, Option<&'a Value>);
 
-fn members(found: &mut Found, at: &str, (old, new): Pair<'_>, after: &Map<String, Value>, side: Side) {
+fn members(found: &mut DifferenceCollector, at: &str, (old, new): SchemaPair<'_>, after: &Map<String, Value>, side: SchemaSide) {
     let empty = Map::new();
     let old = old.and_then(Value::as_object).unwrap_or(&empty);
     let new = new.and_then(Value::as_object).unwrap_or(&empty);
@@ -81,7 +81,7 @@ fn members(found: &mut Found, at: &str, (old, new): Pair<'_>, after: &Map<String
         let pointer = format!("{at}/{name}");
         match new.get(name) {
             None => {
-                found.add_with(Severity::Breaking, &pointer, format!("`{name}` is gone"), Some(shown(member)), None);
+                found.add_with(DifferenceSeverity::Breaking, &pointer, format!("`{name}` is gone"), Some(shown(member)), None);
             }
             Some(now) => inner(found, &pointer, (Some(member), Some(now)), side),
         }
@@ -90,12 +90,12 @@ fn members(found: &mut Found, at: &str, (old, new): Pair<'_>, after: &Map<String
         let pointer = format!("{at}/{name}");
         let required = after.get("required").and_then(Value::as_array);
         let demanded = required.is_some_and(|names| names.iter().any(|required| required == name));
-        let (severity, what) = if side == Side::Input && is_free_text(member) {
-            (Severity::Dangerous, "is new and takes free text")
-        } else if side == Side::Input && demanded && member.get("default").is_none() {
-            (Severity::Breaking, "is new and required")
+        let (severity, what) = if side == SchemaSide::Input && is_free_text(member) {
+            (DifferenceSeverity::Dangerous, "is new and takes free text")
+        } else if side == SchemaSide::Input && demanded && member.get("default").is_none() {
+            (DifferenceSeverity::Breaking, "is new and required")
         } else {
-            (Severity::Additive, "is new")
+            (DifferenceSeverity::Additive, "is new")
         };
         found.add_with(severity, &pointer, format!("`{name}` {what}"), None, Some(shown(member)));
     }
@@ -117,7 +117,7 @@ fn is_free_text(schema: &Value) -> bool {
     text && !has("enum") && !has("const") && !has("pattern") && !has("format")
 }
 
-fn required(found: &mut Found, at: &str, (old, new): Pair<'_>, after: &Map<String, Value>, side: Side) {
+fn required(found: &mut DifferenceCollector, at: &str, (old, new): SchemaPair<'_>, after: &Map<String, Value>, side: SchemaSide) {
     let names = |value: Option<&Value>| -> BTreeSet<String> {
         let names = value.and_then(Value::as_array).into_iter().flatten();
         names.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -127,18 +127,18 @@ fn required(found: &mut Found, at: &str, (old, new): Pair<'_>, after: &Map<Strin
         let schema = after.get("properties").and_then(|properties| properties.get(name));
         // A new property that is required has been said already, where it stands.
         let excused = schema.is_some_and(|schema| schema.get("default").is_some());
-        if side == Side::Input && !excused {
-            found.add(Severity::Breaking, at, format!("`{name}` is now required"));
+        if side == SchemaSide::Input && !excused {
+            found.add(DifferenceSeverity::Breaking, at, format!("`{name}` is now required"));
         }
     }
     for name in old.difference(&new) {
-        let severity = if side == Side::Input { Severity::Additive } else { Severity::Breaking };
+        let severity = if side == SchemaSide::Input { DifferenceSeverity::Additive } else { DifferenceSeverity::Breaking };
         found.add(severity, at, format!("`{name}` is no longer required"));
     }
 }
 
 /// A keyword whose value is one of several, or several: fewer narrows, more widens.
-fn set(found: &mut Found, at: &str, what: &str, (old, new): Pair<'_>, side: Side) {
+fn set(found: &mut DifferenceCollector, at: &str, what: &str, (old, new): SchemaPair<'_>, side: SchemaSide) {
     let values = |value: Option<&Value>| -> Option<Vec<Value>> {
         value.map(|value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]))
     };
@@ -152,12 +152,12 @@ fn set(found: &mut Found, at: &str, what: &str, (old, new): Pair<'_>, side: Side
         (true, true) => {}
         (true, false) => found.add(widened(side), at, format!("{what} became wider")),
         (false, true) => found.add(narrowed(side), at, format!("{what} became narrower")),
-        (false, false) => found.add(Severity::Breaking, at, format!("{what} changed")),
+        (false, false) => found.add(DifferenceSeverity::Breaking, at, format!("{what} changed")),
     }
 }
 
 /// A schema inside a schema; `true` and absence take anything, `false` nothing.
-fn inner(found: &mut Found, at: &str, (old, new): Pair<'_>, side: Side) {
+fn inner(found: &mut DifferenceCollector, at: &str, (old, new): SchemaPair<'_>, side: SchemaSide) {
     let open = Map::new();
     let object = |value: Option<&Value>| match value {
         None | Some(Value::Bool(true)) => Some(open.clone()),
@@ -168,11 +168,11 @@ fn inner(found: &mut Found, at: &str, (old, new): Pair<'_>, side: Side) {
         (Some(old), Some(new)) => compare(found, at, &old, &new, side),
         (None, Some(_)) if old == Some(&Value::Bool(false)) => found.add(widened(side), at, "it takes more now"),
         (Some(_), None) if new == Some(&Value::Bool(false)) => found.add(narrowed(side), at, "it takes less now"),
-        _ => found.add(Severity::Breaking, at, "it changed"),
+        _ => found.add(DifferenceSeverity::Breaking, at, "it changed"),
     }
 }
 
-fn plain(found: &mut Found, at: &str, keyword: &str, (old, new): Pair<'_>, side: Side) {
+fn plain(found: &mut DifferenceCollector, at: &str, keyword: &str, (old, new): SchemaPair<'_>, side: SchemaSide) {
     let shown = |value: Option<&Value>| value.map(|value| shorten(&value.to_string()));
     let limit = LIMITS.iter().find(|(name, _)| *name == keyword);
     let number = |value: Option<&Value>| value.and_then(Value::as_f64);
@@ -187,22 +187,22 @@ fn plain(found: &mut Found, at: &str, keyword: &str, (old, new): Pair<'_>, side:
     let (severity, what) = match narrows {
         Some(true) => (narrowed(side), format!("`{keyword}` is tighter")),
         Some(false) => (widened(side), format!("`{keyword}` is looser")),
-        None => (Severity::Breaking, format!("`{keyword}` changed")),
+        None => (DifferenceSeverity::Breaking, format!("`{keyword}` changed")),
     };
     found.add_with(severity, at, what, shown(old), shown(new));
 }
 
 /// Taking less breaks those who send; giving less is what those who read were promised anyway.
-const fn narrowed(side: Side) -> Severity {
+const fn narrowed(side: SchemaSide) -> DifferenceSeverity {
     match side {
-        Side::Input => Severity::Breaking,
-        Side::Output => Severity::Additive,
+        SchemaSide::Input => DifferenceSeverity::Breaking,
+        SchemaSide::Output => DifferenceSeverity::Additive,
     }
 }
 
-const fn widened(side: Side) -> Severity {
+const fn widened(side: SchemaSide) -> DifferenceSeverity {
     match side {
-        Side::Input => Severity::Additive,
-        Side::Output => Severity::Breaking,
+        SchemaSide::Input => DifferenceSeverity::Additive,
+        SchemaSide::Output => DifferenceSeverity::Breaking,
     }
 }

@@ -2,7 +2,7 @@
 //! one that does not is refused.
 
 use serde_json::Map;
-use servanda_contract::schema::{CompiledSchema, Profile};
+use servanda_contract::schema::{CompiledSchema, SchemaProfile};
 use servanda_gates::{OPERATION_ARGUMENT, takes_operation_argument};
 
 use super::*;
@@ -18,7 +18,7 @@ fn listed(compiled: &CompiledContract) -> Value {
 
 /// The schema as a client reads it: as written.
 fn as_written(schema: &Value) -> CompiledSchema {
-    CompiledSchema::compile(schema.as_object().unwrap(), Profile::Results).unwrap()
+    CompiledSchema::compile(schema.as_object().unwrap(), SchemaProfile::Results).unwrap()
 }
 
 /// What gate 2 does first, and what it and the next two judge by.
@@ -95,7 +95,7 @@ fn a_listed_schema_takes_what_the_gates_take() {
         let schema = tool["input_schema"].as_object().cloned().unwrap_or_default();
         let definition = json!({ "name": tool["name"], "description": tool["description"], "inputSchema": schema });
         let Ok(definition) = Definition::read(&definition.to_string()) else { continue };
-        let Ok(compiled) = admit(infer("up", &definition).unwrap().contract, &Registered::new()) else { continue };
+        let Ok(compiled) = admit(infer("up", &definition).unwrap().contract, &RegisteredContracts::new()) else { continue };
         let shown = listed(&compiled);
         let client = as_written(&shown);
         let unlisted = as_written(&Value::Object((*compiled.contract().affordance.input_schema).clone()));

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use proptest::prelude::*;
 use servanda_contract::tool::ToolContract;
-use servanda_gates::{CompiledContract, Registered, admit};
+use servanda_gates::{CompiledContract, RegisteredContracts, admit};
 
 use super::{definition, nobody, offer, read};
 use crate::{
-    Catalog, CatalogError, NotResolved,
+    Catalog, CatalogError, ResolveError,
     inference::infer,
-    memory,
-    names::{NamePolicy, NameTable, Naming, Profile},
+    name_store,
+    names::{NamePolicy, NameTable, ExposedNaming, NameLimitProfile},
 };
 
 fn draft(upstream: &str, tool: &str) -> ToolContract {
@@ -23,7 +23,7 @@ fn draft(upstream: &str, tool: &str) -> ToolContract {
 }
 
 fn contract(upstream: &str, tool: &str) -> CompiledContract {
-    admit(draft(upstream, tool), &Registered::new()).unwrap()
+    admit(draft(upstream, tool), &RegisteredContracts::new()).unwrap()
 }
 
 fn catalog(tools: &[(&str, &str)], policy: impl Into<NamePolicy>) -> Catalog {
@@ -32,12 +32,12 @@ fn catalog(tools: &[(&str, &str)], policy: impl Into<NamePolicy>) -> Catalog {
 
 /// The catalog after a restart: what is left of the one before is what was written down.
 fn restarted(before: &Catalog, next: &Catalog) -> Catalog {
-    let written = memory::write(before.names()).unwrap();
-    next.after(&memory::read(&written).unwrap()).unwrap()
+    let written = name_store::write(before.names()).unwrap();
+    next.with_names_after(&name_store::read(&written).unwrap()).unwrap()
 }
 
 /// The contract that a name means, or why it means none.
-fn meant(catalog: &Catalog, name: &str) -> Result<String, NotResolved> {
+fn meant(catalog: &Catalog, name: &str) -> Result<String, ResolveError> {
     let found = catalog.resolve(name, &nobody())?;
     let entry = catalog.entry(name).expect("what is resolved has an entry");
     assert_eq!(entry.contract.digest(), found.digest());
@@ -51,32 +51,32 @@ fn names(catalog: &Catalog) -> Vec<&str> {
 #[test]
 fn a_name_from_before_means_its_tool_after_a_reload_and_after_a_restart() {
     let tools = [("files", "read"), ("files", "write")];
-    let before = catalog(&tools, Naming::Bare);
+    let before = catalog(&tools, ExposedNaming::Bare);
     assert_eq!(meant(&before, "read"), Ok("files.read".to_owned()));
-    let next = catalog(&tools, Naming::Prefixed);
-    for now in [next.after(before.names()).unwrap(), restarted(&before, &next)] {
+    let next = catalog(&tools, ExposedNaming::Prefixed);
+    for now in [next.with_names_after(before.names()).unwrap(), restarted(&before, &next)] {
         assert_eq!(names(&now), ["files__read", "files__write"]);
         assert_eq!(meant(&now, "read"), Ok("files.read".to_owned()));
         assert_eq!(meant(&now, "files__read"), Ok("files.read".to_owned()));
         assert_eq!(now.present_name("read"), Some("files__read"));
         // The tool stands as it stands, whichever of its names is said.
         offer(&now, &["write"]);
-        assert_eq!(meant(&now, "read"), Err(NotResolved::Withdrawn { upstream: "files".to_owned() }));
+        assert_eq!(meant(&now, "read"), Err(ResolveError::Withdrawn { upstream: "files".to_owned() }));
         assert_eq!(now.standing("read", &nobody()), now.standing("files__read", &nobody()));
         assert_eq!(now.listing(&nobody()).tools.len(), 1, "an old name is not listed");
     }
-    assert!(matches!(meant(&next, "read"), Err(NotResolved::Unknown { .. })), "a prefix is never left out by itself");
+    assert!(matches!(meant(&next, "read"), Err(ResolveError::Unknown { .. })), "a prefix is never left out by itself");
 }
 
 #[test]
 fn a_tool_that_is_gone_is_said_to_be_gone() {
-    let before = catalog(&[("files", "read"), ("docs", "search")], Naming::Prefixed);
-    let next = catalog(&[("files", "read")], Naming::Prefixed);
-    for now in [next.after(before.names()).unwrap(), restarted(&before, &next)] {
-        assert_eq!(meant(&now, "docs__search"), Err(NotResolved::Gone { upstream: "docs".to_owned() }));
+    let before = catalog(&[("files", "read"), ("docs", "search")], ExposedNaming::Prefixed);
+    let next = catalog(&[("files", "read")], ExposedNaming::Prefixed);
+    for now in [next.with_names_after(before.names()).unwrap(), restarted(&before, &next)] {
+        assert_eq!(meant(&now, "docs__search"), Err(ResolveError::Gone { upstream: "docs".to_owned() }));
         assert!(now.entry("docs__search").is_none() && now.names().knows("docs__search"));
-        assert_eq!(meant(&now, "docs__serch"), Err(NotResolved::Unknown { did_you_mean: None }), "nor is it suggested");
-        let back = catalog(&[("files", "read"), ("docs", "search")], Naming::Prefixed).after(now.names()).unwrap();
+        assert_eq!(meant(&now, "docs__serch"), Err(ResolveError::Unknown { did_you_mean: None }), "nor is it suggested");
+        let back = catalog(&[("files", "read"), ("docs", "search")], ExposedNaming::Prefixed).with_names_after(now.names()).unwrap();
         assert_eq!(meant(&back, "docs__search"), Ok("docs.search".to_owned()));
     }
 }
@@ -84,11 +84,11 @@ fn a_tool_that_is_gone_is_said_to_be_gone() {
 /// With bare names another upstream's tool would be called by whoever meant the first one's.
 #[test]
 fn a_name_is_not_handed_on_to_another_upstreams_tool() {
-    let before = catalog(&[("docs", "search")], Naming::Bare);
-    let next = catalog(&[("evil", "search")], Naming::Bare);
+    let before = catalog(&[("docs", "search")], ExposedNaming::Bare);
+    let next = catalog(&[("evil", "search")], ExposedNaming::Bare);
     assert_eq!(names(&next), ["search"]);
-    for now in [next.after(before.names()).unwrap(), restarted(&before, &next)] {
-        assert_eq!(meant(&now, "search"), Err(NotResolved::Gone { upstream: "docs".to_owned() }));
+    for now in [next.with_names_after(before.names()).unwrap(), restarted(&before, &next)] {
+        assert_eq!(meant(&now, "search"), Err(ResolveError::Gone { upstream: "docs".to_owned() }));
         let [name] = names(&now)[..] else { panic!("one tool") };
         assert!(name.starts_with("search_"), "{name}");
         assert_eq!(meant(&now, name), Ok("evil.search".to_owned()));
@@ -100,26 +100,26 @@ fn a_name_is_not_handed_on_to_another_upstreams_tool() {
 /// Two contracts for one tool are a mistake, also where the table would find names for both.
 #[test]
 fn two_contracts_for_one_name_are_refused_whatever_is_remembered() {
-    let before = catalog(&[("docs", "search")], Naming::Bare);
+    let before = catalog(&[("docs", "search")], ExposedNaming::Bare);
     let two = [contract("docs", "search"), contract("mail", "search")];
-    assert!(matches!(Catalog::new(two, Naming::Bare), Err(CatalogError::SameName { .. })));
-    let prefixed = catalog(&[("docs", "search"), ("mail", "search")], Naming::Prefixed);
-    assert_eq!(names(&prefixed.after(before.names()).unwrap()), ["docs__search", "mail__search"]);
+    assert!(matches!(Catalog::new(two, ExposedNaming::Bare), Err(CatalogError::SameName { .. })));
+    let prefixed = catalog(&[("docs", "search"), ("mail", "search")], ExposedNaming::Prefixed);
+    assert_eq!(names(&prefixed.with_names_after(before.names()).unwrap()), ["docs__search", "mail__search"]);
 }
 
 #[test]
 fn a_profile_gives_names_by_its_own_limits() {
     let long = "x".repeat(100);
     for (profile, dotted, whole) in [
-        (Profile::Portable, false, false),
-        (Profile::OpenAi, false, false),
-        (Profile::Anthropic, false, true),
-        (Profile::Gemini, true, false),
-        (Profile::Mcp, true, true),
+        (NameLimitProfile::Portable, false, false),
+        (NameLimitProfile::OpenAi, false, false),
+        (NameLimitProfile::Anthropic, false, true),
+        (NameLimitProfile::Gemini, true, false),
+        (NameLimitProfile::Mcp, true, true),
     ] {
-        let policy = NamePolicy { profile, ..Naming::Prefixed.into() };
-        let before = catalog(&[("files", "read.it"), ("files", &long)], Naming::Prefixed);
-        let now = catalog(&[("files", "read.it"), ("files", &long)], policy).after(before.names()).unwrap();
+        let policy = NamePolicy { profile, ..ExposedNaming::Prefixed.into() };
+        let before = catalog(&[("files", "read.it"), ("files", &long)], ExposedNaming::Prefixed);
+        let now = catalog(&[("files", "read.it"), ("files", &long)], policy).with_names_after(before.names()).unwrap();
         assert!(names(&now).iter().all(|name| profile.accepts(name)), "{profile:?}");
         assert_eq!(names(&now).contains(&"files__read.it"), dotted, "{profile:?}");
         assert_eq!(names(&now).contains(&format!("files__{long}").as_str()), whole, "{profile:?}");
@@ -131,9 +131,9 @@ fn a_profile_gives_names_by_its_own_limits() {
 
 #[test]
 fn what_cannot_be_read_is_told() {
-    assert!(matches!(memory::read("{}"), Err(memory::MemoryError::Form(_))));
-    assert!(matches!(memory::read(r#"{"version":2}"#), Err(memory::MemoryError::Version(2))));
-    let written = memory::write(catalog(&[("files", "read")], Naming::Prefixed).names()).unwrap();
+    assert!(matches!(name_store::read("{}"), Err(name_store::NameStoreError::Form(_))));
+    assert!(matches!(name_store::read(r#"{"version":2}"#), Err(name_store::NameStoreError::Version(2))));
+    let written = name_store::write(catalog(&[("files", "read")], ExposedNaming::Prefixed).names()).unwrap();
     let form = r#"{"version":1,"generation":1,"names":[{"name":"files__read","upstream":"files","tool":"read"}]}"#;
     assert_eq!(written, form, "the form is in stores: another one is another version");
 }
@@ -144,12 +144,12 @@ fn only_so_many_names_are_remembered() {
     let mut table = NameTable::new(NamePolicy::default(), crate::names::RETIRED_NAMES_MAX);
     for batch in 0..5 {
         let tools = (0..1000).map(|number| crate::names::upstream_tool("files", &format!("tool-{batch}-{number}")));
-        table.advance(tools);
+        table.replace_tools(tools);
     }
-    table.advance([]);
-    assert_eq!(table.meanings().count(), 4096);
-    let again = memory::read(&memory::write(&table).unwrap()).unwrap();
-    assert!(memory::same(&again, &table) && !again.knows("files__tool-0-0") && again.knows("files__tool-4-0"));
+    table.replace_tools([]);
+    assert_eq!(table.entries().count(), 4096);
+    let again = name_store::read(&name_store::write(&table).unwrap()).unwrap();
+    assert!(name_store::is_same_table(&again, &table) && !again.knows("files__tool-0-0") && again.knows("files__tool-4-0"));
 }
 
 fn tool_lists() -> impl Strategy<Value = Vec<(bool, Vec<(&'static str, &'static str)>)>> {
@@ -177,12 +177,12 @@ proptest! {
         let mut heard: BTreeMap<String, String> = BTreeMap::new();
         for (restarts, list) in lists {
             let alone: BTreeMap<_, _> =
-                list.iter().map(|tool| (tool, names(&catalog(&[*tool], Naming::Prefixed))[0].to_owned())).collect();
-            let next = catalog(&list, Naming::Prefixed);
+                list.iter().map(|tool| (tool, names(&catalog(&[*tool], ExposedNaming::Prefixed))[0].to_owned())).collect();
+            let next = catalog(&list, ExposedNaming::Prefixed);
             let now = match &before {
                 None => next,
                 Some(before) if restarts => restarted(before, &next),
-                Some(before) => next.after(before.names()).unwrap(),
+                Some(before) => next.with_names_after(before.names()).unwrap(),
             };
             prop_assert_eq!(now.entries().count(), list.len());
             for (name, entry) in now.entries() {
@@ -201,7 +201,7 @@ proptest! {
                         prop_assert_eq!(&format!("{}/{}", binding.upstream, binding.tool), tool);
                         prop_assert!(offered);
                     }
-                    Err(NotResolved::Gone { .. }) => prop_assert!(!offered),
+                    Err(ResolveError::Gone { .. }) => prop_assert!(!offered),
                     Err(other) => prop_assert!(false, "{name}: {other:?}"),
                 }
             }

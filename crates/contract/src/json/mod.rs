@@ -9,4 +9,4 @@ mod strict;
 mod tests;
 
 pub use canonical::{CanonicalBytes, canonicalize};
-pub use strict::{Limits, StrictError, decode};
+pub use strict::{JsonLimits, StrictError, decode};

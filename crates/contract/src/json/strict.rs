@@ -16,7 +16,7 @@ const DEPTH_MAX: usize = 127;
 
 /// How much a decoder takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     /// Bytes of text.
     pub bytes_max: usize,
     /// Arrays and objects inside each other, 127 at most.
@@ -102,7 +102,7 @@ pub enum StrictError {
 }
 
 /// Decodes text strictly.
-pub fn decode(text: &[u8], limits: Limits) -> Result<Value, StrictError> {
+pub fn decode(text: &[u8], limits: JsonLimits) -> Result<Value, StrictError> {
     if text.len() > limits.bytes_max {
         return Err(StrictError::TooLarge { bytes: text.len(), bytes_max: limits.bytes_max });
     }
@@ -111,9 +111,9 @@ pub fn decode(text: &[u8], limits: Limits) -> Result<Value, StrictError> {
         return Err(StrictError::ByteOrderMark);
     }
     let depth_max = limits.depth_max.min(DEPTH_MAX);
-    let mut reader = Reader { depth_max, suspicious: false, duplicate: None };
+    let mut reader = StrictReader { depth_max, suspicious: false, duplicate: None };
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Seed { reader: &mut reader, depth: 0 }
+    let value = StrictSeed { reader: &mut reader, depth: 0 }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| name_error(&error, &reader, text))?;
@@ -144,7 +144,7 @@ impl StrictError {
     }
 }
 
-struct Reader {
+struct StrictReader {
     depth_max: usize,
     /// Whether a number was seen that may be an integer beyond what a double holds.
     suspicious: bool,
@@ -153,8 +153,8 @@ struct Reader {
 }
 
 /// Carries the reader down through nested values.
-struct Seed<'a> {
-    reader: &'a mut Reader,
+struct StrictSeed<'a> {
+    reader: &'a mut StrictReader,
     depth: usize,
 }
 
@@ -164,7 +164,7 @@ const KEY_CHARS_SHOWN: usize = 64;
 const DUPLICATE_KEY: &str = "duplicate key";
 const TOO_DEEP: &str = "deeper than allowed";
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> DeserializeSeed<'de> for StrictSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -172,7 +172,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
+impl<'de> Visitor<'de> for StrictSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -217,7 +217,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let depth = self.deeper()?;
         let mut array = Vec::new();
-        while let Some(item) = items.next_element_seed(Seed { reader: self.reader, depth })? {
+        while let Some(item) = items.next_element_seed(StrictSeed { reader: self.reader, depth })? {
             array.push(item);
         }
         Ok(Value::Array(array))
@@ -231,14 +231,14 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 self.reader.duplicate = Some(key.chars().take(KEY_CHARS_SHOWN).collect());
                 return Err(de::Error::custom(DUPLICATE_KEY));
             }
-            let member = members.next_value_seed(Seed { reader: self.reader, depth })?;
+            let member = members.next_value_seed(StrictSeed { reader: self.reader, depth })?;
             object.insert(key, member);
         }
         Ok(Value::Object(object))
     }
 }
 
-impl Seed<'_> {
+impl StrictSeed<'_> {
     fn deeper<E: de::Error>(&self) -> Result<usize, E> {
         if self.depth >= self.reader.depth_max {
             return Err(E::custom(TOO_DEEP));
@@ -247,7 +247,7 @@ impl Seed<'_> {
     }
 }
 
-fn name_error(error: &serde_json::Error, reader: &Reader, text: &str) -> StrictError {
+fn name_error(error: &serde_json::Error, reader: &StrictReader, text: &str) -> StrictError {
     let (line, column) = (error.line(), error.column());
     if let Some(key) = &reader.duplicate {
         return StrictError::DuplicateKey { key: key.clone(), line, column };

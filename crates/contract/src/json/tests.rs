@@ -5,13 +5,13 @@ use std::fs;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Limits, StrictError, canonicalize, decode};
+use super::{JsonLimits, StrictError, canonicalize, decode};
 use crate::{
-    digest::{Digest, Domain},
+    digest::{Digest, DigestDomain},
     testing::{files, golden, shared},
 };
 
-const LIMITS: Limits = Limits { bytes_max: 1 << 20, depth_max: 64 };
+const LIMITS: JsonLimits = JsonLimits { bytes_max: 1 << 20, depth_max: 64 };
 
 fn strict(text: &str) -> Result<Value, StrictError> {
     decode(text.as_bytes(), LIMITS)
@@ -140,8 +140,8 @@ fn each_refusal_has_its_name_and_its_own_hint() {
     }
     for error in [
         decode(b"\"\xff\"", LIMITS).unwrap_err(),
-        decode(b"[[[]]]", Limits { depth_max: 2, ..LIMITS }).unwrap_err(),
-        decode(b"[1,2]", Limits { bytes_max: 4, ..LIMITS }).unwrap_err(),
+        decode(b"[[[]]]", JsonLimits { depth_max: 2, ..LIMITS }).unwrap_err(),
+        decode(b"[1,2]", JsonLimits { bytes_max: 4, ..LIMITS }).unwrap_err(),
     ] {
         hints.insert(error.hint(), "limits");
     }
@@ -165,7 +165,7 @@ fn an_error_says_where() {
         ("[[[1]]]", "nested deeper than 2 levels"),
     ];
     for (text, expected) in cases {
-        let error = decode(text.as_bytes(), Limits { depth_max: 2, ..LIMITS }).unwrap_err();
+        let error = decode(text.as_bytes(), JsonLimits { depth_max: 2, ..LIMITS }).unwrap_err();
         assert_eq!(error.to_string(), expected, "{text}");
     }
 }
@@ -202,7 +202,7 @@ fn one_number_has_one_value_however_it_is_written() {
 #[test]
 fn depth_is_limited_without_using_up_the_stack() {
     for depth_max in [1, 2, 64, 126, 127] {
-        let limits = Limits { bytes_max: 1 << 20, depth_max };
+        let limits = JsonLimits { bytes_max: 1 << 20, depth_max };
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(decode(nested(depth_max).as_bytes(), limits).is_ok(), "{depth_max}");
         let too_deep = decode(nested(depth_max + 1).as_bytes(), limits);
@@ -210,14 +210,14 @@ fn depth_is_limited_without_using_up_the_stack() {
     }
     let objects = format!("{}1{}", r#"{"a":"#.repeat(128), "}".repeat(128));
     for text in ["[".repeat(100_000), r#"{"a":"#.repeat(100_000), objects] {
-        let limits = Limits { bytes_max: 1 << 20, depth_max: 1_000_000 };
+        let limits = JsonLimits { bytes_max: 1 << 20, depth_max: 1_000_000 };
         assert_eq!(decode(text.as_bytes(), limits), Err(StrictError::TooDeep { depth_max: 127 }));
     }
 }
 
 #[test]
 fn size_is_limited_before_anything_is_read() {
-    let limits = Limits { bytes_max: 4, depth_max: 8 };
+    let limits = JsonLimits { bytes_max: 4, depth_max: 8 };
     assert!(decode(b"[1] ", limits).is_ok());
     // Not even JSON: the length alone decides.
     assert_eq!(decode(b"\xff\xff\xff\xff\xff", limits), Err(StrictError::TooLarge { bytes: 5, bytes_max: 4 }));
@@ -291,7 +291,7 @@ proptest! {
         let bytes = canonical(&value);
         let mut flipped = bytes.clone();
         flipped[position.index(bytes.len())] ^= 1 << bit;
-        prop_assert_ne!(Digest::of(Domain::Proposal, &[&bytes]), Digest::of(Domain::Proposal, &[&flipped]));
+        prop_assert_ne!(Digest::compute(DigestDomain::Proposal, &[&bytes]), Digest::compute(DigestDomain::Proposal, &[&flipped]));
     }
 
     #[test]

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     Digest,
-    digest::Domain,
+    digest::DigestDomain,
     tool::{
-        Action, Binding, CostComponents, CostProfile, CostUnit, DataClassification, Effect, EffectClass, EgressPolicy,
+        Action, Binding, CostComponents, CostProfile, CostUnit, DataClassification, EffectDeclaration, EffectClass, EgressPolicy,
         ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, MutationClass, Observability,
         Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass, SideEffectOperation,
         TimeoutClass, TransactionSemantics, Transactional,
@@ -22,7 +22,7 @@ const CALLS_PER_MINUTE_MAX: u64 = 600;
 
 /// What the built-in layer depends on.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct BuiltInInputs<'a> {
     /// The server's id in the configuration.
     pub server: &'a str,
     /// The tool's own name.
@@ -43,11 +43,11 @@ pub fn contract_name(server: &str, tool: &str) -> String {
     }
     let kept: String = wanted.chars().map(|character| if plain(character) { character } else { '_' }).collect();
     let kept: String = kept.chars().take(CONTRACT_NAME_CHARS_MAX - 9).collect();
-    format!("{kept}_{}", Digest::of(Domain::Definition, &[wanted.as_bytes()]).hex_prefix(8))
+    format!("{kept}_{}", Digest::compute(DigestDomain::Definition, &[wanted.as_bytes()]).hex_prefix(8))
 }
 
 /// Every section but texts, schemas and behaviour.
-pub(super) fn contract(subject: &Subject<'_>) -> Result<Map<String, Value>, serde_json::Error> {
+pub(super) fn contract(subject: &BuiltInInputs<'_>) -> Result<Map<String, Value>, serde_json::Error> {
     let mutates = subject.class != SideEffectClass::ReadOnly;
     let mut members = Map::new();
     members.insert("identity".to_owned(), serde_json::to_value(identity(subject))?);
@@ -65,7 +65,7 @@ pub(super) fn contract(subject: &Subject<'_>) -> Result<Map<String, Value>, serd
     Ok(members)
 }
 
-fn identity(subject: &Subject<'_>) -> Identity {
+fn identity(subject: &BuiltInInputs<'_>) -> Identity {
     Identity {
         name: contract_name(subject.server, subject.tool),
         version: "1.0.0".to_owned(),
@@ -163,7 +163,7 @@ fn error_contract(mutates: bool) -> ErrorContract {
 }
 
 /// Class N for everything that changes something: a file has to say so before a call may ever be sent again.
-fn effect(subject: &Subject<'_>) -> Effect {
+fn effect(subject: &BuiltInInputs<'_>) -> EffectDeclaration {
     let (class, mutation_class, manifest) = if subject.class == SideEffectClass::ReadOnly {
         (EffectClass::R, MutationClass::ReadOnly, Vec::new())
     } else {
@@ -172,7 +172,7 @@ fn effect(subject: &Subject<'_>) -> Effect {
         let change = SideEffect { resource: format!("{}/*", subject.server), operation, scope: scope.to_owned() };
         (EffectClass::N, MutationClass::WriteIrreversible, vec![change])
     };
-    Effect {
+    EffectDeclaration {
         class,
         mutation_class: Some(mutation_class),
         manifest,

@@ -53,14 +53,14 @@ pub struct ToolEntry {
     /// What a person should look at before they agree.
     pub doubts: Vec<String>,
     /// Who agreed to it.
-    pub reviewed: Option<Review>,
+    pub reviewed: Option<EntryReview>,
     sections: Map<String, Value>,
 }
 
 /// Who agreed to an entry, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Review {
+pub struct EntryReview {
     /// The person.
     pub by: String,
     /// The day, or the time in RFC 3339.
@@ -226,7 +226,7 @@ impl From<ToolEntry> for Map<String, Value> {
         if !entry.doubts.is_empty() {
             members.insert("doubts".to_owned(), entry.doubts.into());
         }
-        if let Some(Review { by, at }) = entry.reviewed {
+        if let Some(EntryReview { by, at }) = entry.reviewed {
             members.insert("reviewed".to_owned(), serde_json::json!({ "by": by, "at": at }));
         }
         members.extend(entry.sections);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use serde_json::{Map, Value};
 
-use super::{Effective, Layer, LayerError};
+use super::{EffectiveContract, Layer, LayerError};
 use crate::{ToolContract, document};
 
 /// How deep layers are merged; a file that could be read is not nested deeper.
@@ -12,9 +12,9 @@ const DEPTH_MAX: usize = 64;
 
 /// Which layer each value of a contract comes from, by JSON Pointer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Origins(BTreeMap<String, Layer>);
+pub struct ValueOrigins(BTreeMap<String, Layer>);
 
-impl Origins {
+impl ValueOrigins {
     /// The layer of the value at a pointer. An object that several layers wrote has none of its own.
     pub fn at(&self, pointer: &str) -> Option<Layer> {
         self.0.get(pointer).copied()
@@ -37,22 +37,22 @@ impl Origins {
 
 /// A contract while its layers are put over each other.
 #[derive(Debug, Default)]
-pub(super) struct Merged {
+pub(super) struct MergedLayers {
     members: Map<String, Value>,
-    origins: Origins,
+    origins: ValueOrigins,
 }
 
-impl Merged {
+impl MergedLayers {
     /// Puts a layer over the others.
     pub(super) fn put(&mut self, layer_members: Map<String, Value>, layer: Layer) {
         put(&mut self.members, layer_members, layer, "", &mut self.origins, DEPTH_MAX);
     }
 
     /// The contract that the layers make.
-    pub(super) fn into_contract(self) -> Result<Effective, LayerError> {
+    pub(super) fn into_contract(self) -> Result<EffectiveContract, LayerError> {
         let Self { members, origins } = self;
         match serde_path_to_error::deserialize::<_, ToolContract>(Value::Object(members)) {
-            Ok(contract) => Ok(Effective { contract, origins }),
+            Ok(contract) => Ok(EffectiveContract { contract, origins }),
             Err(error) => {
                 let field = error.path().to_string().trim_end_matches(['?', '.']).to_owned();
                 let pointer = format!("/{}", field.replace('.', "/"));
@@ -63,7 +63,7 @@ impl Merged {
     }
 }
 
-impl Origins {
+impl ValueOrigins {
     /// The last layer that said anything below a pointer: an unknown member is its mistake.
     fn last_below(&self, pointer: &str) -> Option<Layer> {
         let below = format!("{pointer}/");
@@ -76,7 +76,7 @@ fn put(
     members: Map<String, Value>,
     layer: Layer,
     above: &str,
-    origins: &mut Origins,
+    origins: &mut ValueOrigins,
     depth_left: usize,
 ) {
     for (name, value) in members {
@@ -97,13 +97,13 @@ fn put(
 }
 
 /// An object without members is a value like any other.
-fn note_empty(object: &Map<String, Value>, layer: Layer, pointer: &str, origins: &mut Origins) {
+fn note_empty(object: &Map<String, Value>, layer: Layer, pointer: &str, origins: &mut ValueOrigins) {
     if object.is_empty() {
         origins.0.insert(pointer.to_owned(), layer);
     }
 }
 
-fn note(value: &Value, layer: Layer, pointer: &str, origins: &mut Origins) {
+fn note(value: &Value, layer: Layer, pointer: &str, origins: &mut ValueOrigins) {
     match value {
         Value::Object(members) if !members.is_empty() => {
             for (name, member) in members {
@@ -117,7 +117,7 @@ fn note(value: &Value, layer: Layer, pointer: &str, origins: &mut Origins) {
     }
 }
 
-fn forget(pointer: &str, origins: &mut Origins) {
+fn forget(pointer: &str, origins: &mut ValueOrigins) {
     origins.0.remove(pointer);
     // What is below stands together: `0` is the character after `/`.
     let below = (Bound::Included(format!("{pointer}/")), Bound::Excluded(format!("{pointer}0")));

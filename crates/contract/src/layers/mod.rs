@@ -18,13 +18,13 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-pub use built_in::{Subject, contract_name};
-pub use entry::{Defaults, Review, ToolEntry};
-pub use merge::Origins;
+pub use built_in::{BuiltInInputs, contract_name};
+pub use entry::{Defaults, EntryReview, ToolEntry};
+pub use merge::ValueOrigins;
 pub use server::ServerContracts;
 
 use crate::{ToolContract, shared::SchemaDocument, tool::SideEffectClass};
-use merge::Merged;
+use merge::MergedLayers;
 
 /// Where a value of an effective contract comes from, in the order in which layers override each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ pub enum Layer {
 
 /// What a pinned definition gives a contract: texts, and schemas that can be enforced.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Offered {
+pub struct DefinitionLayer {
     /// The description for the model.
     pub description: String,
     /// The title for people.
@@ -56,7 +56,7 @@ pub struct Offered {
 
 /// Everything one tool's contract is composed of.
 #[derive(Debug, Clone, Copy)]
-pub struct Layers<'a> {
+pub struct ContractLayers<'a> {
     /// The server's id in the configuration.
     pub server: &'a str,
     /// The tool's own name.
@@ -68,16 +68,16 @@ pub struct Layers<'a> {
     /// The tool's entry.
     pub entry: &'a ToolEntry,
     /// What the pinned definition gives; none where the tool is not pinned.
-    pub offered: Option<&'a Offered>,
+    pub offered: Option<&'a DefinitionLayer>,
 }
 
 /// A contract composed of layers, with the layer of each value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Effective {
+pub struct EffectiveContract {
     /// The contract.
     pub contract: ToolContract,
     /// Which layer each of its values comes from.
-    pub origins: Origins,
+    pub origins: ValueOrigins,
 }
 
 /// Why layers do not make a contract.
@@ -91,14 +91,14 @@ pub struct LayerError {
     pub reason: String,
 }
 
-impl Layers<'_> {
+impl ContractLayers<'_> {
     /// Composes the contract.
-    pub fn compose(self) -> Result<Effective, LayerError> {
+    pub fn compose(self) -> Result<EffectiveContract, LayerError> {
         let class = self.entry.class();
         let behaviour = self.entry.behaviour();
         let action = behaviour.map(|behaviour| behaviour.action);
-        let subject = Subject { server: self.server, tool: self.tool, class, action };
-        let mut merged = Merged::default();
+        let subject = BuiltInInputs { server: self.server, tool: self.tool, class, action };
+        let mut merged = MergedLayers::default();
         let built_in = built_in::contract(&subject).map_err(|error| LayerError::whole(error.to_string()))?;
         let written = of_entry(&built_in);
         merged.put(built_in, Layer::BuiltIn(class));
@@ -141,7 +141,7 @@ fn of_entry(built_in: &Map<String, Value>) -> Map<String, Value> {
     members
 }
 
-impl Offered {
+impl DefinitionLayer {
     fn members(&self) -> Map<String, Value> {
         let mut affordance = Map::new();
         affordance.insert("model_description".to_owned(), self.description.clone().into());

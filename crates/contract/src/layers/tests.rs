@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Defaults, Effective, Layer, LayerError, Layers, Offered, ServerContracts, ToolEntry};
+use super::{Defaults, EffectiveContract, Layer, LayerError, ContractLayers, DefinitionLayer, ServerContracts, ToolEntry};
 use crate::{document, tool::SideEffectClass};
 
 fn defaults(value: Value) -> Defaults {
@@ -11,9 +11,9 @@ fn entry(value: Value) -> ToolEntry {
     serde_json::from_value(value).unwrap()
 }
 
-fn offered() -> Offered {
+fn offered() -> DefinitionLayer {
     let schema = json!({ "type": "object", "properties": { "number": { "type": "integer" } } });
-    Offered {
+    DefinitionLayer {
         description: "Merges a pull request.".to_owned(),
         title: None,
         input_schema: schema.as_object().unwrap().clone().into(),
@@ -21,10 +21,10 @@ fn offered() -> Offered {
     }
 }
 
-fn compose(configuration: Value, server: Value, tool: Value) -> Result<Effective, LayerError> {
+fn compose(configuration: Value, server: Value, tool: Value) -> Result<EffectiveContract, LayerError> {
     let (configuration, server_defaults, entry) = (defaults(configuration), defaults(server), entry(tool));
     let offered = offered();
-    Layers {
+    ContractLayers {
         server: "github",
         tool: "merge_pull_request",
         configuration: &configuration,
@@ -61,7 +61,7 @@ fn each_layer_overrides_the_one_below() {
 fn the_definition_gives_texts_and_schemas_and_an_entry_tightens_them() {
     let mut tool = merge();
     tool["affordance"] = json!({ "input_schema": { "properties": { "number": { "minimum": 1 } } } });
-    let Effective { contract, origins } = compose(json!({}), json!({}), tool).unwrap();
+    let EffectiveContract { contract, origins } = compose(json!({}), json!({}), tool).unwrap();
     assert_eq!(contract.affordance.model_description, "Merges a pull request.");
     assert_eq!(contract.affordance.input_schema["properties"]["number"], json!({ "type": "integer", "minimum": 1 }));
     let number = "/affordance/input_schema/properties/number";
@@ -160,7 +160,7 @@ fn an_entry_says_its_class_once() {
 fn without_a_pin_the_entry_brings_its_schemas() {
     let (none, mut bare) = (Defaults::default(), merge());
     let layers =
-        |entry| Layers { server: "s", tool: "t", configuration: &none, server_defaults: &none, entry, offered: None };
+        |entry| ContractLayers { server: "s", tool: "t", configuration: &none, server_defaults: &none, entry, offered: None };
     let without = entry(bare.clone());
     let error = layers(&without).compose().unwrap_err();
     assert!(error.to_string().contains("no pinned definition"), "{error}");

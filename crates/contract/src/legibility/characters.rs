@@ -16,7 +16,7 @@ const KEYCAP: char = '\u{20e3}';
 
 /// A character that does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hidden {
+pub struct HiddenCharacter {
     /// Which.
     pub character: char,
     /// How many characters stand before it.
@@ -108,20 +108,20 @@ const JOINING: [Script; 16] = [
 ];
 
 /// The characters of a text that do not show, in order.
-pub(super) fn find(text: &str) -> impl Iterator<Item = Hidden> + '_ {
+pub(super) fn find(text: &str) -> impl Iterator<Item = HiddenCharacter> + '_ {
     let mut before: [Option<char>; 2] = [None, None];
     let mut rest = text.chars();
     let mut position = 0;
     std::iter::from_fn(move || {
         loop {
             let character = rest.next()?;
-            let neighbours = Neighbours { second_before: before[0], before: before[1], after: rest.clone().next() };
+            let neighbours = AdjacentCharacters { second_before: before[0], before: before[1], after: rest.clone().next() };
             before = [before[1], Some(character)];
             position += 1;
             if let Some(kind) = kind(character)
                 && !neighbours.excuse(character)
             {
-                return Some(Hidden { character, position: position - 1, kind });
+                return Some(HiddenCharacter { character, position: position - 1, kind });
             }
         }
     })
@@ -144,13 +144,13 @@ fn kind(character: char) -> Option<&'static str> {
 
 /// What stands around a character.
 #[derive(Clone, Copy)]
-struct Neighbours {
+struct AdjacentCharacters {
     second_before: Option<char>,
     before: Option<char>,
     after: Option<char>,
 }
 
-impl Neighbours {
+impl AdjacentCharacters {
     /// Whether a character that does not show by itself has a meaning here that does.
     fn excuse(self, character: char) -> bool {
         match character {
@@ -185,7 +185,7 @@ fn is_pictograph(character: char) -> bool {
     after.checked_sub(1).and_then(|at| PICTOGRAPHS.get(at)).is_some_and(|(_, last)| code <= *last)
 }
 
-impl fmt::Display for Hidden {
+impl fmt::Display for HiddenCharacter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} ({}) as character {}", code_point(self.character), self.kind, self.position + 1)
     }

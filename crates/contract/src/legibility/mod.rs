@@ -13,7 +13,7 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::Value;
 
-pub use characters::Hidden;
+pub use characters::HiddenCharacter;
 pub use names::{NameFault, name_fault, skeleton};
 
 /// How many faults of one document are told; the rest would only bury the first.
@@ -24,7 +24,7 @@ const TOLD_MAX: usize = 5;
 
 /// Text in a document that does not read as what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct LegibilityFault {
     /// JSON Pointer to the text, or to the member whose name it is. What cannot be seen is shown as in [`reveal`].
     pub pointer: String,
     /// What is wrong, in words.
@@ -32,7 +32,7 @@ pub struct Fault {
 }
 
 /// The characters of a text that do not show, in order.
-pub fn hidden(text: &str) -> Vec<Hidden> {
+pub fn hidden_characters(text: &str) -> Vec<HiddenCharacter> {
     characters::find(text).collect()
 }
 
@@ -55,18 +55,18 @@ pub fn reveal(text: &str) -> Cow<'_, str> {
 
 /// Everything in a JSON document that does not read as what it is: text and members' names with hidden characters, and
 /// names of a schema's properties that mix scripts. At most twenty are told.
-pub fn faults(document: &Value) -> Vec<Fault> {
-    let mut search = Search { pointer: String::new(), found: Vec::new() };
+pub fn faults(document: &Value) -> Vec<LegibilityFault> {
+    let mut search = LegibilitySearch { pointer: String::new(), found: Vec::new() };
     search.value(document, false);
     search.found
 }
 
-struct Search {
+struct LegibilitySearch {
     pointer: String,
-    found: Vec<Fault>,
+    found: Vec<LegibilityFault>,
 }
 
-impl Search {
+impl LegibilitySearch {
     /// `names_below`: the members' names are names of properties, which a model has to write.
     fn value(&mut self, value: &Value, names_below: bool) {
         if self.found.len() >= FAULTS_MAX {
@@ -74,7 +74,7 @@ impl Search {
         }
         match value {
             Value::String(text) => {
-                if let Some(reason) = told(&hidden(text)) {
+                if let Some(reason) = describe_hidden(&hidden_characters(text)) {
                     self.add(reason);
                 }
             }
@@ -99,7 +99,7 @@ impl Search {
         let reason = if is_property {
             name_fault(name).map(|fault| format!("the name {fault}"))
         } else {
-            told(&hidden(name)).map(|reason| format!("the name {reason}"))
+            describe_hidden(&hidden_characters(name)).map(|reason| format!("the name {reason}"))
         };
         if let Some(reason) = reason {
             self.add(reason);
@@ -116,14 +116,14 @@ impl Search {
 
     fn add(&mut self, reason: String) {
         if self.found.len() < FAULTS_MAX {
-            self.found.push(Fault { pointer: reveal(&self.pointer).into_owned(), reason });
+            self.found.push(LegibilityFault { pointer: reveal(&self.pointer).into_owned(), reason });
         }
     }
 }
 
 /// `has U+200B (zero width) as character 5`; none where nothing is hidden.
-fn told(hidden: &[Hidden]) -> Option<String> {
-    let shown: Vec<String> = hidden.iter().take(TOLD_MAX).map(Hidden::to_string).collect();
+fn describe_hidden(hidden: &[HiddenCharacter]) -> Option<String> {
+    let shown: Vec<String> = hidden.iter().take(TOLD_MAX).map(HiddenCharacter::to_string).collect();
     let more = hidden.len().saturating_sub(TOLD_MAX);
     match (shown.is_empty(), more) {
         (true, _) => None,
@@ -136,7 +136,7 @@ fn code_point(character: char) -> String {
     format!("U+{:04X}", u32::from(character))
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for LegibilityFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "`{}`: {}", self.pointer, self.reason)
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use unicode_security::{GeneralSecurityProfile as _, RestrictionLevel, RestrictionLevelDetection as _};
 
-use super::{code_point, hidden, told};
+use super::{code_point, hidden_characters, describe_hidden};
 
 /// Why a name cannot be told from another, or read at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl NameFault {
 
 /// What is wrong with a name, if anything is.
 pub fn name_fault(name: &str) -> Option<NameFault> {
-    if let Some(reason) = told(&hidden(name)) {
+    if let Some(reason) = describe_hidden(&hidden_characters(name)) {
         return Some(NameFault::Hidden(reason));
     }
     if name.is_ascii() {

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fs};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 
-use super::{NameFault, faults, hidden, name_fault, reveal, skeleton};
+use super::{NameFault, faults, hidden_characters, name_fault, reveal, skeleton};
 use crate::testing::shared;
 
 #[test]
@@ -38,7 +38,7 @@ fn what_does_not_show_is_found_and_revealed() {
         ("می\u{200d}b", "می<U+200D>b"),
     ];
     for (text, shown) in cases {
-        assert!(!hidden(text).is_empty(), "{shown}");
+        assert!(!hidden_characters(text).is_empty(), "{shown}");
         assert_eq!(reveal(text), shown);
     }
 }
@@ -59,7 +59,7 @@ fn what_people_write_shows() {
         "می\u{200c}خواهم",
         "क्\u{200d}ष",
     ] {
-        assert_eq!(hidden(text), [], "{text}");
+        assert_eq!(hidden_characters(text), [], "{text}");
         assert_eq!(reveal(text), text);
     }
 }
@@ -128,8 +128,8 @@ fn revealed_text_shows() {
         .run(&prop::collection::vec(mixed, 0..40), |characters| {
             let text: String = characters.into_iter().collect();
             let shown = reveal(&text);
-            prop_assert_eq!(hidden(&shown), []);
-            prop_assert_eq!(shown == text, hidden(&text).is_empty());
+            prop_assert_eq!(hidden_characters(&shown), []);
+            prop_assert_eq!(shown == text, hidden_characters(&text).is_empty());
             Ok(())
         })
         .unwrap();
@@ -164,7 +164,7 @@ fn real_tools_are_legible() {
 fn naughty_strings_that_hide_are_found() {
     let Some(file) = shared("corpora/blns/blns.json") else { return };
     let strings: Vec<String> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    let caught = strings.iter().filter(|text| !hidden(text).is_empty()).count();
+    let caught = strings.iter().filter(|text| !hidden_characters(text).is_empty()).count();
     println!("blns.json: {caught} of {} strings hide something", strings.len());
     for (text, hides) in [
         ("\u{202a}\u{202a}test\u{202a}", true),
@@ -174,6 +174,6 @@ fn naughty_strings_that_hide_are_found() {
         ("0\u{fe0f}\u{20e3} 1\u{fe0f}\u{20e3}", false),
     ] {
         let found = strings.iter().find(|known| known.starts_with(text)).unwrap_or_else(|| panic!("{text}"));
-        assert_eq!(!hidden(found).is_empty(), hides, "{}", reveal(found));
+        assert_eq!(!hidden_characters(found).is_empty(), hides, "{}", reveal(found));
     }
 }

@@ -39,7 +39,7 @@ pub struct PolicyRecord {
 #[serde(deny_unknown_fields)]
 pub struct ShadowRecord {
     /// What they would have done.
-    pub would_have: WouldHave,
+    pub would_have: ShadowDecision,
     /// Why, if they would have refused, in a word: `forbidden`, `not_permitted` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
@@ -51,7 +51,7 @@ pub struct ShadowRecord {
 /// What would have been done; deliberately no [`super::Decision`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WouldHave {
+pub enum ShadowDecision {
     /// It would have been allowed.
     Allowed,
     /// It would have been refused.
@@ -62,7 +62,7 @@ pub enum WouldHave {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Texts(Option<Arc<[String]>>);
 
-impl WouldHave {
+impl ShadowDecision {
     /// As records and screens have it.
     pub const fn word(self) -> &'static str {
         match self {

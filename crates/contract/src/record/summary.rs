@@ -47,7 +47,7 @@ pub struct CallSummary {
 
 impl CallSummary {
     /// What a list says of a call.
-    pub fn of(record: &CallRecord) -> Self {
+    pub fn from_record(record: &CallRecord) -> Self {
         let caller = &record.caller;
         Self {
             call_id: record.call_id.to_string(),

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::members::{Document, IN_PLACE_LISTS, Members};
+use super::members::{ReferenceResolver, IN_PLACE_LISTS, MemberDeclaration};
 
 /// Keywords that describe every value inside this one.
 const INSIDE: [&str; 5] =
@@ -20,18 +20,18 @@ pub(super) fn close_objects(document: &mut Value, unevaluated: bool) {
         root.entry("properties").or_insert_with(|| json!({}));
     }
     let written = document.clone();
-    Closing { written: Document(&written), unevaluated }.whole(document);
+    ObjectCloser { written: ReferenceResolver(&written), unevaluated }.whole(document);
 }
 
-struct Closing<'a> {
-    written: Document<'a>,
+struct ObjectCloser<'a> {
+    written: ReferenceResolver<'a>,
     unevaluated: bool,
 }
 
-impl Closing<'_> {
+impl ObjectCloser<'_> {
     /// A schema that describes a whole value: it is closed, and so are the values inside.
     fn whole(&self, schema: &mut Value) {
-        if self.written.members(schema) == Members::Named {
+        if self.written.members(schema) == MemberDeclaration::Named {
             self.close(schema);
         }
         self.part(schema);
@@ -66,7 +66,7 @@ impl Closing<'_> {
     }
 
     fn close(&self, schema: &mut Value) {
-        let all = self.written.names(schema);
+        let all = self.written.declared_members(schema);
         let Some(members) = schema.as_object_mut() else { return };
         if members.contains_key("additionalProperties") || members.contains_key("unevaluatedProperties") {
             return;

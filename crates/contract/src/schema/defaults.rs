@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::members::{Document, list};
+use super::members::{ReferenceResolver, list};
 
 /// Schemas that refer to themselves end here.
 const DEPTH_MAX: usize = 32;
@@ -30,10 +30,10 @@ pub(super) fn drop_at(document: &mut Value, pointer: &str) {
 /// `depth_max`: a default may have defaults inside.
 pub(super) fn apply(document: &Value, value: &mut Value, depth_max: Option<usize>) {
     let room = depth_max.unwrap_or(DEPTH_MAX).min(DEPTH_MAX);
-    descend(Document(document), document, value, DEPTH_MAX - room);
+    descend(ReferenceResolver(document), document, value, DEPTH_MAX - room);
 }
 
-fn descend(document: Document<'_>, schema: &Value, value: &mut Value, depth: usize) {
+fn descend(document: ReferenceResolver<'_>, schema: &Value, value: &mut Value, depth: usize) {
     if depth > DEPTH_MAX {
         return;
     }
@@ -44,7 +44,7 @@ fn descend(document: Document<'_>, schema: &Value, value: &mut Value, depth: usi
     descend_into(document, members, value, depth);
 }
 
-fn descend_into(document: Document<'_>, schema: &Map<String, Value>, value: &mut Value, depth: usize) {
+fn descend_into(document: ReferenceResolver<'_>, schema: &Map<String, Value>, value: &mut Value, depth: usize) {
     match value {
         Value::Object(object) => fill(document, schema, object, depth),
         Value::Array(items) => {
@@ -70,7 +70,7 @@ fn positions(schema: &Map<String, Value>) -> (&[Value], Option<&Value>) {
     }
 }
 
-fn fill(document: Document<'_>, schema: &Map<String, Value>, object: &mut Map<String, Value>, depth: usize) {
+fn fill(document: ReferenceResolver<'_>, schema: &Map<String, Value>, object: &mut Map<String, Value>, depth: usize) {
     let Some(Value::Object(properties)) = schema.get("properties") else { return };
     for (name, property) in properties {
         if !object.contains_key(name)
@@ -85,7 +85,7 @@ fn fill(document: Document<'_>, schema: &Map<String, Value>, object: &mut Map<St
 }
 
 /// A default beside a reference is nearer than one behind it.
-fn default_of<'a>(document: Document<'a>, property: &'a Value) -> Option<&'a Value> {
+fn default_of<'a>(document: ReferenceResolver<'a>, property: &'a Value) -> Option<&'a Value> {
     property.get("default").or_else(|| document.behind_references(property)?.get("default"))
 }
 

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use super::{group::Group, likeness::Allowance, members::Document, telling};
+use super::{group::FindingGroup, suggestions::ComparisonBudget, members::ReferenceResolver, field_errors};
 use crate::FieldError;
 
 /// More errors of one gate than this teach nobody anything; the rest are counted.
@@ -30,8 +30,8 @@ pub struct Findings {
 
 /// Findings on their way, before the limit.
 #[derive(Default)]
-struct Collection {
-    found: Vec<(Group, FieldError)>,
+struct FindingCollector {
+    found: Vec<(FindingGroup, FieldError)>,
     /// Members that are declared, but by a part of the schema that does not apply: an error of their own only where
     /// nothing else explains why the part does not apply.
     unexplained: Vec<(String, FieldError)>,
@@ -40,7 +40,7 @@ struct Collection {
     /// How many errors were looked at, by group, so that many errors in one group do not hide those in another.
     looked_at: [usize; 3],
     /// The comparisons left for suggestions.
-    allowance: Allowance,
+    allowance: ComparisonBudget,
 }
 
 impl Findings {
@@ -59,16 +59,16 @@ impl Findings {
     }
 
     pub(super) fn collect<'a>(errors: impl Iterator<Item = ValidationError<'a>>, schema: &Value) -> Self {
-        let mut collection = Collection::default();
+        let mut collection = FindingCollector::default();
         errors.for_each(|error| collection.add(&error, schema));
         collection.into_findings()
     }
 }
 
-impl Collection {
+impl FindingCollector {
     fn add(&mut self, error: &ValidationError<'_>, schema: &Value) {
         let at = error.instance_path().as_str();
-        let group = Group::of(error.kind());
+        let group = FindingGroup::from_kind(error.kind());
         let looked_at = of_group(&mut self.looked_at, group);
         *looked_at += 1;
         if *looked_at > LOOKED_AT_MAX {
@@ -77,17 +77,17 @@ impl Collection {
         }
         match error.kind() {
             Kind::Required { property } => {
-                self.push(group, |allowance| telling::missing(at, property, error, schema, allowance));
+                self.push(group, |allowance| field_errors::missing(at, property, error, schema, allowance));
             }
             Kind::AdditionalProperties { unexpected } => {
                 let known = known_names(error, schema);
                 for name in unexpected {
-                    self.push(group, |allowance| telling::unknown(at, name, &known, allowance));
+                    self.push(group, |allowance| field_errors::unknown(at, name, &known, allowance));
                 }
             }
             Kind::UnevaluatedProperties { unexpected } => self.unevaluated(at, unexpected, &known_names(error, schema)),
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.alternatives(context, at, error, schema),
-            _ => self.push(group, |allowance| telling::told(at, error, schema, allowance)),
+            _ => self.push(group, |allowance| field_errors::describe(at, error, schema, allowance)),
         }
     }
 
@@ -97,9 +97,9 @@ impl Collection {
         for name in unexpected {
             // The names come out of a sorted set.
             if known.binary_search(name).is_err() {
-                self.push(Group::Structure, |allowance| telling::unknown(at, name, known, allowance));
+                self.push(FindingGroup::Structure, |allowance| field_errors::unknown(at, name, known, allowance));
             } else if self.unexplained.len() < ERRORS_MAX {
-                self.unexplained.push((at.to_owned(), telling::misplaced(at, name)));
+                self.unexplained.push((at.to_owned(), field_errors::misplaced(at, name)));
             }
         }
     }
@@ -112,18 +112,18 @@ impl Collection {
         error: &ValidationError<'_>,
         schema: &Value,
     ) {
-        if let Some(finding) = telling::no_such_type(context, at, error, schema) {
-            self.push(Group::Types, |_| finding);
+        if let Some(finding) = field_errors::no_such_type(context, at, error, schema) {
+            self.push(FindingGroup::Types, |_| finding);
             return;
         }
         let best = context.iter().filter(|errors| !errors.is_empty()).max_by_key(|errors| likeness(errors, at));
         let mut branch = Self { allowance: std::mem::take(&mut self.allowance), ..Self::default() };
         best.into_iter().flatten().for_each(|error| branch.add(error, schema));
         let findings = branch.settled();
-        *of_group(&mut self.looked_at, Group::Structure) += branch.looked_at.iter().sum::<usize>();
+        *of_group(&mut self.looked_at, FindingGroup::Structure) += branch.looked_at.iter().sum::<usize>();
         self.allowance = branch.allowance;
         if findings.is_empty() {
-            self.push(Group::Structure, |_| telling::no_alternative(at, context.len()));
+            self.push(FindingGroup::Structure, |_| field_errors::no_alternative(at, context.len()));
         }
         for (group, mut finding) in findings {
             if context.len() > 1 {
@@ -134,7 +134,7 @@ impl Collection {
     }
 
     /// Tells a finding, or only counts it if enough are told already.
-    fn push(&mut self, group: Group, tell: impl FnOnce(&mut Allowance) -> FieldError) {
+    fn push(&mut self, group: FindingGroup, tell: impl FnOnce(&mut ComparisonBudget) -> FieldError) {
         let count = of_group(&mut self.counts, group);
         if *count < ERRORS_MAX {
             let finding = tell(&mut self.allowance);
@@ -144,13 +144,13 @@ impl Collection {
     }
 
     /// The findings with those members that nothing else explains.
-    fn settled(&mut self) -> Vec<(Group, FieldError)> {
+    fn settled(&mut self) -> Vec<(FindingGroup, FieldError)> {
         for (at, finding) in std::mem::take(&mut self.unexplained) {
             let inside = format!("{at}/");
             let explains = |pointer: &str| pointer == at || pointer.starts_with(&inside);
             let explained = self.found.iter().any(|(_, other)| explains(&other.pointer));
             if !explained {
-                self.push(Group::Structure, |_| finding);
+                self.push(FindingGroup::Structure, |_| finding);
             }
         }
         std::mem::take(&mut self.found)
@@ -160,43 +160,43 @@ impl Collection {
         let mut findings = Findings::default();
         for (group, finding) in self.settled() {
             match group {
-                Group::Structure => findings.structure.push(finding),
-                Group::Types => findings.types.push(finding),
-                Group::Bounds => findings.bounds.push(finding),
+                FindingGroup::Structure => findings.structure.push(finding),
+                FindingGroup::Types => findings.types.push(finding),
+                FindingGroup::Bounds => findings.bounds.push(finding),
             }
         }
         for (count, list) in self.counts.into_iter().zip(findings.lists()) {
             // In an order of our own: the library's is not promised, and a chain of repairs is followed by its errors.
             list.sort_by(|one, other| one.pointer.cmp(&other.pointer));
             if count > list.len() {
-                list.push(telling::omitted(count - list.len()));
+                list.push(field_errors::omitted(count - list.len()));
             }
         }
         findings
     }
 }
 
-fn of_group(counts: &mut [usize; 3], group: Group) -> &mut usize {
+fn of_group(counts: &mut [usize; 3], group: FindingGroup) -> &mut usize {
     let [structure, types, bounds] = counts;
     match group {
-        Group::Structure => structure,
-        Group::Types => types,
-        Group::Bounds => bounds,
+        FindingGroup::Structure => structure,
+        FindingGroup::Types => types,
+        FindingGroup::Bounds => bounds,
     }
 }
 
 /// How far a value got with an alternative: not of another type, then of the right kind (`const`, `enum`), then past more
 /// gates, then with fewer errors.
-fn likeness(errors: &[ValidationError<'static>], at: &str) -> (bool, bool, Group, Reverse<usize>) {
+fn likeness(errors: &[ValidationError<'static>], at: &str) -> (bool, bool, FindingGroup, Reverse<usize>) {
     let right_type = !errors.iter().any(|error| {
         matches!(error.kind(), Kind::Type { .. } | Kind::FalseSchema) && error.instance_path().as_str() == at
     });
     let right_kind = !errors.iter().any(|error| matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. }));
-    let first = errors.iter().map(|error| Group::of(error.kind())).min().unwrap_or(Group::Bounds);
+    let first = errors.iter().map(|error| FindingGroup::from_kind(error.kind())).min().unwrap_or(FindingGroup::Bounds);
     (right_type, right_kind, first, Reverse(errors.len()))
 }
 
 fn known_names(error: &ValidationError<'_>, schema: &Value) -> Vec<String> {
-    let names = telling::parent_schema(error, schema).map(|parent| Document(schema).names(parent).names);
+    let names = field_errors::parent_schema(error, schema).map(|parent| ReferenceResolver(schema).declared_members(parent).names);
     names.unwrap_or_default().into_iter().collect()
 }

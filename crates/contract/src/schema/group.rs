@@ -4,15 +4,15 @@ use jsonschema::error::ValidationErrorKind as Kind;
 
 /// The gate a finding belongs to, in the order of the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Group {
+pub(super) enum FindingGroup {
     Structure,
     Types,
     Bounds,
 }
 
-impl Group {
+impl FindingGroup {
     /// The gate of a kind that is told by itself.
-    pub(super) fn of(kind: &Kind) -> Self {
+    pub(super) fn from_kind(kind: &Kind) -> Self {
         match kind {
             Kind::Required { .. }
             | Kind::AdditionalProperties { .. }

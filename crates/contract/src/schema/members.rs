@@ -15,11 +15,11 @@ const DEPTH_MAX: usize = 32;
 
 /// A document in which local references are followed.
 #[derive(Clone, Copy)]
-pub(super) struct Document<'a>(pub(super) &'a Value);
+pub(super) struct ReferenceResolver<'a>(pub(super) &'a Value);
 
 /// What is said about the members of an object, in the order in which it wins when several schemas apply at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Members {
+pub(super) enum MemberDeclaration {
     /// Any object may come.
     Free,
     /// No object may come.
@@ -27,17 +27,17 @@ pub(super) enum Members {
     /// Members are named.
     Named,
     /// The schema itself says what becomes of the others, or it cannot be told.
-    Said,
+    Explicit,
 }
 
 /// The names and patterns of an object's members, wherever they are declared.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct DeclaredMembers {
     pub(super) names: BTreeSet<String>,
     pub(super) patterns: BTreeSet<String>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> ReferenceResolver<'a> {
     /// What a reference inside this document points to.
     pub(super) fn resolve(self, reference: &str) -> Option<&'a Value> {
         let fragment = reference.strip_prefix('#')?;
@@ -57,29 +57,29 @@ impl<'a> Document<'a> {
     }
 
     /// What a schema says about an object's members.
-    pub(super) fn members(self, schema: &Value) -> Members {
+    pub(super) fn members(self, schema: &Value) -> MemberDeclaration {
         self.members_at(schema, 0)
     }
 
     /// Every name and pattern a schema declares for an object's members.
-    pub(super) fn names(self, schema: &Value) -> Names {
-        let mut names = Names::default();
+    pub(super) fn declared_members(self, schema: &Value) -> DeclaredMembers {
+        let mut names = DeclaredMembers::default();
         self.collect_names(schema, &mut names, 0);
         names
     }
 
-    fn members_at(self, schema: &Value, depth: usize) -> Members {
+    fn members_at(self, schema: &Value, depth: usize) -> MemberDeclaration {
         let schema = match schema {
             Value::Object(schema) => schema,
-            Value::Bool(false) => return Members::None,
-            _ => return Members::Free,
+            Value::Bool(false) => return MemberDeclaration::None,
+            _ => return MemberDeclaration::Free,
         };
         if depth > DEPTH_MAX || schema.contains_key("$dynamicRef") || schema.contains_key("$recursiveRef") {
-            return Members::Said;
+            return MemberDeclaration::Explicit;
         }
         let mut found = own_members(schema);
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            let referred = self.resolve(reference).map_or(Members::Said, |target| self.members_at(target, depth + 1));
+            let referred = self.resolve(reference).map_or(MemberDeclaration::Explicit, |target| self.members_at(target, depth + 1));
             found = found.max(referred);
         }
         for part in list(schema, "allOf") {
@@ -87,7 +87,7 @@ impl<'a> Document<'a> {
         }
         for keyword in ALTERNATIVES {
             let alternatives = list(schema, keyword);
-            if found < Members::Named && !alternatives.is_empty() {
+            if found < MemberDeclaration::Named && !alternatives.is_empty() {
                 let alternatives = alternatives.iter().map(|alternative| self.members_at(alternative, depth + 1));
                 found = found.max(among(alternatives));
             }
@@ -95,7 +95,7 @@ impl<'a> Document<'a> {
         found
     }
 
-    fn collect_names(self, schema: &Value, into: &mut Names, depth: usize) {
+    fn collect_names(self, schema: &Value, into: &mut DeclaredMembers, depth: usize) {
         let Some(schema) = schema.as_object() else { return };
         if depth > DEPTH_MAX {
             return;
@@ -114,15 +114,15 @@ impl<'a> Document<'a> {
 }
 
 /// What a schema says by itself, without what it refers to or is made of.
-fn own_members(schema: &Map<String, Value>) -> Members {
+fn own_members(schema: &Map<String, Value>) -> MemberDeclaration {
     let others = schema.get("additionalProperties").or_else(|| schema.get("unevaluatedProperties"));
     match others {
-        Some(Value::Bool(false)) => return Members::Named,
-        Some(_) => return Members::Said,
+        Some(Value::Bool(false)) => return MemberDeclaration::Named,
+        Some(_) => return MemberDeclaration::Explicit,
         None => {}
     }
     if schema.contains_key("properties") || schema.contains_key("patternProperties") {
-        return Members::Named;
+        return MemberDeclaration::Named;
     }
     let is_object = |name: &Value| name == "object";
     let may_be_object = match (schema.get("type"), schema.get("enum"), schema.get("const")) {
@@ -132,16 +132,16 @@ fn own_members(schema: &Map<String, Value>) -> Members {
         (None, _, Some(constant)) => constant.is_object(),
         _ => true,
     };
-    if may_be_object { Members::Free } else { Members::None }
+    if may_be_object { MemberDeclaration::Free } else { MemberDeclaration::None }
 }
 
 /// Of alternatives, one that takes any object is enough for any object to come.
-fn among(alternatives: impl Iterator<Item = Members>) -> Members {
-    let objects: Vec<Members> = alternatives.filter(|members| *members != Members::None).collect();
-    if objects.contains(&Members::Said) {
-        return Members::Said;
+fn among(alternatives: impl Iterator<Item = MemberDeclaration>) -> MemberDeclaration {
+    let objects: Vec<MemberDeclaration> = alternatives.filter(|members| *members != MemberDeclaration::None).collect();
+    if objects.contains(&MemberDeclaration::Explicit) {
+        return MemberDeclaration::Explicit;
     }
-    objects.into_iter().min().unwrap_or(Members::None)
+    objects.into_iter().min().unwrap_or(MemberDeclaration::None)
 }
 
 /// Every schema that a schema applies to the same value, references apart.

@@ -8,16 +8,16 @@ mod closing;
 mod defaults;
 mod findings;
 mod group;
-mod growth;
-mod likeness;
+mod validation_cost;
+mod suggestions;
 mod members;
 mod patterns;
 mod references;
-mod rest;
-mod telling;
+mod lazy_validator;
+mod field_errors;
 #[cfg(test)]
 mod tests;
-mod unfolding;
+mod expansion;
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
@@ -25,9 +25,9 @@ use jsonschema::{Draft, PatternOptions, Registry, RegistryBuilder, Validator, er
 use serde_json::{Map, Value};
 
 pub use findings::Findings;
-pub use telling::type_name;
+pub use field_errors::type_name;
 
-use self::rest::Effective;
+use self::lazy_validator::EffectiveSchema;
 use crate::shared::SchemaDocument;
 
 /// A regular expression may compile to this much and no more.
@@ -37,18 +37,18 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub struct CompiledSchema {
     written: SchemaDocument,
-    profile: Profile,
-    effective: Effective,
+    profile: SchemaProfile,
+    effective: EffectiveSchema,
     has_defaults: bool,
     /// None where no value can take long.
-    growth: Option<growth::Growth>,
+    cost: Option<validation_cost::ValidationCost>,
     /// Made when the first value is judged, of a schema at rest. None if that failed, which it did not before.
-    ready: OnceLock<Option<Ready>>,
+    compiled: OnceLock<Option<CompiledValidator>>,
 }
 
 /// What judging a value takes. It has many times the size of the schema's text.
 #[derive(Debug)]
-struct Ready {
+struct CompiledValidator {
     effective: Value,
     validator: Validator,
 }
@@ -115,7 +115,7 @@ pub enum SchemaError {
 
 /// How a schema is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
+pub enum SchemaProfile {
     /// Arguments: objects closed by default, formats asserted, an object at the root.
     Arguments,
     /// Results: as written, formats asserted.
@@ -126,42 +126,42 @@ pub enum Profile {
 
 impl CompiledSchema {
     /// Compiles a schema for `profile`.
-    pub fn compile(schema: &Map<String, Value>, profile: Profile) -> Result<Self, SchemaError> {
-        Self::of(&schema.clone().into(), profile)
+    pub fn compile(schema: &Map<String, Value>, profile: SchemaProfile) -> Result<Self, SchemaError> {
+        Self::compile_document(&schema.clone().into(), profile)
     }
 
     /// Compiles a schema that a contract or a definition holds, without a copy of it.
-    pub fn of(written: &SchemaDocument, profile: Profile) -> Result<Self, SchemaError> {
+    pub fn compile_document(written: &SchemaDocument, profile: SchemaProfile) -> Result<Self, SchemaError> {
         let draft = dialect(written)?;
         let mut effective = Value::Object((**written).clone());
-        if profile != Profile::Dialect {
+        if profile != SchemaProfile::Dialect {
             references::localize(&mut effective)?;
         }
         patterns::check(&effective)?;
-        unfolding::check(&effective)?;
-        if profile == Profile::Arguments {
+        expansion::check(&effective)?;
+        if profile == SchemaProfile::Arguments {
             root_object(&mut effective)?;
             closing::close_objects(&mut effective, draft != Draft::Draft7);
             drop_broken_defaults(&mut effective, draft)?;
         }
-        let growth = if profile == Profile::Dialect { None } else { growth::Growth::of(&effective, &effective)? };
-        let ready = Ready::build(effective, profile, None)?;
-        Ok(Self { growth, ..Self::ready_made(written.clone(), profile, ready) })
+        let growth = if profile == SchemaProfile::Dialect { None } else { validation_cost::ValidationCost::measure(&effective, &effective)? };
+        let ready = CompiledValidator::build(effective, profile, None)?;
+        Ok(Self { cost: growth, ..Self::ready_made(written.clone(), profile, ready) })
     }
 
     /// Compiles a schema that may refer to `known` documents by their URI. Nothing is ever fetched.
     pub fn compile_with(
         schema: &Value,
-        profile: Profile,
+        profile: SchemaProfile,
         known: &jsonschema::Registry<'_>,
     ) -> Result<Self, SchemaError> {
         let written = schema.as_object().cloned().unwrap_or_default();
-        Ok(Self::ready_made(written.into(), profile, Ready::build(schema.clone(), profile, Some(known))?))
+        Ok(Self::ready_made(written.into(), profile, CompiledValidator::build(schema.clone(), profile, Some(known))?))
     }
 
     /// The schema as it is enforced, closed objects included: what callers are shown.
     pub fn effective(&self) -> &Value {
-        self.ready().map_or(&NOTHING, |ready| &ready.effective)
+        self.compiled_validator().map_or(&NOTHING, |ready| &ready.effective)
     }
 
     /// Whether an object that fits may have a member of this name.
@@ -172,7 +172,7 @@ impl CompiledSchema {
     /// The same of a schema as it is enforced.
     pub fn schema_may_have(effective: &Value, name: &str) -> bool {
         let closed = |keyword: &str| effective.get(keyword) == Some(&Value::Bool(false));
-        let declared = members::Document(effective).names(effective);
+        let declared = members::ReferenceResolver(effective).declared_members(effective);
         let open = !closed("additionalProperties") && !closed("unevaluatedProperties");
         // A pattern may match anything; whether it does is not worth a second engine.
         open || !declared.patterns.is_empty() || declared.names.contains(name)
@@ -180,25 +180,25 @@ impl CompiledSchema {
 
     /// Whether the schema names a member so, wherever it does.
     pub fn declares(&self, name: &str) -> bool {
-        members::Document(self.effective()).names(self.effective()).names.contains(name)
+        members::ReferenceResolver(self.effective()).declared_members(self.effective()).names.contains(name)
     }
 
     /// Fills in the defaults of absent properties.
     pub fn apply_defaults(&self, value: &mut Value) {
         // What is not judged is not completed either: it takes the same steps.
-        if self.has_defaults && self.bears(value).is_ok() {
-            let depth_max = self.growth.as_ref().and_then(growth::Growth::depth_max);
+        if self.has_defaults && self.check_cost(value).is_ok() {
+            let depth_max = self.cost.as_ref().and_then(validation_cost::ValidationCost::depth_max);
             defaults::apply(self.effective(), value, depth_max);
         }
     }
 
     /// Everything wrong with a value, sorted by the gate it belongs to.
     pub fn judge(&self, value: &Value) -> Findings {
-        if let Err(beyond) = self.bears(value) {
-            return Findings { structure: vec![telling::beyond(beyond)], ..Findings::default() };
+        if let Err(beyond) = self.check_cost(value) {
+            return Findings { structure: vec![field_errors::too_costly(beyond)], ..Findings::default() };
         }
-        let Some(ready) = self.ready() else {
-            return Findings { structure: vec![telling::unusable()], ..Findings::default() };
+        let Some(ready) = self.compiled_validator() else {
+            return Findings { structure: vec![field_errors::unusable()], ..Findings::default() };
         };
         if ready.validator.is_valid(value) {
             return Findings::default();
@@ -208,29 +208,29 @@ impl CompiledSchema {
 
     /// Whether a value is valid.
     pub fn is_valid(&self, value: &Value) -> bool {
-        self.bears(value).is_ok() && self.ready().is_some_and(|ready| ready.validator.is_valid(value))
+        self.check_cost(value).is_ok() && self.compiled_validator().is_some_and(|ready| ready.validator.is_valid(value))
     }
 
     /// Whether a value is judged at all.
-    fn bears(&self, value: &Value) -> Result<(), growth::Beyond> {
-        self.growth.as_ref().map_or(Ok(()), |growth| growth.bears(value))
+    fn check_cost(&self, value: &Value) -> Result<(), validation_cost::CostExceeded> {
+        self.cost.as_ref().map_or(Ok(()), |growth| growth.check(value))
     }
 
-    fn ready_made(written: SchemaDocument, profile: Profile, ready: Ready) -> Self {
+    fn ready_made(written: SchemaDocument, profile: SchemaProfile, ready: CompiledValidator) -> Self {
         let has_defaults = !defaults::find(&ready.effective).is_empty();
         let ready = OnceLock::from(Some(ready));
-        Self { written, profile, effective: Effective::InReady, has_defaults, growth: None, ready }
+        Self { written, profile, effective: EffectiveSchema::InValidator, has_defaults, cost: None, compiled: ready }
     }
 }
 
-impl Ready {
+impl CompiledValidator {
     fn build(
         effective: Value,
-        profile: Profile,
+        profile: SchemaProfile,
         known: Option<&jsonschema::Registry<'_>>,
     ) -> Result<Self, SchemaError> {
         let mut options = options(profile);
-        if profile != Profile::Dialect {
+        if profile != SchemaProfile::Dialect {
             let draft = effective.as_object().map_or(Ok(Draft::Draft202012), dialect)?;
             options = options.with_draft(draft);
         }
@@ -246,11 +246,11 @@ fn place(location: &str) -> String {
     if location.is_empty() { String::new() } else { format!(" (at `{location}` of the schema)") }
 }
 
-fn options(profile: Profile) -> jsonschema::ValidationOptions<'static> {
+fn options(profile: SchemaProfile) -> jsonschema::ValidationOptions<'static> {
     jsonschema::options()
         .offline()
         .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
-        .should_validate_formats(profile != Profile::Dialect)
+        .should_validate_formats(profile != SchemaProfile::Dialect)
         .with_format("regex", patterns::is_pattern)
         .should_ignore_unknown_formats(true)
 }
@@ -285,8 +285,8 @@ fn drop_broken_defaults(effective: &mut Value, draft: Draft) -> Result<(), Schem
         found.extract_if(.., |(_, default)| default.is_object() || default.is_array()).collect::<Vec<_>>()
     {
         let Some(schema) = effective.pointer(&pointer) else { continue };
-        let growth = growth::Growth::of(schema, effective)?;
-        if growth.is_none_or(|growth| growth.bears(&default).is_ok()) {
+        let growth = validation_cost::ValidationCost::measure(schema, effective)?;
+        if growth.is_none_or(|growth| growth.check(&default).is_ok()) {
             found.push((pointer, default));
         } else {
             defaults::drop_at(effective, &pointer);
@@ -302,7 +302,7 @@ fn drop_broken_defaults(effective: &mut Value, draft: Draft) -> Result<(), Schem
     let (trial, values) = defaults::trial(BASE, &found);
     let document = draft.create_resource(effective.clone());
     let known = Registry::new().add(BASE, document).and_then(RegistryBuilder::prepare).map_err(unusable)?;
-    let options = options(Profile::Arguments).with_draft(draft).with_registry(&known);
+    let options = options(SchemaProfile::Arguments).with_draft(draft).with_registry(&known);
     let validator = options.build(&trial).map_err(|error| invalid(&error))?;
     let broken: BTreeSet<usize> = validator.iter_errors(&values).filter_map(|error| first_step(&error)).collect();
     for (pointer, _) in broken.into_iter().filter_map(|position| found.get(position)) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{SchemaError, members::Document};
+use super::{SchemaError, members::ReferenceResolver};
 
 /// Places that a document may refer to. The library recurses from each to the next, and an overflow of the stack ends the process. The
 /// most among 6,804 real tools is 18.
@@ -22,7 +22,7 @@ const NAMED: [&str; 6] =
 
 /// Rewrites the references of a document.
 pub(super) fn localize(document: &mut Value) -> Result<(), SchemaError> {
-    let mut found = Found::default();
+    let mut found = SchemaReferences::default();
     found.walk(document, "", false);
     if found.references.is_empty() {
         return Ok(());
@@ -39,7 +39,7 @@ pub(super) fn localize(document: &mut Value) -> Result<(), SchemaError> {
             Some(schema) => found.pointer_of(schema, own.as_deref(), location)?,
             None => continue,
         };
-        if Document(document).resolve(&pointer).is_none() {
+        if ReferenceResolver(document).resolve(&pointer).is_none() {
             return Err(outside(&pointer, location));
         }
         places.insert(pointer.clone());
@@ -55,7 +55,7 @@ pub(super) fn localize(document: &mut Value) -> Result<(), SchemaError> {
 }
 
 #[derive(Default)]
-struct Found {
+struct SchemaReferences {
     /// Where a schema refers to another.
     references: Vec<String>,
     /// Names for places; none where two places have the same.
@@ -64,7 +64,7 @@ struct Found {
     resources: Vec<String>,
 }
 
-impl Found {
+impl SchemaReferences {
     fn walk(&mut self, value: &Value, at: &str, names: bool) {
         match value {
             Value::Object(members) => {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     Digest, ToolContract,
     admission::{Conjunct, judge},
-    digest::Domain,
+    digest::DigestDomain,
     testing::void_invoice,
 };
 
@@ -343,7 +343,7 @@ fn a_version_means_one_contract() {
     let key = (contract.identity.name.clone(), contract.identity.version.clone());
     let same = BTreeMap::from([(key.clone(), contract.digest().unwrap())]);
     assert_eq!(judge(&contract, &same).failures, [], "the same contract again");
-    let other = BTreeMap::from([(key, Digest::of(Domain::Contract, &[b"other"]))]);
+    let other = BTreeMap::from([(key, Digest::compute(DigestDomain::Contract, &[b"other"]))]);
     let found = judge(&contract, &other).failures;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].reason, "another contract is already registered as `company.void_invoice` 1.0.0");

@@ -3,13 +3,13 @@
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    Acting, CallId, CallRecord, Caller, Feedback, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
+    CallerActor, CallId, CallRecord, Caller, Feedback, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
     cost::{Cost, Price},
-    digest::{Digest, Domain},
-    observation::{Occasion, PayloadError, Verification},
-    record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, ShadowRecord, Verdict, WouldHave},
+    digest::{Digest, DigestDomain},
+    observation::{ObservationContext, PayloadError, Verification},
+    record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, ShadowRecord, Verdict, ShadowDecision},
     refusal::{EffectKnowledge, RepairProgress, RepairStop},
-    schema::{CompiledSchema, Profile},
+    schema::{CompiledSchema, SchemaProfile},
     schemas,
     taxonomy::NextAction,
     testing::{golden_json, void_invoice},
@@ -34,8 +34,8 @@ fn refusal() -> Refusal {
         .with_field_errors(vec![error])
 }
 
-fn occasion(call_id: &CallId) -> Occasion<'_> {
-    Occasion {
+fn occasion(call_id: &CallId) -> ObservationContext<'_> {
+    ObservationContext {
         tool: "company.void_invoice",
         version: "1.0.0",
         call_id,
@@ -57,7 +57,7 @@ fn verification() -> Verification {
 }
 
 fn record() -> CallRecord {
-    let digest = |text: &str| Digest::of(Domain::Contract, &[text.as_bytes()]);
+    let digest = |text: &str| Digest::compute(DigestDomain::Contract, &[text.as_bytes()]);
     CallRecord {
         record_version: RECORD_VERSION,
         call_id: call_id(),
@@ -99,7 +99,7 @@ fn record() -> CallRecord {
 
 /// Holds a value against one of the published schemas.
 fn holds(schema: &Value, value: &Value) -> Vec<FieldError> {
-    CompiledSchema::compile(schema.as_object().unwrap(), Profile::Results).unwrap().judge(value).into_all()
+    CompiledSchema::compile(schema.as_object().unwrap(), SchemaProfile::Results).unwrap().judge(value).into_all()
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_refusal() {
 
 #[test]
 fn what_an_agent_is_told_of_a_refusal() {
-    let told = Feedback::of(&refusal());
+    let told = Feedback::from_refusal(&refusal());
     golden_json("feedback.json", &told);
     assert_eq!(holds(&schemas::feedback(), &json!(told)), []);
     assert_eq!(serde_json::from_value::<Feedback>(json!(told)).unwrap(), told);
@@ -155,7 +155,7 @@ fn a_refusal_about_an_effect() {
 fn a_record_of_what_policies_said_and_others_would_have() {
     let by = |id: &str| [id.to_owned()].into_iter().collect();
     let shadow = ShadowRecord {
-        would_have: WouldHave::Refused,
+        would_have: ShadowDecision::Refused,
         cause: Some("forbidden".to_owned()),
         by: by("no-voids-at-night"),
     };
@@ -200,26 +200,26 @@ fn a_record_of_a_call_that_costs_something() {
 fn observations_keep_the_specification_s_schema() {
     let call_id = call_id();
     let data = Some(RawValue::from_string(r#"{"invoice_id":"inv_1007","status":"void"}"#.to_owned()).unwrap());
-    let done = Observation::of_result(&occasion(&call_id), TaxonomyClass::Success, data, Vec::new(), verification());
+    let done = Observation::from_result(&occasion(&call_id), TaxonomyClass::Success, data, Vec::new(), verification());
     golden_json("observation.json", &done);
-    let refused = Observation::of_refusal(&occasion(&call_id), &refusal(), Verification::none());
+    let refused = Observation::from_refusal(&occasion(&call_id), &refusal(), Verification::none());
     golden_json("observation_refused.json", &refused);
     let failed = PayloadError { field: None, message: "no such invoice".to_owned(), code: "STALE_STATE".to_owned() };
     let failed =
-        Observation::of_result(&occasion(&call_id), TaxonomyClass::StaleState, None, vec![failed], verification());
+        Observation::from_result(&occasion(&call_id), TaxonomyClass::StaleState, None, vec![failed], verification());
     for observation in [&done, &refused, &failed] {
         assert_eq!(holds(&schemas::observation(), &json!(observation)), []);
     }
     for class in TaxonomyClass::ALL {
-        let observation = Observation::of_result(&occasion(&call_id), class, None, Vec::new(), Verification::none());
+        let observation = Observation::from_result(&occasion(&call_id), class, None, Vec::new(), Verification::none());
         assert_eq!(holds(&schemas::observation(), &json!(observation)), [], "{}", class.name());
         let refusal = Refusal::new(call_id.clone(), GateName::Perform, class, String::new(), String::new());
-        let observation = Observation::of_refusal(&occasion(&call_id), &refusal, Verification::none());
+        let observation = Observation::from_refusal(&occasion(&call_id), &refusal, Verification::none());
         assert_eq!(holds(&schemas::observation(), &json!(observation)), [], "{}", class.name());
     }
     // A clock that went backwards.
-    let backwards = Occasion { finished_at: Timestamp::from_unix_ms(0), ..occasion(&call_id) };
-    let observation = Observation::of_refusal(&backwards, &refusal(), Verification::none());
+    let backwards = ObservationContext { finished_at: Timestamp::from_unix_ms(0), ..occasion(&call_id) };
+    let observation = Observation::from_refusal(&backwards, &refusal(), Verification::none());
     assert_eq!(holds(&schemas::observation(), &json!(observation)), []);
 }
 
@@ -237,7 +237,7 @@ fn a_stored_record() {
 /// The user and who acts for them are kept apart, and the credential is named by its id.
 #[test]
 fn a_stored_record_of_an_agent() {
-    let acting = |name: &str, proven| Acting { name: name.to_owned(), proven };
+    let acting = |name: &str, proven| CallerActor { name: name.to_owned(), proven };
     let caller = Caller {
         actors: vec![acting("worker", false), acting("planner", true)],
         credential: Some("agent:00112233445566778899aabbccddeeff".to_owned()),
@@ -276,7 +276,7 @@ fn published_schemas() {
         assert_eq!(schema["$id"], json!(format!("https://servanda.dev/schema/{name}.schema.json")));
         assert_eq!(schema["$schema"], json!("https://json-schema.org/draft/2020-12/schema"));
         assert!(schema["title"].is_string(), "{name}");
-        CompiledSchema::compile(schema.as_object().unwrap(), Profile::Results).unwrap();
+        CompiledSchema::compile(schema.as_object().unwrap(), SchemaProfile::Results).unwrap();
         golden_json(&format!("{name}.schema.json"), &schema);
     }
     assert_eq!(holds(&schemas::contract(), &json!(void_invoice())), []);

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::{ToolContract, pool::Pool, testing::void_invoice};
+use crate::{ToolContract, pool::SectionPool, testing::void_invoice};
 
 #[test]
 fn equal_sections_are_kept_once_and_the_contract_says_the_same() {
-    let mut pool = Pool::default();
+    let mut pool = SectionPool::default();
     let (mut one, mut other) = (void_invoice(), void_invoice());
     other.identity.name = "other".to_owned();
     let digests = [&one, &other].map(|contract| contract.digest().unwrap());
@@ -20,7 +20,7 @@ fn equal_sections_are_kept_once_and_the_contract_says_the_same() {
 
 #[test]
 fn a_change_to_one_does_not_show_in_another() {
-    let mut pool = Pool::default();
+    let mut pool = SectionPool::default();
     let (mut one, mut other) = (void_invoice(), void_invoice());
     pool.unify(&mut one);
     pool.unify(&mut other);

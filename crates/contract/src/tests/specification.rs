@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use serde_json::{Value, json};
 
 use crate::{
-    schema::{CompiledSchema, Profile},
+    schema::{CompiledSchema, SchemaProfile},
     schemas,
     testing::{shared, void_invoice},
 };
@@ -46,7 +46,7 @@ fn the_specification_s_contract_schema_accepts_our_eight_sections() {
     let Some(mut specified) = specified("ToolContract") else { return };
     // Ours has sections beside the eight, and a title for people in one of them.
     specified.as_object_mut().unwrap().remove("additionalProperties");
-    let compiled = CompiledSchema::compile(specified.as_object().unwrap(), Profile::Results).unwrap();
+    let compiled = CompiledSchema::compile(specified.as_object().unwrap(), SchemaProfile::Results).unwrap();
     let contract = json!(void_invoice());
     assert_eq!(compiled.judge(&contract).into_all(), []);
     for section in SECTIONS {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    kinds::Kind,
+    kinds::BehaviourKind,
     vocabulary::{Action, ContentType, Mutability, OutputDomain},
 };
 
@@ -26,10 +26,10 @@ pub struct Behaviour {
     pub content_type: Option<ContentType>,
     /// A finer word for the action, `payments.refund`; it folds back to the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_kind: Option<Kind>,
+    pub action_kind: Option<BehaviourKind>,
     /// A finer word for what is returned; it folds back to the output domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_kind: Option<Kind>,
+    pub output_kind: Option<BehaviourKind>,
     /// Why this is right although the tool's definition or its author says otherwise: one line, written by whoever looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 300))]

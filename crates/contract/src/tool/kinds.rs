@@ -12,7 +12,7 @@ use super::vocabulary::{Action, OutputDomain};
 /// A kind of a family, `payments.refund`. Families that are not ours may have any kinds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Kind(String);
+pub struct BehaviourKind(String);
 
 /// The kinds of actions that are known, and what each folds back to.
 const ACTIONS: [(&str, Action); 22] = [
@@ -56,7 +56,7 @@ const OUTPUTS: [(&str, OutputDomain); 12] = [
     ("ml.prediction", OutputDomain::Data),
 ];
 
-impl Kind {
+impl BehaviourKind {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -89,7 +89,7 @@ impl Kind {
     }
 }
 
-impl TryFrom<String> for Kind {
+impl TryFrom<String> for BehaviourKind {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -106,19 +106,19 @@ impl TryFrom<String> for Kind {
 
 const KIND_CHARS_MAX: usize = 64;
 
-impl From<Kind> for String {
-    fn from(kind: Kind) -> Self {
+impl From<BehaviourKind> for String {
+    fn from(kind: BehaviourKind) -> Self {
         kind.0
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for BehaviourKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl JsonSchema for Kind {
+impl JsonSchema for BehaviourKind {
     fn schema_name() -> Cow<'static, str> {
         "Kind".into()
     }

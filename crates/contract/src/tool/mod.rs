@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 pub use affordance::{Affordance, Example};
 pub use behaviour::{Behaviour, REVIEWED_CHARS_MAX};
 pub use effect::{
-    Effect, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
+    EffectDeclaration, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
     VersionQuery,
 };
 pub use execution::{Execution, PollPlan, RetryPolicy, TimeoutClass};
-pub use kinds::Kind;
+pub use kinds::BehaviourKind;
 pub use probes::{Probe, Probes};
-pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
+pub use promises::{PreconditionRule, PostActionVerification, Precondition, SemanticRule};
 pub use questions::QuestionKind;
 pub use sections::{
     CostComponents, CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity,
@@ -36,7 +36,7 @@ pub use sections::{
 };
 pub use vocabulary::{Action, ContentType, Mutability, OutputDomain};
 
-use crate::{Digest, digest::Domain, json, shared::Shared};
+use crate::{Digest, digest::DigestDomain, json, shared::Shared};
 
 /// A whole contract: one tool, one version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +66,7 @@ pub struct ToolContract {
     pub execution: Option<Shared<Execution>>,
     /// What it changes in the world, and what may be done when nobody knows whether it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effect: Option<Shared<Effect>>,
+    pub effect: Option<Shared<EffectDeclaration>>,
     /// The behavioural identity the author declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<Behaviour>,
@@ -107,7 +107,7 @@ impl ToolContract {
     /// The digest of a contract that is written as this document.
     pub(crate) fn digest_of(document: &serde_json::Value) -> Result<Digest, serde_json::Error> {
         let canonical = json::canonicalize(document)?;
-        Ok(Digest::of(Domain::Contract, &[canonical.bytes()]))
+        Ok(Digest::compute(DigestDomain::Contract, &[canonical.bytes()]))
     }
 
     /// The effect class; without one a tool counts as N, from which nothing may ever be sent again.

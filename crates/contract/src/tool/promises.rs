@@ -33,13 +33,13 @@ pub struct Precondition {
     /// Its arguments; `{name}` stands for the call's argument of that name.
     pub arguments: Map<String, Value>,
     /// What its answer must satisfy.
-    pub expect: Expectation,
+    pub expect: PreconditionRule,
 }
 
 /// What an answer must satisfy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Expectation {
+pub struct PreconditionRule {
     /// A CEL expression over `args` and `result`.
     pub rule: String,
     /// What to say when it does not hold.

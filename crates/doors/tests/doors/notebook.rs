@@ -2,7 +2,7 @@
 
 use servanda_contract::Timestamp;
 use servanda_effects::{JournalError, PortFuture};
-use servanda_engine::{FleetingNotebook, Note, NoteKind, Notebook};
+use servanda_engine::{InMemoryNotebook, Note, NoteKind, Notebook};
 use tokio::sync::watch;
 
 use crate::fixture::within;
@@ -10,7 +10,7 @@ use crate::fixture::within;
 /// The notebook.
 #[derive(Debug)]
 pub(crate) struct SlowNotebook {
-    notes: FleetingNotebook,
+    notes: InMemoryNotebook,
     /// Whether notes are written; until then whoever writes one waits.
     writes: watch::Sender<bool>,
     waiting: watch::Sender<usize>,
@@ -30,7 +30,7 @@ impl SlowNotebook {
     /// One that says there what is erased from it.
     pub(crate) fn telling(events: watch::Sender<Vec<String>>) -> Self {
         Self {
-            notes: FleetingNotebook::default(),
+            notes: InMemoryNotebook::default(),
             writes: watch::Sender::new(true),
             waiting: watch::Sender::new(0),
             abandoned: watch::Sender::new(0),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::{Digest, Timestamp, cost::decimal, digest::Domain, tool::SideEffectClass};
+use servanda_contract::{Digest, Timestamp, cost::decimal, digest::DigestDomain, tool::SideEffectClass};
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -11,7 +11,7 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 /// What a budget counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dimension {
+pub enum BudgetDimension {
     /// Calls that change nothing.
     Read,
     /// Calls that change something of one's own.
@@ -29,7 +29,7 @@ pub enum Dimension {
 /// Whose a budget is. Names of one tenant never meet those of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Scope {
+pub enum BudgetScope {
     /// One run of an agent.
     Run {
         /// The tenant.
@@ -73,9 +73,9 @@ pub enum Scope {
 #[serde(deny_unknown_fields)]
 pub struct Account {
     /// Whose.
-    pub scope: Scope,
+    pub scope: BudgetScope,
     /// Of what.
-    pub dimension: Dimension,
+    pub dimension: BudgetDimension,
     /// Financial: in which currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
@@ -103,12 +103,12 @@ pub enum Period {
     Total,
 }
 
-impl Dimension {
+impl BudgetDimension {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::External, Self::Financial, Self::Critical, Self::Change];
 
     /// What a call of a class is counted as.
-    pub const fn of(class: SideEffectClass) -> Self {
+    pub const fn for_class(class: SideEffectClass) -> Self {
         match class {
             SideEffectClass::ReadOnly => Self::Read,
             SideEffectClass::EphemeralWrite | SideEffectClass::LowRiskInternal | SideEffectClass::MediumRiskWrite => {
@@ -121,7 +121,7 @@ impl Dimension {
 
     /// Whether a call of a class is counted here.
     pub fn counts(self, class: SideEffectClass) -> bool {
-        self == Self::of(class) || self == Self::Change && class != SideEffectClass::ReadOnly
+        self == Self::for_class(class) || self == Self::Change && class != SideEffectClass::ReadOnly
     }
 
     /// Whether every unit is reserved in the store. The others are leased in chunks.
@@ -142,7 +142,7 @@ impl Dimension {
     }
 }
 
-impl Scope {
+impl BudgetScope {
     /// The tenant that it is in.
     pub fn tenant(&self) -> &str {
         match self {
@@ -159,11 +159,11 @@ impl Account {
     /// What it is found by: one for every account, whatever its names are like.
     pub fn digest(&self) -> Digest {
         let (kind, name, of) = match &self.scope {
-            Scope::Run { run, principal, .. } => ("run", run.as_str(), principal.as_str()),
-            Scope::Caller { principal, .. } => ("caller", principal.as_str(), ""),
-            Scope::Credential { credential, .. } => ("credential", credential.as_str(), ""),
-            Scope::Tenant(_) => ("tenant", "", ""),
-            Scope::Tool { tool, .. } => ("tool", tool.as_str(), ""),
+            BudgetScope::Run { run, principal, .. } => ("run", run.as_str(), principal.as_str()),
+            BudgetScope::Caller { principal, .. } => ("caller", principal.as_str(), ""),
+            BudgetScope::Credential { credential, .. } => ("credential", credential.as_str(), ""),
+            BudgetScope::Tenant(_) => ("tenant", "", ""),
+            BudgetScope::Tool { tool, .. } => ("tool", tool.as_str(), ""),
         };
         // None, and a currency without a name, are not the same.
         let currency = self.currency.as_ref().map_or(String::new(), |currency| format!("={currency}"));
@@ -171,7 +171,7 @@ impl Account {
         let only = [only("tool", &self.tool), only("principal", &self.principal)];
         let parts = [kind, self.scope.tenant(), name, of, self.dimension.name(), &currency, self.period.name()];
         let parts = parts.into_iter().chain(only.iter().flatten().map(String::as_str));
-        Digest::of(Domain::BudgetAccount, &parts.map(str::as_bytes).collect::<Vec<_>>())
+        Digest::compute(DigestDomain::BudgetAccount, &parts.map(str::as_bytes).collect::<Vec<_>>())
     }
 }
 
@@ -179,8 +179,8 @@ impl Account {
     /// So many units of it, in words.
     pub fn in_words(&self, units: u64) -> String {
         match (self.dimension, &self.currency, units) {
-            (Dimension::Financial, Some(currency), _) => format!("{} {currency}", decimal(units)),
-            (Dimension::Financial, None, _) => decimal(units),
+            (BudgetDimension::Financial, Some(currency), _) => format!("{} {currency}", decimal(units)),
+            (BudgetDimension::Financial, None, _) => decimal(units),
             (_, _, 1) => "1 call".to_owned(),
             _ => format!("{units} calls"),
         }
@@ -191,11 +191,11 @@ impl Account {
 impl fmt::Display for Account {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope {
-            Scope::Run { run, .. } => write!(formatter, "run `{run}`")?,
-            Scope::Caller { principal, .. } => write!(formatter, "caller `{principal}`")?,
-            Scope::Credential { credential, .. } => write!(formatter, "credential `{credential}`")?,
-            Scope::Tenant(tenant) => write!(formatter, "tenant `{tenant}`")?,
-            Scope::Tool { tool, .. } => write!(formatter, "tool `{tool}`")?,
+            BudgetScope::Run { run, .. } => write!(formatter, "run `{run}`")?,
+            BudgetScope::Caller { principal, .. } => write!(formatter, "caller `{principal}`")?,
+            BudgetScope::Credential { credential, .. } => write!(formatter, "credential `{credential}`")?,
+            BudgetScope::Tenant(tenant) => write!(formatter, "tenant `{tenant}`")?,
+            BudgetScope::Tool { tool, .. } => write!(formatter, "tool `{tool}`")?,
         }
         write!(formatter, ", {}", self.dimension.name())?;
         if let Some(currency) = &self.currency {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use servanda_contract::CallId;
 
-use super::{Account, Scope};
+use super::{Account, BudgetScope};
 use crate::effect::EffectId;
 
 /// How long what was closed is remembered, so that the same entry made again finds it; and a window that is over, so that a
@@ -19,23 +19,23 @@ const CREDENTIAL_KEPT_MS: u64 = 400 * 24 * 60 * 60 * 1000;
 /// Identifies a reservation, by its call, or a lease.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct HoldId(String);
+pub struct BudgetHoldId(String);
 
 /// Units that are not free while it is open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hold {
+pub struct BudgetHold {
     /// Its id.
-    pub id: HoldId,
+    pub id: BudgetHoldId,
     /// What for.
-    pub kind: HoldKind,
+    pub kind: BudgetHoldKind,
     /// The effect that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<EffectId>,
     /// From which accounts.
     pub draws: Vec<HeldDraw>,
     /// Where it is.
-    pub stage: Stage,
+    pub stage: BudgetHoldStage,
     /// Who closed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_by: Option<ClosedBy>,
@@ -65,7 +65,7 @@ pub struct HeldDraw {
 /// What units are held for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HoldKind {
+pub enum BudgetHoldKind {
     /// One call.
     Reservation,
     /// A process that hands them out.
@@ -75,7 +75,7 @@ pub enum HoldKind {
 /// Where a hold is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum BudgetHoldStage {
     /// It may still be used.
     Open,
     /// It was used.
@@ -94,7 +94,7 @@ pub enum ClosedBy {
     Sweep,
 }
 
-impl HoldId {
+impl BudgetHoldId {
     /// One for a lease.
     pub fn new_lease() -> Self {
         Self(format!("lea_{}", uuid::Uuid::now_v7().simple()))
@@ -106,7 +106,7 @@ impl HoldId {
     }
 }
 
-impl Hold {
+impl BudgetHold {
     /// How much more was used than was kept back.
     pub fn over(&self) -> u64 {
         self.draws.iter().map(|draw| draw.over).max().unwrap_or_default()
@@ -118,7 +118,7 @@ impl Hold {
         if let Some(closed_ms) = self.closed_ms {
             return Some(closed_ms.saturating_add(CLOSED_KEPT_MS));
         }
-        let draw = self.draws.first().filter(|_| self.kind == HoldKind::Lease)?;
+        let draw = self.draws.first().filter(|_| self.kind == BudgetHoldKind::Lease)?;
         let idle_ms = idle_ms_max(&draw.account.scope);
         let end_ms = idle_ms.map(|idle_ms| self.opened_ms.saturating_add(idle_ms));
         let end_ms = end_ms.or_else(|| draw.account.period.end_ms(draw.window_start_ms));
@@ -127,15 +127,15 @@ impl Hold {
 }
 
 /// How long an account is remembered that never renews and that nobody draws on; none if for ever.
-pub(super) const fn idle_ms_max(scope: &Scope) -> Option<u64> {
+pub(super) const fn idle_ms_max(scope: &BudgetScope) -> Option<u64> {
     match scope {
-        Scope::Run { .. } => Some(RUN_KEPT_MS),
-        Scope::Credential { .. } => Some(CREDENTIAL_KEPT_MS),
-        Scope::Caller { .. } | Scope::Tenant(_) | Scope::Tool { .. } => None,
+        BudgetScope::Run { .. } => Some(RUN_KEPT_MS),
+        BudgetScope::Credential { .. } => Some(CREDENTIAL_KEPT_MS),
+        BudgetScope::Caller { .. } | BudgetScope::Tenant(_) | BudgetScope::Tool { .. } => None,
     }
 }
 
-impl Stage {
+impl BudgetHoldStage {
     /// Its name in storage.
     pub const fn name(self) -> &'static str {
         match self {
@@ -146,7 +146,7 @@ impl Stage {
     }
 }
 
-impl HoldKind {
+impl BudgetHoldKind {
     /// Its name in storage.
     pub const fn name(self) -> &'static str {
         match self {
@@ -156,19 +156,19 @@ impl HoldKind {
     }
 }
 
-impl From<&CallId> for HoldId {
+impl From<&CallId> for BudgetHoldId {
     fn from(call_id: &CallId) -> Self {
         Self(call_id.as_str().to_owned())
     }
 }
 
-impl From<String> for HoldId {
+impl From<String> for BudgetHoldId {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl fmt::Display for HoldId {
+impl fmt::Display for BudgetHoldId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }

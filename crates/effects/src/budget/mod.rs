@@ -12,9 +12,9 @@
 
 mod account;
 mod chunks;
-mod fleeting;
+mod in_memory;
 mod hold;
-mod standing;
+mod balance;
 mod step;
 mod sweep;
 #[cfg(test)]
@@ -24,23 +24,23 @@ use std::fmt;
 
 use crate::{JournalError, PortFuture, effect::EffectId};
 
-pub use account::{Account, Dimension, Period, Scope};
-pub use chunks::{Chunks, GiveBack, Take, Ticket, chunk_of};
-pub use fleeting::FleetingBudgets;
-pub use hold::{ClosedBy, HeldDraw, Hold, HoldId, HoldKind, Stage};
-pub use standing::Standing;
-pub use step::{Before, Step, step};
-pub use sweep::{OPEN_MS_MAX, Verdict, verdict};
+pub use account::{Account, BudgetDimension, Period, BudgetScope};
+pub use chunks::{Chunks, LeaseReturn, TakeOutcome, UnitTicket, chunk_size};
+pub use in_memory::InMemoryBudgets;
+pub use hold::{ClosedBy, HeldDraw, BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage};
+pub use balance::AccountBalance;
+pub use step::{BudgetSnapshot, BudgetTransition, step};
+pub use sweep::{OPEN_MS_MAX, SweepDecision, sweep_decision};
 
 /// One entry in the books. Entries may be made again without harm: each is known by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum AccountEntry {
     /// Keeps something back for a call that is about to be sent: all of its draws, or none.
     Reserve(Reservation),
     /// The call was sent. Counted draws are used up; of money, what it cost, if that is known, else what was reserved.
     Settle {
         /// Which reservation.
-        id: HoldId,
+        id: BudgetHoldId,
         /// What it cost.
         cost_micros: Option<u64>,
         /// Who says so.
@@ -49,21 +49,21 @@ pub enum Entry {
     /// The call was provably never made.
     Refund {
         /// Which reservation.
-        id: HoldId,
+        id: BudgetHoldId,
         /// Who says so.
         by: ClosedBy,
     },
     /// A process wants units to hand out by itself: as many as there are, up to what it wants.
-    Lease(Lease),
+    Lease(ChunkLease),
     /// It does not want the rest of them any more.
-    GiveBack(GiveBack),
+    ReturnLease(LeaseReturn),
 }
 
 /// What is kept back for one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
     /// The call.
-    pub id: HoldId,
+    pub id: BudgetHoldId,
     /// The effect it is for; none for a call that has none.
     pub effect: Option<EffectId>,
     /// From which accounts.
@@ -83,9 +83,9 @@ pub struct Draw {
 
 /// Units that a process asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
+pub struct ChunkLease {
     /// Its own id for it.
-    pub id: HoldId,
+    pub id: BudgetHoldId,
     /// From which account.
     pub account: Account,
     /// How much there is in a window.
@@ -96,7 +96,7 @@ pub struct Lease {
 
 /// That an account has not enough left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exhausted {
+pub struct ExhaustedAccount {
     /// Which.
     pub account: Account,
     /// What is left of it.
@@ -107,7 +107,7 @@ pub struct Exhausted {
 
 /// What an entry came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Booked {
+pub enum EntryReply {
     /// It is kept back.
     Reserved,
     /// So many units are the process's.
@@ -118,7 +118,7 @@ pub enum Booked {
         lasts_ms: Option<u64>,
     },
     /// There is not enough. Nothing was changed.
-    Exhausted(Exhausted),
+    Exhausted(ExhaustedAccount),
     /// It is used up.
     Settled {
         /// How much more it was than was reserved. It has happened, so an operator has to be told.
@@ -134,7 +134,7 @@ pub enum Booked {
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// Reservations whose call was made.
     pub settled: u64,
     /// Reservations whose call was never made.
@@ -143,7 +143,7 @@ pub struct Swept {
 
 /// Which standings to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StandingQuery {
+pub struct BalanceQuery {
     /// Only of this tenant; of all if none.
     pub tenant: Option<String>,
     /// At most so many, the latest changed first.
@@ -151,39 +151,39 @@ pub struct StandingQuery {
 }
 
 /// Where budgets are kept: exact for all who share the store, and still there after a crash.
-pub trait Budgets: Send + Sync + fmt::Debug {
+pub trait BudgetStore: Send + Sync + fmt::Debug {
     /// Makes one entry in one transaction. After an error it is not known whether it was made: make the same entry again.
-    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>>;
+    fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>>;
 
     /// Settles and refunds what processes left open, by what its effects say, and forgets what is over: so many at the most.
-    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>>;
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>>;
 
     /// Reservations that have been open for longer than that, the oldest first.
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>>;
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>>;
 
     /// How accounts stand now.
-    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>>;
+    fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>>;
 }
 
-impl Entry {
+impl AccountEntry {
     /// The reservation or lease it is about.
-    pub const fn id(&self) -> &HoldId {
+    pub const fn id(&self) -> &BudgetHoldId {
         match self {
             Self::Reserve(Reservation { id, .. })
             | Self::Settle { id, .. }
             | Self::Refund { id, .. }
-            | Self::Lease(Lease { id, .. })
-            | Self::GiveBack(GiveBack { id, .. }) => id,
+            | Self::Lease(ChunkLease { id, .. })
+            | Self::ReturnLease(LeaseReturn { id, .. }) => id,
         }
     }
 
     /// The accounts it draws on or gives back to. `hold` is what is on the books under its id.
-    pub fn accounts<'a>(&'a self, hold: Option<&'a Hold>) -> Vec<&'a Account> {
+    pub fn accounts<'a>(&'a self, hold: Option<&'a BudgetHold>) -> Vec<&'a Account> {
         match (self, hold) {
             (_, Some(hold)) => hold.draws.iter().map(|draw| &draw.account).collect(),
             (Self::Reserve(reservation), None) => reservation.draws.iter().map(|draw| &draw.account).collect(),
             (Self::Lease(lease), None) => vec![&lease.account],
-            (Self::Settle { .. } | Self::Refund { .. } | Self::GiveBack(_), None) => Vec::new(),
+            (Self::Settle { .. } | Self::Refund { .. } | Self::ReturnLease(_), None) => Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Stores keep one [`LedgerClock`] and read it in every transaction. Deliberately not here: where it is kept.
 
-use super::{Rule, Rules};
+use super::{EffectRule, EffectRules};
 
 /// What a store keeps of its time: both as they were at the latest write that kept them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,19 +44,19 @@ impl LedgerClock {
 
     /// What time it is when the store's clock says `now_ms`.
     pub fn at(self, now_ms: u64) -> LedgerNow {
-        self.by(now_ms, Rules::IN_FORCE)
+        self.at_with_rules(now_ms, EffectRules::IN_FORCE)
     }
 
     /// The same with some rules out of force: for the model.
-    pub fn by(self, now_ms: u64, rules: Rules) -> LedgerNow {
+    pub fn at_with_rules(self, now_ms: u64, rules: EffectRules) -> LedgerNow {
         let passed_ms = now_ms.saturating_sub(self.seen_ms);
-        let counted_ms = if rules.has(Rule::LedgerTime) { passed_ms.min(ledger_tick_ms_max()) } else { passed_ms };
+        let counted_ms = if rules.has(EffectRule::LedgerTime) { passed_ms.min(ledger_tick_ms_max()) } else { passed_ms };
         LedgerNow { now_ms, ledger_ms: self.ledger_ms.saturating_add(counted_ms) }
     }
 
     /// What to keep instead, where the store's clock went back or what is kept is older than a fifth of a tick: well before the
     /// tick is over, because what passes after that is not counted.
-    pub fn kept_at(self, now: LedgerNow) -> Option<Self> {
+    pub fn clock_to_store(self, now: LedgerNow) -> Option<Self> {
         let is_due = now.now_ms < self.seen_ms || now.now_ms - self.seen_ms >= ledger_tick_ms_max() / 5;
         is_due.then_some(Self { seen_ms: now.now_ms, ledger_ms: now.ledger_ms })
     }
@@ -70,7 +70,7 @@ impl LedgerNow {
 
     /// Whether an owner that was last heard of then is taken for gone. One that was never heard of has only the leases of its
     /// effects.
-    pub fn is_gone(self, heard_ms: Option<u64>) -> bool {
+    pub fn is_owner_gone(self, heard_ms: Option<u64>) -> bool {
         heard_ms.is_none_or(|heard_ms| self.ledger_ms.saturating_sub(heard_ms) > owner_silence_ms_max())
     }
 }

@@ -2,31 +2,31 @@
 
 use servanda_contract::{CallId, Digest, tool::EffectClass};
 
-use super::{Awaits, EffectId, EffectKey, Order, OwnerId, StoredAnswer};
+use super::{EffectWaitReason, EffectId, EffectKey, DispatchOrder, OwnerId, StoredAnswer};
 
 /// What happens to an effect.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum EffectEvent {
     /// A call wants it done.
-    Begin(Box<Begin>),
+    Begin(Box<BeginRequest>),
     /// Its claim is to become a dispatch: the last moment before bytes leave.
     Fence(Claim),
     /// A claim is given up; nothing was sent.
     Release(Claim, String),
     /// A dispatch ended.
-    Settle(Claim, End),
+    Settle(Claim, DispatchEnd),
     /// A process found it without an owner and takes what can be taken. For an effect of its own that means that no call of
     /// the process holds it any more.
     Recover(OwnerId),
     /// A person says what happened.
-    SettleByHand(ByHand),
+    SettleByHand(ManualSettlement),
     /// Its time is over.
     Expire,
 }
 
 /// A call that wants an effect.
 #[derive(Debug, Clone)]
-pub struct Begin {
+pub struct BeginRequest {
     /// The handle it gets if the key is new.
     pub id: EffectId,
     /// What it is looked up by.
@@ -40,16 +40,16 @@ pub struct Begin {
     /// The call.
     pub call_id: CallId,
     /// How it is performed.
-    pub order: Order,
+    pub order: DispatchOrder,
     /// How far to go at once.
-    pub go: Go,
+    pub mode: BeginMode,
     /// The nonce of the state that this call goes on from.
     pub continues: Option<String>,
 }
 
 /// How far a call goes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Go {
+pub enum BeginMode {
     /// Claims only: something is to be asked before bytes may leave.
     Claim {
         /// How long no other process takes it over.
@@ -70,7 +70,7 @@ pub struct Claim {
 
 /// How a dispatch ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum End {
+pub enum DispatchEnd {
     /// It is done.
     Completed(StoredAnswer),
     /// The upstream says that it failed, or a gate said no for good.
@@ -82,12 +82,12 @@ pub enum End {
     /// The outcome is not known.
     Unknown(String),
     /// It is under way elsewhere, and ends within that many milliseconds.
-    Awaits(Awaits, u64),
+    Awaits(EffectWaitReason, u64),
 }
 
 /// What a person says about an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ByHand {
+pub struct ManualSettlement {
     /// Whether it was done.
     pub completed: bool,
     /// Who says so.
@@ -98,7 +98,7 @@ pub struct ByHand {
 
 /// What an event came to.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
+pub enum EffectReply {
     /// It is this caller's: claimed, or to be sent now.
     Mine(Claim),
     /// It is done already: this is the answer.
@@ -108,7 +108,7 @@ pub enum Reply {
         /// When to ask again.
         retry_after_ms: u64,
         /// What its end waits for.
-        awaits: Option<Awaits>,
+        awaits: Option<EffectWaitReason>,
     },
     /// The key was used with another payload.
     Mismatch,

@@ -6,9 +6,9 @@
 
 mod clock;
 mod event;
-mod fleeting;
+mod in_memory;
 mod key;
-mod lost;
+mod lost_window;
 mod orphan;
 mod orphan_query;
 mod query;
@@ -19,31 +19,31 @@ mod step;
 mod store;
 #[cfg(test)]
 mod tests;
-mod told;
+mod knowledge;
 mod transition;
 mod turn;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use servanda_contract::{Acting, CallId, Caller, Digest, Refusal, tool::EffectClass};
+use servanda_contract::{CallerActor, CallId, Caller, Digest, Refusal, tool::EffectClass};
 
 use crate::all_touched;
 
 pub use clock::{LedgerClock, LedgerNow, ledger_tick_ms_max, owner_silence_ms_max};
-pub use event::{Begin, ByHand, Claim, End, Event, Go, Reply};
-pub use fleeting::FleetingEffects;
+pub use event::{BeginRequest, ManualSettlement, Claim, DispatchEnd, EffectEvent, BeginMode, EffectReply};
+pub use in_memory::InMemoryEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
-pub use lost::LostWindow;
+pub use lost_window::LostWindow;
 pub use orphan::{is_orphaned, needs_owner};
-pub use orphan_query::{ORPHANED_UPSTREAMS_MAX, OrphanPlace, OrphanQuery};
+pub use orphan_query::{ORPHANED_UPSTREAMS_MAX, OrphanCursor, OrphanQuery};
 pub use query::{EffectFilter, EffectQuery};
-pub use rules::{Rule, Rules};
-pub use state::{EffectState, Ending};
+pub use rules::{EffectRule, EffectRules};
+pub use state::{EffectState, EffectEnding};
 pub use step::{replay, step};
-pub use store::{Applied, Change, Effects, Notice, Target, notes_due};
-pub use told::{Concluded, after_attempt, after_settling, concluded, of_concluded, of_key, of_unread_key, unmarked};
-pub use transition::{Circumstances, Step};
-pub use turn::{Held, is_in_the_way};
+pub use store::{AppliedChange, EffectChange, EffectStore, Notice, EffectTarget, notes_due};
+pub use knowledge::{SettlementStatus, knowledge_after_attempt, knowledge_to_report, settlement_status, knowledge_after_settlement, knowledge_of_key, knowledge_of_unread_key, knowledge_without_mark};
+pub use transition::{EffectContext, EffectTransition};
+pub use turn::{ExclusiveResources, is_blocking};
 
 /// Everything kept about an effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,14 +66,14 @@ pub struct Effect {
     /// The call that claimed it last.
     pub call_id: CallId,
     /// How it is performed.
-    pub order: Order,
+    pub order: DispatchOrder,
     /// Until when no other process takes it over, whatever is heard of its owner, in ledger time.
     pub lease_until_ms: u64,
     /// While dispatching: when its owner has given up waiting for an answer, in ledger time.
     pub overdue_at_ms: u64,
     /// While dispatching: what its end waits for, apart from an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub awaits: Option<Awaits>,
+    pub awaits: Option<EffectWaitReason>,
     /// How often bytes were allowed to leave.
     pub dispatches: u32,
     /// When they first were, by the store's clock.
@@ -105,7 +105,7 @@ pub struct Effect {
 /// How an effect is performed: enough to send the same bytes again after a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct DispatchOrder {
     /// The exposed name as called.
     pub exposed_tool: String,
     /// The upstream's id in the configuration.
@@ -141,13 +141,13 @@ pub struct Order {
     pub overlaps: bool,
     /// Who acted for the user, the one who acted first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actors: Vec<Acting>,
+    pub actors: Vec<CallerActor>,
 }
 
 /// What the end of a dispatched effect waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Awaits {
+pub enum EffectWaitReason {
     /// The upstream wants input; a call with the state of this nonce goes on.
     Input(String),
     /// The upstream made a task of it, by the id we gave it.
@@ -192,7 +192,7 @@ pub struct Conflict {
 
 impl Effect {
     /// Whose it is.
-    pub fn party(&self) -> Caller {
+    pub fn caller(&self) -> Caller {
         let actors = self.order.actors.clone();
         Caller { actors, ..Caller::named(&self.key.tenant, &self.key.principal) }
     }

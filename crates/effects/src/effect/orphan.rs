@@ -6,13 +6,13 @@
 
 use servanda_contract::tool::EffectClass;
 
-use super::{Circumstances, Effect, EffectState, OwnerId, Rule, owner_silence_ms_max};
+use super::{EffectContext, Effect, EffectState, OwnerId, EffectRule, owner_silence_ms_max};
 
 /// How much later than its own time limit a dispatch counts as over: its owner has given up long before.
 pub(super) const OVERDUE_GRACE_MS: u64 = 5_000;
 
 /// Whether an effect has to be looked after: a claim or a dispatch that no process holds any more.
-pub fn is_orphaned(effect: &Effect, around: &Circumstances) -> bool {
+pub fn is_orphaned(effect: &Effect, around: &EffectContext) -> bool {
     match effect.state {
         EffectState::Claimed => around.ledger_ms >= effect.lease_until_ms,
         EffectState::Dispatching => is_abandoned(effect, around),
@@ -21,7 +21,7 @@ pub fn is_orphaned(effect: &Effect, around: &Circumstances) -> bool {
 }
 
 /// Whether a process may recover an effect: it is orphaned, or it is the process's own and past its time.
-pub(super) fn may_recover(effect: &Effect, process: &OwnerId, around: &Circumstances) -> bool {
+pub(super) fn may_recover(effect: &Effect, process: &OwnerId, around: &EffectContext) -> bool {
     let is_own = effect.state == EffectState::Dispatching && effect.owner == *process;
     is_orphaned(effect, around) || (is_own && around.ledger_ms >= effect.overdue_at_ms)
 }
@@ -32,11 +32,11 @@ pub fn needs_owner(effect: &Effect) -> bool {
     effect.state == EffectState::Dispatching && effect.awaits.is_none()
 }
 
-fn is_abandoned(effect: &Effect, around: &Circumstances) -> bool {
+fn is_abandoned(effect: &Effect, around: &EffectContext) -> bool {
     if !needs_owner(effect) {
         return around.ledger_ms >= effect.overdue_at_ms;
     }
-    let lease_is_over = !around.rules.has(Rule::Lease) || around.ledger_ms >= effect.lease_until_ms;
+    let lease_is_over = !around.rules.has(EffectRule::Lease) || around.ledger_ms >= effect.lease_until_ms;
     let time_is_over = !waits_for_its_time(effect) || around.ledger_ms >= effect.at_work_until_ms();
     around.owner_is_gone && lease_is_over && time_is_over
 }

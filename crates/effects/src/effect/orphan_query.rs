@@ -19,12 +19,12 @@ pub struct OrphanQuery {
     pub each_max: u32,
     /// Only those that come after this one of their upstream; of an upstream that is not named, from the oldest on. What needs no
     /// upstream goes by an empty name.
-    pub after: BTreeMap<String, OrphanPlace>,
+    pub after: BTreeMap<String, OrphanCursor>,
 }
 
 /// Where an orphan stands among those of its upstream: by when it was due, and then by its handle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OrphanPlace {
+pub struct OrphanCursor {
     /// When it was due, in ledger time.
     pub due_ms: u64,
     /// Its handle.
@@ -40,13 +40,13 @@ impl OrphanQuery {
 
 impl Effect {
     /// Where it stands among the orphans of its upstream.
-    pub fn orphan_place(&self) -> OrphanPlace {
-        OrphanPlace { due_ms: self.due_ms(), id: self.id.clone() }
+    pub fn orphan_cursor(&self) -> OrphanCursor {
+        OrphanCursor { due_ms: self.due_ms(), id: self.id.clone() }
     }
 
     /// The upstream that has to answer before this effect can be recovered: what is sent again or asked about needs its server. A claim is
     /// released, and a lost dispatch of class N or R is settled, without one.
-    pub fn recovers_at(&self) -> Option<&str> {
+    pub fn recovery_upstream(&self) -> Option<&str> {
         let needs_it = self.state == EffectState::Dispatching && matches!(self.class, EffectClass::K | EffectClass::Q);
         needs_it.then_some(self.order.upstream.as_str())
     }
@@ -58,14 +58,14 @@ pub(super) fn limit_per_upstream(orphans: impl Iterator<Item = Effect>, query: &
     let each_max = usize::try_from(query.each_max).unwrap_or(usize::MAX);
     let mut shares: BTreeMap<(String, bool), Vec<Effect>> = BTreeMap::new();
     for orphan in orphans {
-        let upstream = orphan.recovers_at().unwrap_or_default().to_owned();
+        let upstream = orphan.recovery_upstream().unwrap_or_default().to_owned();
         let is_own = orphan.owner == query.owner;
-        if is_own || query.after.get(&upstream).is_none_or(|after| orphan.orphan_place() > *after) {
+        if is_own || query.after.get(&upstream).is_none_or(|after| orphan.orphan_cursor() > *after) {
             shares.entry((upstream, is_own)).or_default().push(orphan);
         }
     }
     let oldest = |mut share: Vec<Effect>| {
-        share.sort_by_key(Effect::orphan_place);
+        share.sort_by_key(Effect::orphan_cursor);
         share.truncate(each_max);
         share
     };

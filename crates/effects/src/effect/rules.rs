@@ -3,7 +3,7 @@
 
 /// One rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rule {
+pub enum EffectRule {
     /// No process takes over an effect before the effect's own lease has ended.
     Lease,
     /// An owner's silence is counted in ledger time, which stands still while the store is away.
@@ -37,33 +37,33 @@ pub enum Rule {
 
 /// Which rules are in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Rules {
+pub struct EffectRules {
     without: u16,
 }
 
-impl Rules {
+impl EffectRules {
     /// All of them.
     pub const IN_FORCE: Self = Self { without: 0 };
 
     /// All of these but one: for the model and for tests only.
     #[must_use]
-    pub const fn without(self, rule: Rule) -> Self {
+    pub const fn without(self, rule: EffectRule) -> Self {
         Self { without: self.without | 1 << rule as u16 }
     }
 
     /// Whether a rule is in force.
-    pub const fn has(self, rule: Rule) -> bool {
+    pub const fn has(self, rule: EffectRule) -> bool {
         self.without & (1 << rule as u16) == 0
     }
 }
 
-impl Default for Rules {
+impl Default for EffectRules {
     fn default() -> Self {
         Self::IN_FORCE
     }
 }
 
-impl Rule {
+impl EffectRule {
     /// All of them.
     pub const ALL: [Self; 14] = [
         Self::Lease,

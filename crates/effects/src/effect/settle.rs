@@ -4,7 +4,7 @@
 use servanda_contract::tool::EffectClass;
 
 use super::{
-    Awaits, ByHand, Circumstances, Claim, Conflict, Effect, EffectState, End, Reply, Rule, Settlement, Step,
+    EffectWaitReason, ManualSettlement, EffectContext, Claim, Conflict, Effect, EffectState, DispatchEnd, EffectReply, EffectRule, Settlement, EffectTransition,
     StoredAnswer,
 };
 use EffectState as State;
@@ -12,40 +12,40 @@ use EffectState as State;
 /// Why an effect is settled whose call ended unknown.
 const LATE_ANSWER: &str = "the upstream answered after the deadline of the call, and that answer settles it";
 
-pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circumstances) -> Step {
+pub(super) fn settle(effect: &Effect, claim: &Claim, end: &DispatchEnd, around: &EffectContext) -> EffectTransition {
     if effect.id != claim.id || effect.epoch < claim.epoch {
-        return Step::reply(Reply::Stale);
+        return EffectTransition::reply(EffectReply::Stale);
     }
     if effect.epoch > claim.epoch {
         return late(effect, end, around);
     }
     let (state, answer, reason) = match (effect.state, end) {
         // I4: a late real answer of the same epoch settles what was not known.
-        (State::Dispatching | State::OutcomeUnknown, End::Completed(answer)) => {
+        (State::Dispatching | State::OutcomeUnknown, DispatchEnd::Completed(answer)) => {
             (State::Completed, Some(answer.clone()), lateness(effect, answer))
         }
-        (State::Claimed | State::Dispatching | State::OutcomeUnknown, End::Failed(answer)) => {
+        (State::Claimed | State::Dispatching | State::OutcomeUnknown, DispatchEnd::Failed(answer)) => {
             (State::FailedFinal, Some(answer.clone()), lateness(effect, answer))
         }
         // Nothing left this time; what left before is as uncertain as it was.
-        (State::Dispatching, End::NotExecuted(why)) if effect.was_sent_before() => {
+        (State::Dispatching, DispatchEnd::NotExecuted(why)) if effect.was_sent_before() => {
             (State::OutcomeUnknown, None, Some(why.clone()))
         }
-        (State::Claimed | State::Dispatching, End::NotExecuted(why)) => {
+        (State::Claimed | State::Dispatching, DispatchEnd::NotExecuted(why)) => {
             (State::FailedRetryable, None, Some(why.clone()))
         }
-        (State::Dispatching | State::OutcomeUnknown, End::Absent(why)) if effect.class == EffectClass::Q => {
+        (State::Dispatching | State::OutcomeUnknown, DispatchEnd::Absent(why)) if effect.class == EffectClass::Q => {
             let until_ms = may_be_at_work_until_ms(effect);
-            if around.ledger_ms < until_ms && around.rules.has(Rule::AbsentAfterItsTime) {
-                return Step::running(effect, until_ms, around);
+            if around.ledger_ms < until_ms && around.rules.has(EffectRule::AbsentAfterItsTime) {
+                return EffectTransition::running(effect, until_ms, around);
             }
             (State::FailedRetryable, None, Some(why.clone()))
         }
-        (State::Dispatching, End::Unknown(why)) => (State::OutcomeUnknown, None, Some(why.clone())),
-        (State::Dispatching, End::Awaits(awaits, for_ms)) => return wait(effect, awaits, *for_ms, around),
+        (State::Dispatching, DispatchEnd::Unknown(why)) => (State::OutcomeUnknown, None, Some(why.clone())),
+        (State::Dispatching, DispatchEnd::Awaits(awaits, for_ms)) => return wait(effect, awaits, *for_ms, around),
         _ => return afterwards(effect, end, around),
     };
-    Step { change: Some(settled(effect, state, answer, reason, around)), reply: Reply::Settled }
+    EffectTransition { change: Some(settled(effect, state, answer, reason, around)), reply: EffectReply::Settled }
 }
 
 /// The reason of an effect that the upstream's own late answer settled. One that a status tool settled has another reason.
@@ -55,11 +55,11 @@ fn lateness(effect: &Effect, answer: &StoredAnswer) -> Option<String> {
 }
 
 /// A person settles what is not known, and nothing else (I4).
-pub(super) fn settle_by_hand(effect: &Effect, by_hand: &ByHand, around: &Circumstances) -> Step {
+pub(super) fn settle_by_hand(effect: &Effect, by_hand: &ManualSettlement, around: &EffectContext) -> EffectTransition {
     if effect.state != State::OutcomeUnknown {
-        return Step::reply(Reply::NotNow);
+        return EffectTransition::reply(EffectReply::NotNow);
     }
-    let ByHand { completed, by, evidence } = by_hand.clone();
+    let ManualSettlement { completed, by, evidence } = by_hand.clone();
     let (state, answer) = if completed {
         let known = StoredAnswer::Known(format!("a person settled it as completed: {evidence}"));
         (State::Completed, Some(known))
@@ -68,7 +68,7 @@ pub(super) fn settle_by_hand(effect: &Effect, by_hand: &ByHand, around: &Circums
     };
     let mut settled = settled(effect, state, answer, effect.reason.clone(), around);
     settled.settlement = Some(Settlement { by, evidence, at_ms: around.now_ms });
-    Step { change: Some(settled), reply: Reply::Settled }
+    EffectTransition { change: Some(settled), reply: EffectReply::Settled }
 }
 
 /// The effect as it is once its end is known.
@@ -77,7 +77,7 @@ pub(super) fn settled(
     state: EffectState,
     answer: Option<StoredAnswer>,
     reason: Option<String>,
-    around: &Circumstances,
+    around: &EffectContext,
 ) -> Effect {
     let mut settled = Effect { state, answer, reason, awaits: None, ..effect.clone() };
     settled.changed_ms = around.now_ms;
@@ -115,17 +115,17 @@ fn may_be_at_work_until_ms(effect: &Effect) -> u64 {
 }
 
 /// An end of an earlier epoch: only one that says definitely what happened is evidence about the effect.
-fn late(effect: &Effect, end: &End, around: &Circumstances) -> Step {
-    let (End::Completed(answer) | End::Failed(answer)) = end else { return Step::reply(Reply::Stale) };
-    if !around.rules.has(Rule::LateEvidence) {
-        return Step::reply(Reply::Stale);
+fn late(effect: &Effect, end: &DispatchEnd, around: &EffectContext) -> EffectTransition {
+    let (DispatchEnd::Completed(answer) | DispatchEnd::Failed(answer)) = end else { return EffectTransition::reply(EffectReply::Stale) };
+    if !around.rules.has(EffectRule::LateEvidence) {
+        return EffectTransition::reply(EffectReply::Stale);
     }
-    let state = if matches!(end, End::Completed(_)) { State::Completed } else { State::FailedFinal };
+    let state = if matches!(end, DispatchEnd::Completed(_)) { State::Completed } else { State::FailedFinal };
     match effect.state {
         // An upstream that knows keys, or a tool that changes nothing, gives the later dispatch the same answer.
         State::Dispatching | State::OutcomeUnknown if matches!(effect.class, EffectClass::K | EffectClass::R) => {
             let change = settled(effect, state, Some(answer.clone()), None, around);
-            Step { change: Some(change), reply: Reply::Settled }
+            EffectTransition { change: Some(change), reply: EffectReply::Settled }
         }
         // There is a later epoch only because the ledger held that the earlier one never ran.
         State::Claimed | State::Dispatching | State::OutcomeUnknown => {
@@ -137,60 +137,60 @@ fn late(effect: &Effect, end: &End, around: &Circumstances) -> Step {
 }
 
 /// An end for an effect that has one already.
-fn afterwards(effect: &Effect, end: &End, around: &Circumstances) -> Step {
+fn afterwards(effect: &Effect, end: &DispatchEnd, around: &EffectContext) -> EffectTransition {
     match (effect.state, end) {
-        (State::Completed, End::Completed(answer)) | (State::FailedFinal, End::Failed(answer)) => {
+        (State::Completed, DispatchEnd::Completed(answer)) | (State::FailedFinal, DispatchEnd::Failed(answer)) => {
             again(effect, answer, around)
         }
         // The same end, offered again by an owner that was not told that it was taken.
-        (State::OutcomeUnknown, End::Unknown(_)) | (State::FailedRetryable, End::NotExecuted(_) | End::Absent(_)) => {
-            Step::reply(Reply::Settled)
+        (State::OutcomeUnknown, DispatchEnd::Unknown(_)) | (State::FailedRetryable, DispatchEnd::NotExecuted(_) | DispatchEnd::Absent(_)) => {
+            EffectTransition::reply(EffectReply::Settled)
         }
-        (State::FailedRetryable, End::Completed(answer)) => {
+        (State::FailedRetryable, DispatchEnd::Completed(answer)) => {
             let change = settled(effect, State::Completed, Some(answer.clone()), None, around);
             contradicted(&change, effect.state, end, around)
         }
-        (State::FailedRetryable, End::Failed(answer)) => {
+        (State::FailedRetryable, DispatchEnd::Failed(answer)) => {
             // It was dispatched after all.
             let dispatches = effect.dispatches.max(1);
             let change = settled(effect, State::FailedFinal, Some(answer.clone()), None, around);
-            Step { change: Some(Effect { dispatches, ..change }), reply: Reply::Settled }
+            EffectTransition { change: Some(Effect { dispatches, ..change }), reply: EffectReply::Settled }
         }
-        (State::Completed, End::Failed(_)) | (State::FailedFinal, End::Completed(_)) => {
+        (State::Completed, DispatchEnd::Failed(_)) | (State::FailedFinal, DispatchEnd::Completed(_)) => {
             contradicted(effect, effect.state, end, around)
         }
-        _ => Step::reply(Reply::Stale),
+        _ => EffectTransition::reply(EffectReply::Stale),
     }
 }
 
 /// The same kind of end again. The ledger keeps the first answer; where it had none, it takes this one.
-fn again(effect: &Effect, answer: &StoredAnswer, around: &Circumstances) -> Step {
+fn again(effect: &Effect, answer: &StoredAnswer, around: &EffectContext) -> EffectTransition {
     let is_kept = match (&effect.answer, answer) {
         (Some(StoredAnswer::Result(first)), StoredAnswer::Result(second)) => first == second,
         (Some(StoredAnswer::Known(_)), StoredAnswer::Result(_)) if effect.order.keeps_answer => {
             let change = settled(effect, effect.state, Some(answer.clone()), None, around);
-            return Step { change: Some(change), reply: Reply::Settled };
+            return EffectTransition { change: Some(change), reply: EffectReply::Settled };
         }
         _ => true,
     };
-    Step::reply(if is_kept { Reply::Settled } else { Reply::Stale })
+    EffectTransition::reply(if is_kept { EffectReply::Settled } else { EffectReply::Stale })
 }
 
-fn contradicted(effect: &Effect, was: EffectState, end: &End, around: &Circumstances) -> Step {
+fn contradicted(effect: &Effect, was: EffectState, end: &DispatchEnd, around: &EffectContext) -> EffectTransition {
     if effect.conflict.is_some() && effect.state == was {
-        return Step::reply(Reply::Stale);
+        return EffectTransition::reply(EffectReply::Stale);
     }
     let says = match end {
-        End::Completed(_) => "the upstream answered that it was done",
+        DispatchEnd::Completed(_) => "the upstream answered that it was done",
         _ => "the upstream answered that it failed",
     };
     let conflict = Conflict { state: was, says: says.to_owned(), at_ms: around.now_ms };
     let change = Effect { conflict: Some(conflict), changed_ms: around.now_ms, ..effect.clone() };
-    Step { change: Some(change), reply: Reply::Contradicted }
+    EffectTransition { change: Some(change), reply: EffectReply::Contradicted }
 }
 
-fn wait(effect: &Effect, awaits: &Awaits, for_ms: u64, around: &Circumstances) -> Step {
+fn wait(effect: &Effect, awaits: &EffectWaitReason, for_ms: u64, around: &EffectContext) -> EffectTransition {
     let overdue_at_ms = around.ledger_ms.saturating_add(for_ms);
     let waiting = Effect { awaits: Some(awaits.clone()), overdue_at_ms, changed_ms: around.now_ms, ..effect.clone() };
-    Step { change: Some(waiting), reply: Reply::Settled }
+    EffectTransition { change: Some(waiting), reply: EffectReply::Settled }
 }

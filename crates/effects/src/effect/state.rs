@@ -28,7 +28,7 @@ pub enum EffectState {
 
 /// How something ended, as far as everybody needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ending {
+pub enum EffectEnding {
     /// It is done.
     Completed,
     /// It failed, or never ran.
@@ -39,11 +39,11 @@ pub enum Ending {
 
 impl EffectState {
     /// How it ended, if it has.
-    pub const fn ending(self) -> Option<Ending> {
+    pub const fn ending(self) -> Option<EffectEnding> {
         match self {
-            Self::Completed => Some(Ending::Completed),
-            Self::FailedFinal | Self::FailedRetryable => Some(Ending::Failed),
-            Self::OutcomeUnknown => Some(Ending::Unknown),
+            Self::Completed => Some(EffectEnding::Completed),
+            Self::FailedFinal | Self::FailedRetryable => Some(EffectEnding::Failed),
+            Self::OutcomeUnknown => Some(EffectEnding::Unknown),
             Self::Claimed | Self::Dispatching | Self::Compensated | Self::Expired => None,
         }
     }

@@ -7,7 +7,7 @@
 use servanda_contract::{Digest, tool::EffectClass};
 
 use super::{
-    Awaits, Begin, Circumstances, Claim, Effect, EffectState, End, Event, Go, LostWindow, OwnerId, Reply, Rule, Step,
+    EffectWaitReason, BeginRequest, EffectContext, Claim, Effect, EffectState, DispatchEnd, EffectEvent, BeginMode, LostWindow, OwnerId, EffectReply, EffectRule, EffectTransition,
     StoredAnswer, is_orphaned,
     orphan::{OVERDUE_GRACE_MS, may_recover},
     owner_silence_ms_max,
@@ -18,21 +18,21 @@ use super::{
 const KEY_WINDOW_MARGIN_MS_MAX: u64 = 300_000;
 
 /// What follows on an event.
-pub fn step(effect: Option<&Effect>, event: &Event, around: &Circumstances) -> Step {
+pub fn step(effect: Option<&Effect>, event: &EffectEvent, around: &EffectContext) -> EffectTransition {
     let Some(effect) = effect else {
         return match event {
-            Event::Begin(begin) => first(begin, around),
-            _ => Step::reply(Reply::NotFound),
+            EffectEvent::Begin(begin) => first(begin, around),
+            _ => EffectTransition::reply(EffectReply::NotFound),
         };
     };
     match event {
-        Event::Begin(begin) => again(effect, begin, around),
-        Event::Fence(claim) => fence(effect, claim, around),
-        Event::Release(claim, why) => settle(effect, claim, &End::NotExecuted(why.clone()), around),
-        Event::Settle(claim, end) => settle(effect, claim, end, around),
-        Event::Recover(owner) => recover(effect, owner, around),
-        Event::SettleByHand(by_hand) => settle_by_hand(effect, by_hand, around),
-        Event::Expire => expire(effect, around),
+        EffectEvent::Begin(begin) => again(effect, begin, around),
+        EffectEvent::Fence(claim) => fence(effect, claim, around),
+        EffectEvent::Release(claim, why) => settle(effect, claim, &DispatchEnd::NotExecuted(why.clone()), around),
+        EffectEvent::Settle(claim, end) => settle(effect, claim, end, around),
+        EffectEvent::Recover(owner) => recover(effect, owner, around),
+        EffectEvent::SettleByHand(by_hand) => settle_by_hand(effect, by_hand, around),
+        EffectEvent::Expire => expire(effect, around),
     }
 }
 
@@ -42,9 +42,9 @@ pub fn replay(effect: &Effect, request: Digest) -> Option<StoredAnswer> {
     (is_done && effect.request == request).then(|| stored(effect))
 }
 
-fn first(begin: &Begin, around: &Circumstances) -> Step {
+fn first(begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
     if let Some(twin) = &around.twin {
-        return Step::reply(Reply::Twin(twin.clone()));
+        return EffectTransition::reply(EffectReply::Twin(twin.clone()));
     }
     let effect = Effect {
         id: begin.id.clone(),
@@ -77,10 +77,10 @@ fn first(begin: &Begin, around: &Circumstances) -> Step {
 }
 
 /// What follows for a key that may have been dispatched in a time that the store has lost.
-fn after_loss(effect: &Effect, lost: &LostWindow, begin: &Begin, around: &Circumstances) -> Step {
+fn after_loss(effect: &Effect, lost: &LostWindow, begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
     let effect = lost.may_have_dispatched(effect.clone());
     let step = after_uncertainty(&effect, Some(begin), around);
-    Step { change: step.change.or(Some(effect)), ..step }
+    EffectTransition { change: step.change.or(Some(effect)), ..step }
 }
 
 fn stored(effect: &Effect) -> StoredAnswer {
@@ -89,10 +89,10 @@ fn stored(effect: &Effect) -> StoredAnswer {
 }
 
 /// A key that was used before.
-fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
-    let expires = around.rules.has(Rule::Tombstone);
+fn again(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
+    let expires = around.rules.has(EffectRule::Tombstone);
     if effect.request != begin.request {
-        return Step::reply(Reply::Mismatch);
+        return EffectTransition::reply(EffectReply::Mismatch);
     }
     // That it never ran may be older than a dispatch in a time that the store has lost.
     let lost = around.lost_window.as_ref().filter(|lost| effect.changed_ms < lost.until_ms);
@@ -100,44 +100,44 @@ fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
         return after_loss(effect, lost, begin, around);
     }
     match effect.state {
-        EffectState::Expired if expires => Step::reply(Reply::KeyExpired),
+        EffectState::Expired if expires => EffectTransition::reply(EffectReply::KeyExpired),
         EffectState::Expired => take(effect, begin, around),
         // Expiry does not wait for the pruning, so that no retry can come in between.
         _ if expires && is_over(effect, around) => {
-            Step { change: Some(tombstone(effect, around)), reply: Reply::KeyExpired }
+            EffectTransition { change: Some(tombstone(effect, around)), reply: EffectReply::KeyExpired }
         }
         EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
-            Step::reply(Reply::Replay(stored(effect)))
+            EffectTransition::reply(EffectReply::Replay(stored(effect)))
         }
         EffectState::FailedRetryable => take(effect, begin, around),
         EffectState::Claimed if is_orphaned(effect, around) => take(effect, begin, around),
-        EffectState::Claimed => Step::running(effect, effect.lease_until_ms, around),
+        EffectState::Claimed => EffectTransition::running(effect, effect.lease_until_ms, around),
         EffectState::Dispatching if goes_on(effect, begin) => go_on(effect, begin, around),
         EffectState::Dispatching if is_orphaned(effect, around) => after_uncertainty(effect, Some(begin), around),
-        EffectState::Dispatching => Step::running(effect, effect.overdue_at_ms, around),
+        EffectState::Dispatching => EffectTransition::running(effect, effect.overdue_at_ms, around),
         EffectState::OutcomeUnknown => after_uncertainty(effect, Some(begin), around),
     }
 }
 
 /// What may follow when it is not known whether it was done, by class. With a call that wants it, what may be sent again is.
-fn after_uncertainty(effect: &Effect, begin: Option<&Begin>, around: &Circumstances) -> Step {
+fn after_uncertainty(effect: &Effect, begin: Option<&BeginRequest>, around: &EffectContext) -> EffectTransition {
     match (effect.class, begin) {
         (EffectClass::R, Some(begin)) => take(effect, begin, around),
         (EffectClass::K, Some(begin)) if in_key_window(effect, around) => take(effect, begin, around),
-        (EffectClass::Q, _) => Step::reply(Reply::Ask(effect.claim())),
-        (_, Some(begin)) if !around.rules.has(Rule::NeverAgain) => take(effect, begin, around),
-        _ if effect.state == EffectState::OutcomeUnknown => Step::reply(Reply::Unknown),
+        (EffectClass::Q, _) => EffectTransition::reply(EffectReply::Ask(effect.claim())),
+        (_, Some(begin)) if !around.rules.has(EffectRule::NeverAgain) => take(effect, begin, around),
+        _ if effect.state == EffectState::OutcomeUnknown => EffectTransition::reply(EffectReply::Unknown),
         _ => {
             let why = "its owner went away or its time passed before its end was known";
-            Step { change: Some(unknown(effect, why.to_owned(), around)), reply: Reply::Unknown }
+            EffectTransition { change: Some(unknown(effect, why.to_owned(), around)), reply: EffectReply::Unknown }
         }
     }
 }
 
 /// Makes it the caller's, one epoch on, unless another that changes the same is under way.
-fn take(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
-    if let Some(other) = around.blocked_by.as_ref().filter(|_| around.rules.has(Rule::Turns)) {
-        return Step::reply(Reply::Blocked(other.clone()));
+fn take(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
+    if let Some(other) = around.blocked_by.as_ref().filter(|_| around.rules.has(EffectRule::Turns)) {
+        return EffectTransition::reply(EffectReply::Blocked(other.clone()));
     }
     let mut taken = Effect {
         epoch: effect.epoch.saturating_add(1),
@@ -154,20 +154,20 @@ fn take(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
         expires_ms: around.ledger_ms.saturating_add(effect.order.dedup_window_ms),
         ..effect.clone()
     };
-    match begin.go {
-        Go::Claim { lease_ms } if effect.dispatches == 0 => {
+    match begin.mode {
+        BeginMode::Claim { lease_ms } if effect.dispatches == 0 => {
             taken.state = EffectState::Claimed;
             taken.lease_until_ms = around.ledger_ms.saturating_add(lease_ms);
         }
         // What may have left cannot be taken back to a claim.
-        Go::Claim { .. } | Go::Dispatch => dispatch(&mut taken, around),
+        BeginMode::Claim { .. } | BeginMode::Dispatch => dispatch(&mut taken, around),
     }
     let claim = taken.claim();
-    Step { change: Some(taken), reply: Reply::Mine(claim) }
+    EffectTransition { change: Some(taken), reply: EffectReply::Mine(claim) }
 }
 
 /// A dispatch that waited for input goes on. It is the same one, so that the one before is not in doubt.
-fn go_on(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
+fn go_on(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
     let mut taken = take(effect, begin, around);
     if let Some(changed) = &mut taken.change {
         changed.dispatches = effect.dispatches;
@@ -177,7 +177,7 @@ fn go_on(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
 
 /// Bytes may leave. The dispatch carries a lease of its own, granted by the store at this moment: however old the owner's last
 /// beat is, no other process takes the effect over before the lease has ended.
-fn dispatch(effect: &mut Effect, around: &Circumstances) {
+fn dispatch(effect: &mut Effect, around: &EffectContext) {
     effect.state = EffectState::Dispatching;
     effect.dispatches = effect.dispatches.saturating_add(1);
     effect.first_dispatched_ms = effect.first_dispatched_ms.or(Some(around.now_ms));
@@ -187,32 +187,32 @@ fn dispatch(effect: &mut Effect, around: &Circumstances) {
 }
 
 /// I1: bytes leave only after this compare-and-set.
-fn fence(effect: &Effect, claim: &Claim, around: &Circumstances) -> Step {
+fn fence(effect: &Effect, claim: &Claim, around: &EffectContext) -> EffectTransition {
     let is_own = effect.is_of(claim) && effect.state == EffectState::Claimed;
-    if !is_own && around.rules.has(Rule::Epoch) {
-        return Step::reply(Reply::Stale);
+    if !is_own && around.rules.has(EffectRule::Epoch) {
+        return EffectTransition::reply(EffectReply::Stale);
     }
     // A claim that is not good any more has kept no other call from changing the same.
     if effect.order.takes_turns() && around.ledger_ms >= effect.lease_until_ms {
-        return Step::reply(Reply::Stale);
+        return EffectTransition::reply(EffectReply::Stale);
     }
     let mut fenced = Effect { changed_ms: around.now_ms, ..effect.clone() };
     dispatch(&mut fenced, around);
     let claim = fenced.claim();
-    Step { change: Some(fenced), reply: Reply::Mine(claim) }
+    EffectTransition { change: Some(fenced), reply: EffectReply::Mine(claim) }
 }
 
-fn recover(effect: &Effect, owner: &OwnerId, around: &Circumstances) -> Step {
+fn recover(effect: &Effect, owner: &OwnerId, around: &EffectContext) -> EffectTransition {
     if !may_recover(effect, owner, around) {
-        return Step::reply(Reply::NotNow);
+        return EffectTransition::reply(EffectReply::NotNow);
     }
-    let never_ran = |why: &str| settle(effect, &effect.claim(), &End::NotExecuted(why.to_owned()), around);
+    let never_ran = |why: &str| settle(effect, &effect.claim(), &DispatchEnd::NotExecuted(why.to_owned()), around);
     match (effect.state, effect.class) {
         (EffectState::Claimed, _) => never_ran("its owner went away; nothing was sent"),
         // No call waits for it, and it changed nothing.
         (_, EffectClass::R) => never_ran("its owner went away; it changes nothing"),
         // What waited for input has given its turn away, and does nothing until it gets it.
-        (_, EffectClass::K) if in_key_window(effect, around) && !matches!(effect.awaits, Some(Awaits::Input(_))) => {
+        (_, EffectClass::K) if in_key_window(effect, around) && !matches!(effect.awaits, Some(EffectWaitReason::Input(_))) => {
             let mut taken = Effect {
                 epoch: effect.epoch.saturating_add(1),
                 owner: owner.clone(),
@@ -222,23 +222,23 @@ fn recover(effect: &Effect, owner: &OwnerId, around: &Circumstances) -> Step {
             };
             dispatch(&mut taken, around);
             let claim = taken.claim();
-            Step { change: Some(taken), reply: Reply::Mine(claim) }
+            EffectTransition { change: Some(taken), reply: EffectReply::Mine(claim) }
         }
         _ => after_uncertainty(effect, None, around),
     }
 }
 
-fn expire(effect: &Effect, around: &Circumstances) -> Step {
+fn expire(effect: &Effect, around: &EffectContext) -> EffectTransition {
     if is_over(effect, around) {
-        Step { change: Some(tombstone(effect, around)), reply: Reply::Settled }
+        EffectTransition { change: Some(tombstone(effect, around)), reply: EffectReply::Settled }
     } else {
-        Step::reply(Reply::NotNow)
+        EffectTransition::reply(EffectReply::NotNow)
     }
 }
 
 /// Its owner vanished. What it sent may still be at work at the upstream, so that it keeps its turn until its time is over.
-fn unknown(effect: &Effect, why: String, around: &Circumstances) -> Effect {
-    let keeps_turn = around.rules.has(Rule::TurnUntilOverdue);
+fn unknown(effect: &Effect, why: String, around: &EffectContext) -> Effect {
+    let keeps_turn = around.rules.has(EffectRule::TurnUntilOverdue);
     Effect {
         overdue_at_ms: if keeps_turn { effect.at_work_until_ms() } else { around.ledger_ms },
         state: EffectState::OutcomeUnknown,
@@ -252,7 +252,7 @@ fn unknown(effect: &Effect, why: String, around: &Circumstances) -> Effect {
 }
 
 /// Nothing is left of it but that it was there.
-fn tombstone(effect: &Effect, around: &Circumstances) -> Effect {
+fn tombstone(effect: &Effect, around: &EffectContext) -> Effect {
     let mut tombstone = Effect {
         state: EffectState::Expired,
         answer: None,
@@ -266,7 +266,7 @@ fn tombstone(effect: &Effect, around: &Circumstances) -> Effect {
 }
 
 /// Whether a settled effect may be forgotten. What is not known is never forgotten before it is settled.
-fn is_over(effect: &Effect, around: &Circumstances) -> bool {
+fn is_over(effect: &Effect, around: &EffectContext) -> bool {
     use EffectState as State;
     let settled =
         matches!(effect.state, State::Completed | State::FailedFinal | State::FailedRetryable | State::Compensated);
@@ -275,19 +275,19 @@ fn is_over(effect: &Effect, around: &Circumstances) -> bool {
 
 /// Whether an upstream that knows keys still knows this one, by whichever of the two times says that more has passed: the
 /// store's clock may have been put back, and ledger time does not count while no gateway runs.
-fn in_key_window(effect: &Effect, around: &Circumstances) -> bool {
+fn in_key_window(effect: &Effect, around: &EffectContext) -> bool {
     let (Some(window_ms), Some(first_ms)) = (effect.order.key_window_ms, effect.first_dispatched_ms) else {
         return false;
     };
     let first_ledger_ms = effect.first_dispatched_ledger_ms.unwrap_or(around.ledger_ms);
     let passed_ms = around.now_ms.saturating_sub(first_ms).max(around.ledger_ms.saturating_sub(first_ledger_ms));
     let margin_ms = (window_ms / 10).min(KEY_WINDOW_MARGIN_MS_MAX);
-    passed_ms < window_ms.saturating_sub(margin_ms) || !around.rules.has(Rule::KeyWindow)
+    passed_ms < window_ms.saturating_sub(margin_ms) || !around.rules.has(EffectRule::KeyWindow)
 }
 
-fn goes_on(effect: &Effect, begin: &Begin) -> bool {
+fn goes_on(effect: &Effect, begin: &BeginRequest) -> bool {
     match (&effect.awaits, &begin.continues) {
-        (Some(Awaits::Input(nonce)), Some(continues)) => nonce == continues,
+        (Some(EffectWaitReason::Input(nonce)), Some(continues)) => nonce == continues,
         _ => false,
     }
 }

@@ -8,12 +8,12 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use servanda_contract::CallRecord;
 
-use super::{Effect, EffectId, EffectKey, EffectQuery, Ending, Event, OrphanQuery, OwnerId, Reply};
+use super::{Effect, EffectId, EffectKey, EffectQuery, EffectEnding, EffectEvent, OrphanQuery, OwnerId, EffectReply};
 use crate::{JournalError, Note, PortFuture};
 
 /// Which effect an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum EffectTarget {
     /// The one of a key; it may not be there yet.
     Key(EffectKey),
     /// The one of a handle.
@@ -22,11 +22,11 @@ pub enum Target {
 
 /// An event for a store to apply: read, [`step`](super::step()), write, and the record beside it, all in one transaction.
 #[derive(Debug)]
-pub struct Change {
+pub struct EffectChange {
     /// Which effect.
-    pub target: Target,
+    pub target: EffectTarget,
     /// What happens to it.
-    pub event: Event,
+    pub event: EffectEvent,
     /// The record of the call, written if and only if the effect changes.
     pub record: Option<CallRecord>,
     /// An answer that broke its contract, kept beside the record.
@@ -39,25 +39,25 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// How the effect has to end for it.
-    pub ending: Ending,
+    pub ending: EffectEnding,
     /// The note.
     pub note: Note,
 }
 
 /// What became of a change.
 #[derive(Debug, Clone)]
-pub struct Applied {
+pub struct AppliedChange {
     /// What it came to.
-    pub reply: Reply,
+    pub reply: EffectReply,
     /// The effect afterwards; none if there is none.
     pub effect: Option<Arc<Effect>>,
 }
 
 /// Where effects are kept. Reads that decide something see every change that was acknowledged anywhere.
-pub trait Effects: Send + Sync + fmt::Debug {
+pub trait EffectStore: Send + Sync + fmt::Debug {
     /// Applies one event in one transaction and returns the result. After an error it is not known whether the event was
     /// applied, so the state is read again before bytes are sent.
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>>;
+    fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>>;
 
     /// Why what was acknowledged may still be lost, if it may: then nothing is sent that could not be sent again.
     fn loses_commits(&self) -> Option<String> {
@@ -65,7 +65,7 @@ pub trait Effects: Send + Sync + fmt::Debug {
     }
 
     /// The effect.
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>>;
+    fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>>;
 
     /// Some effects, newest first.
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
@@ -77,7 +77,7 @@ pub trait Effects: Send + Sync + fmt::Debug {
     fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
     /// Says that this process is alive. One that does not say so for a while is taken for gone.
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>>;
+    fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>>;
 
     /// Why no new effects are taken at the moment, if the store is running out of room. What is under way is still settled, and keys that
     /// were used are still answered.

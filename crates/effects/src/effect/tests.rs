@@ -6,11 +6,11 @@ mod lost;
 mod schedules;
 
 use bytes::Bytes;
-use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
+use servanda_contract::{CallId, Digest, digest::DigestDomain, tool::EffectClass};
 
 use super::{
-    Awaits, Begin, ByHand, Circumstances, ClientKey, Effect, EffectId, EffectKey, EffectState, End, Event, Go,
-    LedgerNow, Order, OwnerId, Reply, StoredAnswer, is_in_the_way, step,
+    EffectWaitReason, BeginRequest, ManualSettlement, EffectContext, ClientKey, Effect, EffectId, EffectKey, EffectState, DispatchEnd, EffectEvent, BeginMode,
+    LedgerNow, DispatchOrder, OwnerId, EffectReply, StoredAnswer, is_blocking, step,
 };
 use EffectClass::{K, N, Q, R};
 use EffectState::{Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, OutcomeUnknown as Unknown};
@@ -21,11 +21,11 @@ const HOUR_MS: u64 = 3_600_000;
 const LEASE_MS: u64 = 15_000;
 
 fn digest(text: &str) -> Digest {
-    Digest::of(Domain::Proposal, &[text.as_bytes()])
+    Digest::compute(DigestDomain::Proposal, &[text.as_bytes()])
 }
 
-fn order() -> Order {
-    Order {
+fn order() -> DispatchOrder {
+    DispatchOrder {
         exposed_tool: "bank__pay".to_owned(),
         upstream: "bank".to_owned(),
         upstream_tool: "pay".to_owned(),
@@ -54,8 +54,8 @@ fn key() -> EffectKey {
     }
 }
 
-fn begin(class: EffectClass, owner: &str) -> Begin {
-    Begin {
+fn begin(class: EffectClass, owner: &str) -> BeginRequest {
+    BeginRequest {
         id: EffectId::from("eff_1".to_owned()),
         key: key(),
         request: digest("payload"),
@@ -63,22 +63,22 @@ fn begin(class: EffectClass, owner: &str) -> Begin {
         owner: OwnerId::from(owner.to_owned()),
         call_id: CallId::from(format!("call_{owner}")),
         order: order(),
-        go: Go::Dispatch,
+        mode: BeginMode::Dispatch,
         continues: None,
     }
 }
 
-fn began(class: EffectClass) -> Event {
-    Event::Begin(Box::new(begin(class, "b")))
+fn began(class: EffectClass) -> EffectEvent {
+    EffectEvent::Begin(Box::new(begin(class, "b")))
 }
 
-fn at(now_ms: u64) -> Circumstances {
-    Circumstances::at(LedgerNow::plain(now_ms))
+fn at(now_ms: u64) -> EffectContext {
+    EffectContext::at(LedgerNow::plain(now_ms))
 }
 
 /// The owner has been silent for too long.
-fn gone(now_ms: u64) -> Circumstances {
-    Circumstances { owner_is_gone: true, ..at(now_ms) }
+fn gone(now_ms: u64) -> EffectContext {
+    EffectContext { owner_is_gone: true, ..at(now_ms) }
 }
 
 fn answer() -> StoredAnswer {
@@ -87,48 +87,48 @@ fn answer() -> StoredAnswer {
 
 /// An effect of owner `a` in a state, as it gets there.
 fn effect(class: EffectClass, state: EffectState) -> Effect {
-    let first = step(None, &Event::Begin(Box::new(begin(class, "a"))), &at(NOW_MS)).change.unwrap();
+    let first = step(None, &EffectEvent::Begin(Box::new(begin(class, "a"))), &at(NOW_MS)).change.unwrap();
     let claim = first.claim();
-    let after = |effect: &Effect, event: Event| step(Some(effect), &event, &at(NOW_MS)).change.unwrap();
+    let after = |effect: &Effect, event: EffectEvent| step(Some(effect), &event, &at(NOW_MS)).change.unwrap();
     match state {
         Dispatching => first,
         Claimed => {
-            let go = Go::Claim { lease_ms: 10_000 };
-            step(None, &Event::Begin(Box::new(Begin { go, ..begin(class, "a") })), &at(NOW_MS)).change.unwrap()
+            let go = BeginMode::Claim { lease_ms: 10_000 };
+            step(None, &EffectEvent::Begin(Box::new(BeginRequest { mode: go, ..begin(class, "a") })), &at(NOW_MS)).change.unwrap()
         }
-        Completed => after(&first, Event::Settle(claim, End::Completed(answer()))),
-        FailedFinal => after(&first, Event::Settle(claim, End::Failed(answer()))),
-        FailedRetryable => after(&first, Event::Settle(claim, End::NotExecuted("refused".to_owned()))),
-        Unknown => after(&first, Event::Settle(claim, End::Unknown("reset".to_owned()))),
+        Completed => after(&first, EffectEvent::Settle(claim, DispatchEnd::Completed(answer()))),
+        FailedFinal => after(&first, EffectEvent::Settle(claim, DispatchEnd::Failed(answer()))),
+        FailedRetryable => after(&first, EffectEvent::Settle(claim, DispatchEnd::NotExecuted("refused".to_owned()))),
+        Unknown => after(&first, EffectEvent::Settle(claim, DispatchEnd::Unknown("reset".to_owned()))),
         Expired => {
             let done = effect(class, Completed);
-            step(Some(&done), &Event::Expire, &at(NOW_MS + HOUR_MS)).change.unwrap()
+            step(Some(&done), &EffectEvent::Expire, &at(NOW_MS + HOUR_MS)).change.unwrap()
         }
         EffectState::Compensated => Effect { state, ..effect(class, Completed) },
     }
 }
 
-fn word(reply: &Reply) -> &'static str {
+fn word(reply: &EffectReply) -> &'static str {
     match reply {
-        Reply::Mine(_) => "mine",
-        Reply::Replay(_) => "replay",
-        Reply::Running { .. } => "running",
-        Reply::Mismatch => "mismatch",
-        Reply::Unknown => "unknown",
-        Reply::Twin(_) => "twin",
-        Reply::Blocked(_) => "blocked",
-        Reply::KeyExpired => "expired",
-        Reply::Ask(_) => "ask",
-        Reply::Settled => "settled",
-        Reply::Contradicted => "contradicted",
-        Reply::Stale => "stale",
-        Reply::NotNow => "not now",
-        Reply::NotFound => "not found",
+        EffectReply::Mine(_) => "mine",
+        EffectReply::Replay(_) => "replay",
+        EffectReply::Running { .. } => "running",
+        EffectReply::Mismatch => "mismatch",
+        EffectReply::Unknown => "unknown",
+        EffectReply::Twin(_) => "twin",
+        EffectReply::Blocked(_) => "blocked",
+        EffectReply::KeyExpired => "expired",
+        EffectReply::Ask(_) => "ask",
+        EffectReply::Settled => "settled",
+        EffectReply::Contradicted => "contradicted",
+        EffectReply::Stale => "stale",
+        EffectReply::NotNow => "not now",
+        EffectReply::NotFound => "not found",
     }
 }
 
 /// State and reply that follow; the state as it was where nothing changes.
-fn follows(before: &Effect, event: &Event, around: &Circumstances) -> (EffectState, &'static str) {
+fn follows(before: &Effect, event: &EffectEvent, around: &EffectContext) -> (EffectState, &'static str) {
     let after = step(Some(before), event, around);
     (after.change.map_or(before.state, |changed| changed.state), word(&after.reply))
 }
@@ -137,11 +137,11 @@ fn follows(before: &Effect, event: &Event, around: &Circumstances) -> (EffectSta
 #[test]
 fn another_that_changes_the_same_is_in_the_way() {
     let other = EffectId::from("eff_other".to_owned());
-    let blocked = |now_ms| Circumstances { blocked_by: Some(other.clone()), ..at(now_ms) };
+    let blocked = |now_ms| EffectContext { blocked_by: Some(other.clone()), ..at(now_ms) };
     let first = step(None, &began(N), &blocked(NOW_MS));
-    assert_eq!((first.change, first.reply), (None, Reply::Blocked(other.clone())));
+    assert_eq!((first.change, first.reply), (None, EffectReply::Blocked(other.clone())));
     let (soon, late) = (blocked(NOW_MS + 1), blocked(NOW_MS + 11_000));
-    let gone = Circumstances { owner_is_gone: true, ..blocked(NOW_MS + LEASE_MS) };
+    let gone = EffectContext { owner_is_gone: true, ..blocked(NOW_MS + LEASE_MS) };
     let table = [
         (Claimed, N, &soon, "running"),
         (Claimed, N, &late, "blocked"),
@@ -160,25 +160,25 @@ fn another_that_changes_the_same_is_in_the_way() {
         assert_eq!(follows(&before, &began(class), around), (state, reply), "{state:?} {class:?}");
     }
     // Recovery takes what has held its place all the time.
-    let recovered = Event::Recover(OwnerId::from("b".to_owned()));
+    let recovered = EffectEvent::Recover(OwnerId::from("b".to_owned()));
     assert_eq!(follows(&effect(K, Dispatching), &recovered, &gone), (Dispatching, "mine"));
 }
 
 #[test]
 fn what_an_effect_holds() {
-    let order = Order { resources: vec!["invoice/1".to_owned()], ..order() };
+    let order = DispatchOrder { resources: vec!["invoice/1".to_owned()], ..order() };
     let holding = |state| Effect { order: order.clone(), ..effect(N, state) };
     let wants = |name: &str| {
-        let order = Order { resources: vec![name.to_owned()], ..order.clone() };
-        Begin { order, ..begin(N, "b") }
+        let order = DispatchOrder { resources: vec![name.to_owned()], ..order.clone() };
+        BeginRequest { order, ..begin(N, "b") }
     };
     for state in EffectState::ALL {
         let holds = [Claimed, Dispatching, Unknown].contains(&state);
-        assert_eq!(holding(state).holds().is_some(), holds, "{state:?}");
+        assert_eq!(holding(state).exclusive_resources().is_some(), holds, "{state:?}");
     }
     let sent = holding(Dispatching);
-    let blocks = |effect: &Effect, begin: &Begin, ledger_ms| {
-        effect.holds().is_some_and(|held| is_in_the_way(held, begin, ledger_ms))
+    let blocks = |effect: &Effect, begin: &BeginRequest, ledger_ms| {
+        effect.exclusive_resources().is_some_and(|held| is_blocking(held, begin, ledger_ms))
     };
     let never = NOW_MS + 100 * HOUR_MS;
     for (name, expected) in [("invoice/1", true), ("invoice/*", true), ("*", true), ("invoice/2", false)] {
@@ -200,16 +200,16 @@ fn what_an_effect_holds() {
     let long = Effect { overdue_at_ms: NOW_MS + 60_000, ..vanished };
     assert!(blocks(&long, &wants("invoice/1"), NOW_MS + 59_999));
     assert!(!blocks(&long, &wants("invoice/1"), NOW_MS + 60_000));
-    let fence = Event::Fence(claim.claim());
+    let fence = EffectEvent::Fence(claim.claim());
     assert_eq!(follows(&claim, &fence, &at(claim.lease_until_ms - 1)), (Dispatching, "mine"));
     assert_eq!(follows(&claim, &fence, &at(claim.lease_until_ms)), (Claimed, "stale"), "others may have begun");
     let paused = |awaits| Effect { awaits: Some(awaits), ..sent.clone() };
-    assert!(paused(Awaits::Input("n".to_owned())).holds().is_none());
-    assert!(paused(Awaits::Task("t".to_owned())).holds().is_some());
-    let allowed = Order { overlaps: true, ..order.clone() };
-    assert!(Effect { order: allowed.clone(), ..sent.clone() }.holds().is_none());
-    assert!(!blocks(&sent, &Begin { order: allowed, ..wants("invoice/1") }, NOW_MS));
-    assert!(effect(N, Dispatching).holds().is_none(), "what changes nothing that has a name");
+    assert!(paused(EffectWaitReason::Input("n".to_owned())).exclusive_resources().is_none());
+    assert!(paused(EffectWaitReason::Task("t".to_owned())).exclusive_resources().is_some());
+    let allowed = DispatchOrder { overlaps: true, ..order.clone() };
+    assert!(Effect { order: allowed.clone(), ..sent.clone() }.exclusive_resources().is_none());
+    assert!(!blocks(&sent, &BeginRequest { order: allowed, ..wants("invoice/1") }, NOW_MS));
+    assert!(effect(N, Dispatching).exclusive_resources().is_none(), "what changes nothing that has a name");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn the_same_key_again() {
         let before = effect(class, state);
         assert_eq!(follows(&before, &began(class), around), (then, reply), "{class:?} {state:?} {around:?}");
         let after = step(Some(&before), &began(class), around);
-        if let Reply::Mine(claim) = after.reply {
+        if let EffectReply::Mine(claim) = after.reply {
             let changed = after.change.unwrap();
             assert_eq!((claim.epoch, changed.epoch), (before.epoch + 1, before.epoch + 1), "{class:?} {state:?}");
             assert_eq!(changed.owner.as_str(), "b");
@@ -265,27 +265,27 @@ fn the_same_key_again() {
 #[test]
 fn another_payload_never_runs_and_never_sees_the_answer() {
     for state in EffectState::ALL {
-        let other = Begin { request: digest("other payload"), ..begin(N, "b") };
-        let after = step(Some(&effect(N, state)), &Event::Begin(Box::new(other)), &at(NOW_MS + 11_000));
-        assert_eq!((after.change, after.reply), (None, Reply::Mismatch), "{state:?}");
+        let other = BeginRequest { request: digest("other payload"), ..begin(N, "b") };
+        let after = step(Some(&effect(N, state)), &EffectEvent::Begin(Box::new(other)), &at(NOW_MS + 11_000));
+        assert_eq!((after.change, after.reply), (None, EffectReply::Mismatch), "{state:?}");
     }
 }
 
 #[test]
 fn a_fence_needs_the_claim_it_was_made_from() {
     let claimed = effect(N, Claimed);
-    assert_eq!(follows(&claimed, &Event::Fence(claimed.claim()), &at(NOW_MS + 60_000)), (Dispatching, "mine"));
+    assert_eq!(follows(&claimed, &EffectEvent::Fence(claimed.claim()), &at(NOW_MS + 60_000)), (Dispatching, "mine"));
     let taken = step(Some(&claimed), &began(N), &at(NOW_MS + 11_000)).change.unwrap();
-    assert_eq!(follows(&taken, &Event::Fence(claimed.claim()), &at(NOW_MS + 11_001)), (Dispatching, "stale"));
+    assert_eq!(follows(&taken, &EffectEvent::Fence(claimed.claim()), &at(NOW_MS + 11_001)), (Dispatching, "stale"));
     for state in [Dispatching, Completed, FailedRetryable, Unknown, Expired] {
         let before = effect(N, state);
-        assert_eq!(follows(&before, &Event::Fence(before.claim()), &at(NOW_MS)), (state, "stale"));
+        assert_eq!(follows(&before, &EffectEvent::Fence(before.claim()), &at(NOW_MS)), (state, "stale"));
     }
 }
 
 #[test]
 fn orphans_are_settled_by_their_class() {
-    let by = |owner: &str| Event::Recover(OwnerId::from(owner.to_owned()));
+    let by = |owner: &str| EffectEvent::Recover(OwnerId::from(owner.to_owned()));
     let (soon, late, gone) = (at(NOW_MS + 1), at(NOW_MS + LEASE_MS), gone(NOW_MS + LEASE_MS));
     let table = [
         (Dispatching, R, FailedRetryable, "settled"),
@@ -315,17 +315,17 @@ fn a_key_is_sent_again_only_while_the_upstream_remembers_it() {
     assert_eq!(follows(&unknown, &began(K), &at(NOW_MS + HOUR_MS - 300_000)), (Unknown, "unknown"));
     let again = step(Some(&unknown), &began(K), &at(NOW_MS + 1)).change.unwrap();
     assert_eq!(again.first_dispatched_ms, Some(NOW_MS), "the window runs from the first dispatch");
-    let refused = Event::Settle(again.claim(), End::NotExecuted("connection refused".to_owned()));
+    let refused = EffectEvent::Settle(again.claim(), DispatchEnd::NotExecuted("connection refused".to_owned()));
     assert_eq!(follows(&again, &refused, &at(NOW_MS + 2)), (Unknown, "settled"), "what left before is still uncertain");
 }
 
 #[test]
 fn what_waits_for_input_goes_on_with_its_nonce_only() {
     let before = effect(N, Dispatching);
-    let awaits = End::Awaits(Awaits::Input("n-1".to_owned()), HOUR_MS);
-    let waiting = step(Some(&before), &Event::Settle(before.claim(), awaits), &at(NOW_MS)).change.unwrap();
-    let with = |nonce: &str| Event::Begin(Box::new(Begin { continues: Some(nonce.to_owned()), ..begin(N, "b") }));
-    let gone = Circumstances { owner_is_gone: true, ..at(NOW_MS + 60_000) };
+    let awaits = DispatchEnd::Awaits(EffectWaitReason::Input("n-1".to_owned()), HOUR_MS);
+    let waiting = step(Some(&before), &EffectEvent::Settle(before.claim(), awaits), &at(NOW_MS)).change.unwrap();
+    let with = |nonce: &str| EffectEvent::Begin(Box::new(BeginRequest { continues: Some(nonce.to_owned()), ..begin(N, "b") }));
+    let gone = EffectContext { owner_is_gone: true, ..at(NOW_MS + 60_000) };
     assert_eq!(follows(&waiting, &began(N), &gone), (Dispatching, "running"));
     assert_eq!(follows(&waiting, &with("n-2"), &gone), (Dispatching, "running"));
     assert_eq!(follows(&waiting, &with("n-1"), &gone), (Dispatching, "mine"));
@@ -336,10 +336,10 @@ fn what_waits_for_input_goes_on_with_its_nonce_only() {
 fn a_person_settles_what_nobody_knows_and_nothing_else() {
     for state in EffectState::ALL {
         for (completed, then) in [(true, Completed), (false, FailedRetryable)] {
-            let by_hand = ByHand { completed, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+            let by_hand = ManualSettlement { completed, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
             let before = effect(N, state);
             let expected = if state == Unknown { (then, "settled") } else { (state, "not now") };
-            assert_eq!(follows(&before, &Event::SettleByHand(by_hand), &at(NOW_MS + 1)), expected);
+            assert_eq!(follows(&before, &EffectEvent::SettleByHand(by_hand), &at(NOW_MS + 1)), expected);
         }
     }
 }
@@ -349,21 +349,21 @@ fn what_is_over_becomes_a_tombstone_even_for_whoever_comes_first() {
     let over = at(NOW_MS + HOUR_MS);
     for state in [Completed, FailedFinal, FailedRetryable] {
         let before = effect(N, state);
-        assert_eq!(follows(&before, &Event::Expire, &at(NOW_MS + HOUR_MS - 1)), (state, "not now"));
-        assert_eq!(follows(&before, &Event::Expire, &over), (Expired, "settled"));
+        assert_eq!(follows(&before, &EffectEvent::Expire, &at(NOW_MS + HOUR_MS - 1)), (state, "not now"));
+        assert_eq!(follows(&before, &EffectEvent::Expire, &over), (Expired, "settled"));
         assert_eq!(follows(&before, &began(N), &over), (Expired, "expired"), "a retry does not race the reaper");
-        let tombstone = step(Some(&before), &Event::Expire, &over).change.unwrap();
+        let tombstone = step(Some(&before), &EffectEvent::Expire, &over).change.unwrap();
         assert_eq!((tombstone.answer, tombstone.order.arguments.len()), (None, 0));
     }
     for state in [Claimed, Dispatching, Unknown, Expired] {
-        assert_eq!(follows(&effect(N, state), &Event::Expire, &over), (state, "not now"), "{state:?}");
+        assert_eq!(follows(&effect(N, state), &EffectEvent::Expire, &over), (state, "not now"), "{state:?}");
     }
 }
 
 #[test]
 fn a_blind_retry_of_what_nobody_knows_is_stopped() {
     let twin = EffectId::from("eff_0".to_owned());
-    let around = Circumstances { twin: Some(twin.clone()), ..at(NOW_MS) };
+    let around = EffectContext { twin: Some(twin.clone()), ..at(NOW_MS) };
     let after = step(None, &began(N), &around);
-    assert_eq!((after.change, after.reply), (None, Reply::Twin(twin)));
+    assert_eq!((after.change, after.reply), (None, EffectReply::Twin(twin)));
 }

@@ -150,7 +150,7 @@ fn keep_to_promised(error: &mut FieldError, promised: &BTreeSet<String>) {
 /// Strict, but for one thing: an upstream's data may hold integers beyond what a double keeps, and they are not ours to
 /// refuse. They are passed on as they were written.
 fn decode(text: &str) -> Result<Value, String> {
-    match json::decode(text.as_bytes(), json::Limits { bytes_max: usize::MAX, depth_max: ANSWER_DEPTH_MAX }) {
+    match json::decode(text.as_bytes(), json::JsonLimits { bytes_max: usize::MAX, depth_max: ANSWER_DEPTH_MAX }) {
         Ok(value) => Ok(value),
         Err(StrictError::IntegerTooLarge { .. }) => serde_json::from_str(text).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),

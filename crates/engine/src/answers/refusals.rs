@@ -1,6 +1,6 @@
 //! The engine's own refusals, in words: no such tool, no upstream, a ledger too slow, an answer kept back.
 
-use servanda_catalog::{Hold, NotResolved};
+use servanda_catalog::{ToolHold, ResolveError};
 use servanda_contract::{
     CallId, GateName, Proposal, Refusal, TaxonomyClass,
     refusal::EffectKnowledge,
@@ -9,7 +9,7 @@ use servanda_contract::{
 };
 use servanda_effects::{
     JournalError,
-    effect::{self, Rules},
+    effect::{self, EffectRules},
 };
 use servanda_mcp::{RpcError, envelope::code};
 use servanda_policy::PrincipalError;
@@ -25,22 +25,22 @@ const QUARANTINE_REVIEW: &str = "`servanda quarantine list` says why, `servanda 
 /// Where operators look when the ledger does not take what it should.
 const LEDGER_REVIEW: &str = "`servanda doctor` looks at the ledger";
 
-pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal {
+pub(crate) fn not_resolved(proposal: &Proposal, reason: ResolveError) -> Refusal {
     let call_id = proposal.call_id.clone();
     let shown: String = proposal.tool.chars().take(128).collect();
     match reason {
-        NotResolved::Unknown { did_you_mean } => {
+        ResolveError::Unknown { did_you_mean } => {
             // Many clients show their model the message alone.
             let meant = did_you_mean.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
             let hint = "call a tool that `tools/list` has".to_owned();
             no_tool(call_id, format!("there is no tool `{shown}`{meant}"), hint)
         }
-        NotResolved::Gone { upstream } => {
+        ResolveError::Gone { upstream } => {
             let message = format!("`{shown}` is not offered any more by `{upstream}`");
             no_tool(call_id, message, "call a tool that `tools/list` has now".to_owned())
                 .for_operators("there is no contract for it any more")
         }
-        NotResolved::Withdrawn { upstream } => Refusal::new(
+        ResolveError::Withdrawn { upstream } => Refusal::new(
             call_id,
             GateName::Resolve,
             TaxonomyClass::DependencyUnavailable,
@@ -51,7 +51,7 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
         )
         .for_operators("`servanda tools` shows what each upstream offers")
         .with_next_action(NextAction::UseAnotherTool),
-        NotResolved::Held { hold } => held(call_id, &shown, &hold),
+        ResolveError::Held { hold } => held(call_id, &shown, &hold),
     }
 }
 
@@ -72,34 +72,34 @@ pub(crate) fn no_principal(call_id: CallId, error: &PrincipalError) -> Box<Refus
 
 /// A tool that is held back. What its server wrote is the reason and must not reach the agent by way of the refusal: only
 /// operators are shown it.
-fn held(call_id: CallId, tool: &str, hold: &Hold) -> Refusal {
+fn held(call_id: CallId, tool: &str, hold: &ToolHold) -> Refusal {
     let review = format!("`servanda diff {tool}` shows it, `servanda pin {tool}` agrees to it");
     let (class, why, operators) = match hold {
-        Hold::Observed { .. } => (
+        ToolHold::Observed { .. } => (
             TaxonomyClass::PolicyViolation,
             "it changed something although its contract says that it only reads".to_owned(),
             QUARANTINE_REVIEW.to_owned(),
         ),
         // The reason is the operators' own business, and theirs to read.
-        Hold::Blocked { .. } => {
+        ToolHold::Blocked { .. } => {
             (TaxonomyClass::PolicyViolation, "an operator holds it back".to_owned(), QUARANTINE_REVIEW.to_owned())
         }
-        Hold::Quarantined { severity, .. } => (
+        ToolHold::Quarantined { severity, .. } => (
             TaxonomyClass::PolicyViolation,
             format!("its definition at the upstream changed since somebody agreed to it ({} change)", severity.word()),
             review,
         ),
-        Hold::Unpinned => (
+        ToolHold::Unpinned => (
             TaxonomyClass::PolicyViolation,
             "nobody has agreed to its definition at the upstream yet".to_owned(),
             review,
         ),
-        Hold::Rejected { .. } => (
+        ToolHold::Rejected { .. } => (
             TaxonomyClass::PolicyViolation,
             "its definition at the upstream cannot be used".to_owned(),
             format!("`servanda diff {tool}` says why; tell the server's author"),
         ),
-        Hold::Incompatible { reasons } => (
+        ToolHold::Incompatible { reasons } => (
             TaxonomyClass::DependencyUnavailable,
             format!("it does not take what its contract says ({})", counted(reasons.len(), "difference")),
             format!("`servanda diff {tool}` says where; correct the contract"),
@@ -158,8 +158,8 @@ pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass, can_come_again
         )
         .for_operators(LEDGER_REVIEW),
     );
-    let of_key = effect::of_unread_key(can_come_again, Rules::IN_FORCE);
-    match effect::unmarked(class, true, of_key) {
+    let of_key = effect::knowledge_of_unread_key(can_come_again, EffectRules::IN_FORCE);
+    match effect::knowledge_without_mark(class, true, of_key) {
         EffectKnowledge::None => {}
         EffectKnowledge::Unknown => refusal.leave_in_doubt(),
         EffectKnowledge::UnknownBefore | EffectKnowledge::Happened => refusal.mark_unknown_before(),

@@ -5,18 +5,18 @@
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction,
 };
-use servanda_effects::effect::{Awaits, Effect, EffectId, Reply, of_key};
+use servanda_effects::effect::{EffectWaitReason, Effect, EffectId, EffectReply, knowledge_of_key};
 use servanda_gates::OPERATION_ARGUMENT;
 
 use super::refusals;
 
 /// The refusal that a reply becomes. It claims no less than what the ledger says of the key; of a key that was used for another
 /// payload, this payload did nothing.
-pub(crate) fn refusal(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) -> Refusal {
+pub(crate) fn refusal(call_id: &CallId, reply: &EffectReply, effect: Option<&Effect>) -> Refusal {
     let mut refusal = of_reply(call_id, reply, effect);
-    let is_about_key = !matches!(reply, Reply::Mismatch | Reply::Twin(_));
+    let is_about_key = !matches!(reply, EffectReply::Mismatch | EffectReply::Twin(_));
     if is_about_key && refusal.effect == EffectKnowledge::None {
-        refusal.effect = match of_key(effect) {
+        refusal.effect = match knowledge_of_key(effect) {
             EffectKnowledge::None => EffectKnowledge::None,
             _ => EffectKnowledge::UnknownBefore,
         };
@@ -24,24 +24,24 @@ pub(crate) fn refusal(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) 
     refusal
 }
 
-fn of_reply(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) -> Refusal {
+fn of_reply(call_id: &CallId, reply: &EffectReply, effect: Option<&Effect>) -> Refusal {
     let call_id = call_id.clone();
     let handle = effect.map(|effect| &effect.id);
     match reply {
-        Reply::Running { retry_after_ms, awaits } => running(call_id, *retry_after_ms, awaits.as_ref(), handle),
-        Reply::Mismatch => mismatch(call_id),
-        Reply::Unknown => unknown(call_id, effect),
-        Reply::Twin(twin) => blind_retry(call_id, twin),
-        Reply::KeyExpired => expired(call_id),
-        Reply::Blocked(_) => *refusals::not_its_turn(call_id),
-        Reply::Mine(_)
-        | Reply::Replay(_)
-        | Reply::Ask(_)
-        | Reply::Settled
-        | Reply::Contradicted
-        | Reply::Stale
-        | Reply::NotNow
-        | Reply::NotFound => not_claimed(call_id),
+        EffectReply::Running { retry_after_ms, awaits } => running(call_id, *retry_after_ms, awaits.as_ref(), handle),
+        EffectReply::Mismatch => mismatch(call_id),
+        EffectReply::Unknown => unknown(call_id, effect),
+        EffectReply::Twin(twin) => blind_retry(call_id, twin),
+        EffectReply::KeyExpired => expired(call_id),
+        EffectReply::Blocked(_) => *refusals::not_its_turn(call_id),
+        EffectReply::Mine(_)
+        | EffectReply::Replay(_)
+        | EffectReply::Ask(_)
+        | EffectReply::Settled
+        | EffectReply::Contradicted
+        | EffectReply::Stale
+        | EffectReply::NotNow
+        | EffectReply::NotFound => not_claimed(call_id),
     }
 }
 
@@ -60,11 +60,11 @@ pub(crate) fn answer_gone(call_id: &CallId, known: &str, handle: &EffectId) -> R
     refusal
 }
 
-fn running(call_id: CallId, retry_after_ms: u64, awaits: Option<&Awaits>, handle: Option<&EffectId>) -> Refusal {
+fn running(call_id: CallId, retry_after_ms: u64, awaits: Option<&EffectWaitReason>, handle: Option<&EffectId>) -> Refusal {
     let why = match awaits {
         None => "is under way".to_owned(),
-        Some(Awaits::Input(_)) => "waits for the input that the upstream asked for".to_owned(),
-        Some(Awaits::Task(id)) => format!("is under way as the task `{id}`"),
+        Some(EffectWaitReason::Input(_)) => "waits for the input that the upstream asked for".to_owned(),
+        Some(EffectWaitReason::Task(id)) => format!("is under way as the task `{id}`"),
     };
     let mut refusal = Refusal::new(
         call_id,
@@ -110,7 +110,7 @@ fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
 
 /// What to say of a key that may have been used at a time that the ledger has lost.
 fn lost_time(effect: &Effect) -> Option<String> {
-    let from_ms = effect.first_dispatched_ms.filter(|_| effect.is_of_lost_time())?;
+    let from_ms = effect.first_dispatched_ms.filter(|_| effect.is_from_lost_window())?;
     let from = Timestamp::from_unix_ms(from_ms);
     Some(format!(
         "this ledger lost what it recorded from {from} until a person accepted the loss; nobody knows whether the key was \

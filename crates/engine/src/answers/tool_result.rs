@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use servanda_contract::{
     CallRecord, Feedback, Observation, Refusal,
-    observation::{Occasion, PayloadError, Verification},
+    observation::{ObservationContext, PayloadError, Verification},
     record::Outcome,
     tool::ToolContract,
 };
@@ -38,17 +38,17 @@ pub(crate) fn of_observed(
     }
     json.push_str("\"_meta\":{");
     observed.meta.write_members(&mut json);
-    let _ = write!(json, "\"{}\":{}}}}}", meta::CALL, to_json(&observation.brief(None)));
+    let _ = write!(json, "\"{}\":{}}}}}", meta::CALL, to_json(&observation.summary(None)));
     let rest = Some(Box::new(Rest { observation, refusal: None, upstream_error: None }));
     ToolResult { json, is_error, scopes_needed: Vec::new(), rest }
 }
 
 /// A refusal the model can read: the feedback as JSON text, so that every client shows it.
 pub(crate) fn of_refusal(refusal: Refusal, observation: Observation) -> ToolResult {
-    let brief = to_json(&observation.brief(Some(refusal.gate)));
+    let brief = to_json(&observation.summary(Some(refusal.gate)));
     let json = format!(
         r#"{{"content":{},"isError":true,"_meta":{{"{}":{brief}}}}}"#,
-        text_block(to_json(&Feedback::of(&refusal))),
+        text_block(to_json(&Feedback::from_refusal(&refusal))),
         meta::CALL
     );
     let scopes_needed = refusal.scopes_needed.clone();
@@ -71,7 +71,7 @@ pub(crate) fn in_full(mut result: ToolResult) -> ToolResult {
     let Some(rest) = result.rest.take() else { return result };
     let Rest { observation, refusal, upstream_error } = *rest;
     if let Some(refusal) = refusal {
-        let brief = to_json(&observation.brief(Some(refusal.gate)));
+        let brief = to_json(&observation.summary(Some(refusal.gate)));
         let content = text_block(serde_json::to_string_pretty(&refusal).unwrap_or(refusal.message));
         result.json = format!(r#"{{"content":{content},"isError":true,"_meta":{{"{}":{brief}}}}}"#, meta::CALL);
     }
@@ -102,8 +102,8 @@ fn text_block(text: String) -> String {
 }
 
 /// The facts about a recorded call that every observation carries.
-pub(crate) fn occasion(record: &CallRecord) -> Occasion<'_> {
-    Occasion {
+pub(crate) fn occasion(record: &CallRecord) -> ObservationContext<'_> {
+    ObservationContext {
         tool: &record.tool,
         version: "",
         call_id: &record.call_id,
@@ -116,14 +116,14 @@ pub(crate) fn occasion(record: &CallRecord) -> Occasion<'_> {
 }
 
 /// The observation of an answer that may be passed on.
-pub(crate) fn observation(occasion: &Occasion<'_>, observed: &Observed<'_>, verification: Verification) -> Observation {
+pub(crate) fn observation(occasion: &ObservationContext<'_>, observed: &Observed<'_>, verification: Verification) -> Observation {
     let errors = observed.error_text.iter().map(|text| PayloadError {
         field: None,
         message: legible(text).into_owned(),
         code: observed.class.name().to_owned(),
     });
     let data = observed.data.map(ToOwned::to_owned);
-    Observation::of_result(occasion, observed.class, data, errors.collect(), verification)
+    Observation::from_result(occasion, observed.class, data, errors.collect(), verification)
 }
 
 /// What a contract asks to be checked afterwards.

@@ -6,7 +6,7 @@ use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, taxonomy::NextAction,
     tool::ToolContract,
 };
-use servanda_effects::effect::{Rules, after_attempt};
+use servanda_effects::effect::{EffectRules, knowledge_after_attempt};
 use servanda_gates::CompiledContract;
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::{CredentialLack, PerformFailure};
@@ -23,7 +23,7 @@ pub(crate) fn interpret(
 ) -> (Refusal, Outcome) {
     let class = class(contract, failure);
     let (attempt, outcome) = knowledge(contract, failure);
-    let effect = after_attempt(attempt, was_sent_before, Rules::IN_FORCE);
+    let effect = knowledge_after_attempt(attempt, was_sent_before, EffectRules::IN_FORCE);
     if attempt != effect {
         return (earlier_dispatch_in_doubt(call_id, class, failure, effect), Outcome::Unknown);
     }

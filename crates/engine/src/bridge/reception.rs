@@ -287,13 +287,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use servanda_contract::{Caller, Digest, digest::Domain};
+    use servanda_contract::{Caller, Digest, digest::DigestDomain};
 
     use super::{Claim, Hearer, PARKED_MAX, PARKED_PER_PRINCIPAL_MAX, Parked, Reception};
 
     fn reception(principal: &str) -> std::sync::Arc<Reception> {
         let caller = Caller { principal: principal.to_owned(), ..Caller::local() };
-        let request = Digest::of(Domain::Request, &[]);
+        let request = Digest::compute(DigestDomain::Request, &[]);
         Reception::open(Claim { caller, request, first_call: None, key: None }, Hearer::default()).0
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
-use servanda_contract::{Acting, CallId, Caller, Digest, Timestamp};
+use servanda_contract::{CallerActor, CallId, Caller, Digest, Timestamp};
 use servanda_effects::{JournalError, Notebook, effect::ClientKey};
 use servanda_mcp::{RpcError, envelope::code};
 use sha2::Sha256;
@@ -37,7 +37,7 @@ pub(crate) struct Carried {
     principal: String,
     /// Who acted for them, the one who acted last first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    actors: Vec<Acting>,
+    actors: Vec<CallerActor>,
     expires_at: Timestamp,
     request: Digest,
     /// The first call of the conversation, where it is one of calls.

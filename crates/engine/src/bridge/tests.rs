@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use servanda_contract::{Caller, Digest, digest::Domain};
-use servanda_effects::FleetingNotebook;
+use servanda_contract::{Caller, Digest, digest::DigestDomain};
+use servanda_effects::InMemoryNotebook;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -12,9 +12,9 @@ use crate::{InquiryAnswer, SystemClock};
 
 /// What two guests are told who came while nobody looked, about a request that ends just then.
 async fn too_late(answer_is_kept: bool) -> Vec<String> {
-    let bridge = Arc::new(Bridge::new(Arc::new(FleetingNotebook::default()), Arc::new(SystemClock), Arc::default()));
+    let bridge = Arc::new(Bridge::new(Arc::new(InMemoryNotebook::default()), Arc::new(SystemClock), Arc::default()));
     let claim =
-        Claim { caller: Caller::local(), request: Digest::of(Domain::Request, &[]), first_call: None, key: None };
+        Claim { caller: Caller::local(), request: Digest::compute(DigestDomain::Request, &[]), first_call: None, key: None };
     let (reception, turns) = Reception::open(claim, Hearer::default());
     assert!(bridge.parked.enter(&reception) && reception.tell(Turn::Input("{}".to_owned())).is_ok());
     reception.lapse_at(answer_is_kept.then(|| Instant::now() + Duration::from_mins(1)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use servanda_contract::{cost::Price, record::Outcome, tool::CostUnit};
 use servanda_effects::{
-    budget::{Booked, Budgets as _, ClosedBy, Entry, HoldId, Ticket},
+    budget::{EntryReply, BudgetStore as _, ClosedBy, AccountEntry, BudgetHoldId, UnitTicket},
     effect::EffectState,
 };
 use servanda_gates::{CompiledContract, Permit};
@@ -32,15 +32,15 @@ enum Units {
     #[default]
     None,
     /// Taken, and the call has not left.
-    Unsent(Ticket),
+    Unsent(UnitTicket),
     /// The call may have left.
-    Sent(Ticket),
+    Sent(UnitTicket),
 }
 
 /// What is kept back in the store.
 #[derive(Debug)]
 struct Held {
-    id: HoldId,
+    id: BudgetHoldId,
     contract: Arc<CompiledContract>,
 }
 
@@ -81,13 +81,13 @@ impl Bill {
         Self { till: Arc::clone(till), units: Units::None, hold: None }
     }
 
-    pub(super) fn took(&mut self, ticket: Ticket) {
+    pub(super) fn took(&mut self, ticket: UnitTicket) {
         self.units = Units::Unsent(ticket);
     }
 
     /// Something is, or may be, kept back for the call.
     pub(crate) fn keeps(&mut self, permit: &Permit) {
-        self.hold = Some(Held { id: HoldId::from(permit.call_id()), contract: permit.shared_contract() });
+        self.hold = Some(Held { id: BudgetHoldId::from(permit.call_id()), contract: permit.shared_contract() });
     }
 
     /// Nobody here can say any more what becomes of what is kept back: its effect will.
@@ -110,8 +110,8 @@ impl Bill {
         let Some(Held { id, contract }) = self.hold.take() else { return };
         let by = ClosedBy::Caller;
         let entry = match made {
-            Made::Yes => Entry::Settle { id, cost_micros: cost_micros(&contract, took_ms), by },
-            Made::No => Entry::Refund { id, by },
+            Made::Yes => AccountEntry::Settle { id, cost_micros: cost_micros(&contract, took_ms), by },
+            Made::No => AccountEntry::Refund { id, by },
             Made::Unsaid => return,
         };
         Box::pin(book(&self.till, entry)).await;
@@ -130,14 +130,14 @@ impl Drop for Bill {
 fn cost_micros(contract: &CompiledContract, took_ms: u64) -> Option<u64> {
     let profile = &contract.contract().runtime.cost_profile;
     let by_second = profile.cost_unit == CostUnit::Second;
-    by_second.then(|| Price::of(profile, took_ms).ok()?.cost.total_micros().ok()).flatten()
+    by_second.then(|| Price::from_profile(profile, took_ms).ok()?.cost.total_micros().ok()).flatten()
 }
 
-async fn book(till: &Till, entry: Entry) {
+async fn book(till: &Till, entry: AccountEntry) {
     let books = till.until(within_ms(CLOSE_MS_MAX));
     for _ in 0..CLOSE_ATTEMPTS_MAX {
-        match books.book(entry.clone()).await {
-            Ok(Booked::Settled { over }) if over > 0 => {
+        match books.apply_entry(entry.clone()).await {
+            Ok(EntryReply::Settled { over }) if over > 0 => {
                 let id = entry.id();
                 tracing::warn!(call_id = %id, over, "a call cost more than was kept back for it; see `servanda budgets`");
                 return;

@@ -18,11 +18,11 @@ use servanda_authority::Authenticated;
 use servanda_contract::{Proposal, time::Clock};
 use servanda_effects::{
     JournalError,
-    budget::{Budgets, Chunks, Entry, Ticket},
+    budget::{BudgetStore, Chunks, AccountEntry, UnitTicket},
 };
 use servanda_gates::{
     Permit,
-    budget::{Allowance, Charge, Cleared, Leasing, NotCleared, Paced, Per, Purse, Rates},
+    budget::{Allowance, PricedCall, Cleared, UnitLeaseProgress, NotCleared, RateCheckedCall, AllowanceScope, BudgetSources, ToolRateLimiter},
 };
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::TaskTracker;
@@ -40,19 +40,19 @@ const BUCKETS_MAX: usize = 16_384;
 /// Where this process draws from.
 #[derive(Debug)]
 pub(crate) struct Till {
-    books: Arc<dyn Budgets>,
+    books: Arc<dyn BudgetStore>,
     clock: Arc<dyn Clock>,
     /// Entries that are being made; the engine waits for them when it ends.
     in_flight: TaskTracker,
     chunks: Mutex<Chunks>,
-    rates: Mutex<Rates>,
+    rates: Mutex<ToolRateLimiter>,
     /// Told whenever the store has answered.
     answered: Notify,
 }
 
 impl Till {
-    pub(crate) fn new(books: Arc<dyn Budgets>, clock: Arc<dyn Clock>, in_flight: TaskTracker) -> Self {
-        let rates = Mutex::new(Rates::new(BUCKETS_MAX));
+    pub(crate) fn new(books: Arc<dyn BudgetStore>, clock: Arc<dyn Clock>, in_flight: TaskTracker) -> Self {
+        let rates = Mutex::new(ToolRateLimiter::new(BUCKETS_MAX));
         Self { books, clock, in_flight, chunks: Mutex::default(), rates, answered: Notify::new() }
     }
 
@@ -66,7 +66,7 @@ impl Till {
     }
 
     /// Puts back what a call took that was never sent.
-    fn put_back(&self, ticket: Ticket) {
+    fn put_back(&self, ticket: UnitTicket) {
         self.chunks().put_back(ticket);
     }
 }
@@ -83,8 +83,8 @@ pub(crate) async fn clear(
     let (allowances, authenticated) = purse;
     let now_ms = till.clock.now().unix_ms();
     let run = run(permit.proposal(), allowances).map(Cow::into_owned);
-    let charge = Charge::of(permit, &Purse { allowances, authenticated, run: run.as_deref() })?;
-    let paced = charge.pace(&mut till.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
+    let charge = PricedCall::new(permit, &BudgetSources { allowances, authenticated, run: run.as_deref() })?;
+    let paced = charge.check_rate(&mut till.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
     let cleared = match paced.clear() {
         Ok(cleared) => cleared,
         // Only those that take units make room for it.
@@ -101,7 +101,7 @@ pub(crate) async fn clear(
 
 /// Which run a call belongs to: the one its client names, else its session. Made only where somebody asks.
 fn run<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<Cow<'a, str>> {
-    if !allowances.iter().any(|allowance| allowance.per == Per::Run) {
+    if !allowances.iter().any(|allowance| allowance.per == AllowanceScope::Run) {
         return None;
     }
     let keys = &proposal.keys;
@@ -114,7 +114,7 @@ fn run<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<Cow<'a, s
 
 async fn lease(
     till: &Arc<Till>,
-    mut paced: Box<Paced>,
+    mut paced: Box<RateCheckedCall>,
     deadline: Instant,
     bill: &mut Bill,
 ) -> Result<Cleared, Box<NotCleared>> {
@@ -124,37 +124,37 @@ async fn lease(
         answered.as_mut().enable();
         let leasing = paced.lease(&mut till.chunks(), till.clock.now().unix_ms());
         let asked = match leasing {
-            Leasing::Cleared(cleared, ticket) => {
+            UnitLeaseProgress::Cleared(cleared, ticket) => {
                 bill.took(ticket);
                 return Ok(*cleared);
             }
-            Leasing::Exhausted(not_cleared) => return Err(not_cleared),
-            Leasing::First(back, entries) => {
+            UnitLeaseProgress::Exhausted(not_cleared) => return Err(not_cleared),
+            UnitLeaseProgress::First(back, entries) => {
                 paced = back;
                 ask(till, entries, deadline).await
             }
-            Leasing::Wait(back) => {
+            UnitLeaseProgress::Wait(back) => {
                 paced = back;
                 tokio::time::timeout_at(deadline, answered).await.map_err(|_| patient::too_slow())
             }
         };
         if let Err(error) = asked {
-            return Err(paced.not_asked(error));
+            return Err(paced.store_unavailable(error));
         }
     }
 }
 
 /// Makes entries and hands in what they came to, whoever still waits for it: others wait for the same.
-async fn ask(till: &Arc<Till>, entries: Vec<Entry>, deadline: Instant) -> Result<(), JournalError> {
+async fn ask(till: &Arc<Till>, entries: Vec<AccountEntry>, deadline: Instant) -> Result<(), JournalError> {
     let inside = Arc::clone(till);
     let asking = till.in_flight.spawn(async move {
         let mut outcome = Ok(());
         for entry in entries {
-            let booked = inside.books.book(entry.clone()).await;
-            inside.chunks().answered(&entry, booked.as_ref().ok(), inside.clock.now().unix_ms());
+            let booked = inside.books.apply_entry(entry.clone()).await;
+            inside.chunks().record_reply(&entry, booked.as_ref().ok(), inside.clock.now().unix_ms());
             inside.answered.notify_waiters();
             // What could not be given back costs nobody's call: it is the store's to find.
-            if matches!(entry, Entry::Lease(_)) {
+            if matches!(entry, AccountEntry::Lease(_)) {
                 outcome = outcome.and(booked.map(drop));
             }
         }

@@ -2,14 +2,14 @@
 
 use servanda_effects::{
     JournalError, PortFuture,
-    budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
+    budget::{EntryReply, BudgetStore, AccountEntry, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
 };
 use tokio::time::Instant;
 
 /// The books, until a deadline.
 #[derive(Debug)]
 pub(crate) struct Patient<'a> {
-    pub(super) books: &'a dyn Budgets,
+    pub(super) books: &'a dyn BudgetStore,
     pub(super) deadline: Instant,
 }
 
@@ -24,20 +24,20 @@ impl Patient<'_> {
     }
 }
 
-impl Budgets for Patient<'_> {
-    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
-        Box::pin(self.within(self.books.book(entry)))
+impl BudgetStore for Patient<'_> {
+    fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>> {
+        Box::pin(self.within(self.books.apply_entry(entry)))
     }
 
-    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>> {
         Box::pin(self.within(self.books.sweep(limit)))
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         Box::pin(self.within(self.books.open_reservations(older_than_ms, limit)))
     }
 
-    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
-        Box::pin(self.within(self.books.standings(query)))
+    fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
+        Box::pin(self.within(self.books.balances(query)))
     }
 }

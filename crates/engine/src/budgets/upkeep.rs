@@ -1,7 +1,7 @@
 //! What is done about budgets beside calls: units that nobody wants are given back, reservations that were left are closed by what
 //! their effects say.
 
-use servanda_effects::budget::{Budgets as _, Entry, Swept};
+use servanda_effects::budget::{BudgetStore as _, AccountEntry, SweepReport};
 
 use super::Till;
 use crate::clock::within_ms;
@@ -15,11 +15,11 @@ const CLOSE_MS_MAX: u64 = 5_000;
 
 /// One round.
 pub(crate) async fn look_after(till: &Till) {
-    let over = till.chunks().over(till.clock.now().unix_ms());
+    let over = till.chunks().take_expired(till.clock.now().unix_ms());
     give(till, over, ROUND_MS_MAX).await;
     match till.until(within_ms(ROUND_MS_MAX)).sweep(SWEPT_MAX).await {
-        Ok(Swept { settled: 0, refunded: 0 }) => {}
-        Ok(Swept { settled, refunded }) => {
+        Ok(SweepReport { settled: 0, refunded: 0 }) => {}
+        Ok(SweepReport { settled, refunded }) => {
             tracing::info!(settled, refunded, "reservations that were left behind are closed");
         }
         Err(error) => tracing::warn!(%error, "it could not be looked for reservations that were left behind"),
@@ -32,10 +32,10 @@ pub(crate) async fn give_back(till: &Till) {
     give(till, all, CLOSE_MS_MAX).await;
 }
 
-async fn give(till: &Till, entries: Vec<Entry>, ms_max: u64) {
+async fn give(till: &Till, entries: Vec<AccountEntry>, ms_max: u64) {
     let books = till.until(within_ms(ms_max));
     for entry in entries {
-        if let Err(error) = books.book(entry.clone()).await {
+        if let Err(error) = books.apply_entry(entry.clone()).await {
             tracing::warn!(lease = %entry.id(), %error, "units that nobody wants could not be given back; they are lost until their window is over");
         }
     }

@@ -3,20 +3,20 @@
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::BudgetLeft, refusal::EffectKnowledge,
 };
-use servanda_effects::budget::Exhausted;
-use servanda_gates::budget::{Denied, Rate, Unaffordable, Undrawable, Unfunded};
+use servanda_effects::budget::ExhaustedAccount;
+use servanda_gates::budget::{ToolRateExceeded, Rate, NotClearedReason, DrawError, FundingError};
 
 /// Where operators see how budgets stand.
 const REVIEW: &str = "`servanda budgets` shows how they stand";
 
 /// That a call does not pass gate 11.
-pub(crate) fn refuse(call_id: CallId, tool: &str, why: &Unaffordable, now: Timestamp) -> Box<Refusal> {
+pub(crate) fn refuse(call_id: CallId, tool: &str, why: &NotClearedReason, now: Timestamp) -> Box<Refusal> {
     let refusal = match why {
-        Unaffordable::TooOften(denied, rate) => too_often(call_id, tool, *denied, *rate, now),
-        Unaffordable::Undrawable(Undrawable::Exhausted(exhausted)) => never_allowed(call_id, tool, exhausted),
-        Unaffordable::Undrawable(why) => undrawable(call_id, why),
-        Unaffordable::Unfunded(Unfunded::Exhausted(exhausted)) => exhausted_now(call_id, exhausted, now),
-        Unaffordable::Unfunded(Unfunded::InDoubt(error)) => {
+        NotClearedReason::TooOften(denied, rate) => too_often(call_id, tool, *denied, *rate, now),
+        NotClearedReason::Undrawable(DrawError::Exhausted(exhausted)) => never_allowed(call_id, tool, exhausted),
+        NotClearedReason::Undrawable(why) => undrawable(call_id, why),
+        NotClearedReason::Unfunded(FundingError::Exhausted(exhausted)) => exhausted_now(call_id, exhausted, now),
+        NotClearedReason::Unfunded(FundingError::InDoubt(error)) => {
             let message = format!("what this call draws could not be put on record, so it was not sent: {error}");
             let hint = "try again when the gateway's store is writable";
             refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint.to_owned())
@@ -30,8 +30,8 @@ fn refusal(call_id: CallId, class: TaxonomyClass, message: String, hint: String)
     Refusal::new(call_id, GateName::Budget, class, message, hint).with_effect(EffectKnowledge::None)
 }
 
-fn exhausted_now(call_id: CallId, exhausted: &Exhausted, now: Timestamp) -> Refusal {
-    let Exhausted { account, left, renews_at_ms } = exhausted;
+fn exhausted_now(call_id: CallId, exhausted: &ExhaustedAccount, now: Timestamp) -> Refusal {
+    let ExhaustedAccount { account, left, renews_at_ms } = exhausted;
     let message = match left {
         0 => format!("budget used up: {account}"),
         left => format!("not enough for this call: {} left of the budget of {account}", account.in_words(*left)),
@@ -50,7 +50,7 @@ fn exhausted_now(call_id: CallId, exhausted: &Exhausted, now: Timestamp) -> Refu
 }
 
 /// Critical, and nobody allowed anything critical.
-fn never_allowed(call_id: CallId, tool: &str, exhausted: &Exhausted) -> Refusal {
+fn never_allowed(call_id: CallId, tool: &str, exhausted: &ExhaustedAccount) -> Refusal {
     let message = format!("`{tool}` makes critical changes, and none are allowed: the budget for them is zero");
     let hint = "tell the user: only an operator can allow some".to_owned();
     let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint).for_operators(
@@ -61,14 +61,14 @@ fn never_allowed(call_id: CallId, tool: &str, exhausted: &Exhausted) -> Refusal 
     refusal
 }
 
-fn undrawable(call_id: CallId, why: &Undrawable) -> Refusal {
+fn undrawable(call_id: CallId, why: &DrawError) -> Refusal {
     let hint = "tell the user: only an operator can change this".to_owned();
     refusal(call_id, TaxonomyClass::BudgetExhausted, why.to_string(), hint)
         .for_operators("the contract's `runtime.cost_profile` and `budgets` in servanda.yaml do not fit")
 }
 
-fn too_often(call_id: CallId, tool: &str, denied: Denied, rate: Rate, now: Timestamp) -> Refusal {
-    let Denied { retry_after_ms, left } = denied;
+fn too_often(call_id: CallId, tool: &str, denied: ToolRateExceeded, rate: Rate, now: Timestamp) -> Refusal {
+    let ToolRateExceeded { retry_after_ms, left } = denied;
     let message = format!("`{tool}` is called too often: its contract allows {rate}");
     let hint = format!("wait {retry_after_ms} ms and send the same call again, one at a time");
     let mut refusal = refusal(call_id, TaxonomyClass::RateLimited, message, hint);
@@ -84,8 +84,8 @@ fn too_often(call_id: CallId, tool: &str, denied: Denied, rate: Rate, now: Times
     refusal
 }
 
-fn what_is_left(exhausted: &Exhausted) -> BudgetLeft {
-    let Exhausted { account, left, renews_at_ms } = exhausted;
+fn what_is_left(exhausted: &ExhaustedAccount) -> BudgetLeft {
+    let ExhaustedAccount { account, left, renews_at_ms } = exhausted;
     BudgetLeft {
         account: account.to_string(),
         dimension: account.dimension.name().to_owned(),

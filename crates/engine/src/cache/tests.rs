@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use servanda_contract::{Caller, Digest, digest::Domain};
+use servanda_contract::{Caller, Digest, digest::DigestDomain};
 
 use super::{BYTES_MAX, Cache, Read, Scope};
 
@@ -14,7 +14,7 @@ fn caller(tenant: &str, principal: &str) -> Caller {
 fn read(scope: Scope, request: &str, resources: &[&str]) -> Read {
     Read {
         scope,
-        request: Digest::of(Domain::Proposal, &[request.as_bytes()]),
+        request: Digest::compute(DigestDomain::Proposal, &[request.as_bytes()]),
         upstream: Arc::from("bank"),
         resources: resources.iter().map(|&name| name.to_owned()).collect(),
         ttl_ms: 60_000,

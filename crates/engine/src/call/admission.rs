@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use servanda_contract::{
     CallId, CallRecord, Digest, GateName, Proposal, Refusal, TaxonomyClass,
-    digest::Domain,
+    digest::DigestDomain,
     observation::{Observation, Verification},
     record::Outcome,
 };
@@ -85,7 +85,7 @@ impl Admitted {
         let request = [method::TOOLS_CALL.as_bytes(), self.record.arguments_digest.as_bytes()];
         let mut binding = Claim {
             caller: self.proposal.caller.clone(),
-            request: Digest::of(Domain::Request, &request),
+            request: Digest::compute(DigestDomain::Request, &request),
             first_call: Some(self.proposal.call_id.clone()),
             key: None,
         };
@@ -115,7 +115,7 @@ impl Admitted {
             refusal.mark_unknown_before();
         }
         self.record.finished_at = Some(calls.core.clock.now());
-        let observation = Observation::of_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
+        let observation = Observation::from_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
         CallAnswer::Result(tool_result::of_refusal(refusal, observation))
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servanda_contract::{Digest, GateName, digest::Domain, record::Outcome, tool::DataClassification};
+use servanda_contract::{Digest, GateName, digest::DigestDomain, record::Outcome, tool::DataClassification};
 use servanda_gates::{CompiledContract, Permit, Stopwatch as _};
 use servanda_upstream::Continuation;
 
@@ -68,7 +68,7 @@ impl CallPipeline<'_> {
         self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         self.trail.skip(GateName::Perform);
-        self.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));
+        self.record.answer_digest = Some(Digest::compute(DigestDomain::Answer, &[result]));
         let started_us = self.stopwatch.elapsed_us();
         let checked = observe::observe(contract, result);
         self.trail.note(GateName::Observe, checked.is_ok(), started_us);

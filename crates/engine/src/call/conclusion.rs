@@ -2,8 +2,8 @@
 //! again. How a call ends is decided by `refusing`, `replay`, `caching` and `ending`.
 
 use bytes::Bytes;
-use servanda_contract::{CallRecord, Refusal, TaxonomyClass, ToolContract, observation::Occasion, record::Outcome};
-use servanda_effects::effect::End;
+use servanda_contract::{CallRecord, Refusal, TaxonomyClass, ToolContract, observation::ObservationContext, record::Outcome};
+use servanda_effects::effect::DispatchEnd;
 
 use super::{
     evidence::{Dispatch, Mark},
@@ -34,7 +34,7 @@ impl CallPipeline<'_> {
     pub(super) async fn conclude(
         mut self: Box<Self>,
         mut dispatch: Dispatch,
-        end: End,
+        end: DispatchEnd,
         durable: bool,
         quarantine: Option<Bytes>,
     ) -> Settled {
@@ -46,7 +46,7 @@ impl CallPipeline<'_> {
                 (Settled::NOTHING, Made::by_outcome(outcome))
             }
             Some(Mark { claim, held, class, .. }) => {
-                let is_done = matches!(end, End::Completed(_) | End::Failed(_));
+                let is_done = matches!(end, DispatchEnd::Completed(_) | DispatchEnd::Failed(_));
                 let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
                 let settled = records::settle(self.core, settling).await;
                 // What changes nothing is not executed as far as its effect is concerned, and may have cost something.
@@ -71,12 +71,12 @@ impl CallPipeline<'_> {
         self.record.dispatched_at.map_or(0, |dispatched_at| finished_at.since_ms(dispatched_at))
     }
 
-    pub(super) fn occasion<'o>(&'o self, contract: &'o ToolContract) -> Occasion<'o> {
+    pub(super) fn occasion<'o>(&'o self, contract: &'o ToolContract) -> ObservationContext<'o> {
         occasion_of(&self.record, contract)
     }
 }
 
-pub(super) fn occasion_of<'o>(record: &'o CallRecord, contract: &'o ToolContract) -> Occasion<'o> {
+pub(super) fn occasion_of<'o>(record: &'o CallRecord, contract: &'o ToolContract) -> ObservationContext<'o> {
     let identity = &contract.identity;
-    Occasion { tool: &identity.name, version: &identity.version, ..tool_result::occasion(record) }
+    ObservationContext { tool: &identity.name, version: &identity.version, ..tool_result::occasion(record) }
 }

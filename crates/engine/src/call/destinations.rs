@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
-use servanda_gates::{Destination, Permit};
+use servanda_gates::{UrlDestination, Permit};
 
 /// How long resolving one name may take.
 const LOOKUP_MS_MAX: u64 = 3_000;
@@ -29,7 +29,7 @@ pub(crate) async fn look_up(judged: Result<Permit, Box<Refusal>>) -> Result<Perm
     Ok(permit)
 }
 
-async fn check(destination: &Destination) -> Result<(), String> {
+async fn check(destination: &UrlDestination) -> Result<(), String> {
     let lookup = tokio::net::lookup_host((destination.host.as_str(), destination.port));
     let found = tokio::time::timeout(Duration::from_millis(LOOKUP_MS_MAX), lookup).await;
     let found: Vec<SocketAddr> = match found {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use servanda_contract::{
     CallRecord, Digest, GateName, TaxonomyClass,
-    digest::Domain,
-    observation::{Observation, Occasion, Verification},
+    digest::DigestDomain,
+    observation::{Observation, ObservationContext, Verification},
     record::Outcome,
     refusal::EffectKnowledge,
     tool::EffectClass,
 };
-use servanda_effects::effect::{Awaits, Concluded, End};
+use servanda_effects::effect::{EffectWaitReason, SettlementStatus, DispatchEnd};
 use servanda_gates::{Fenced, Stopwatch as _};
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::Answer;
@@ -103,7 +103,7 @@ impl CallPipeline<'_> {
         let started_us = self.stopwatch.elapsed_us();
         let checked = observe::observe(compiled, &result);
         self.trail.note(GateName::Observe, checked.is_ok(), started_us);
-        self.record.answer_digest = Some(Digest::of(Domain::Answer, &[&result]));
+        self.record.answer_digest = Some(Digest::compute(DigestDomain::Answer, &[&result]));
         match checked {
             Ok(observed) => {
                 let is_error = observed.class != TaxonomyClass::Success;
@@ -127,9 +127,9 @@ impl CallPipeline<'_> {
                 let settled = self.conclude(dispatch, end, fenced.effect_class().mutates(), None).await;
                 let occasion = occasion_of(&record, compiled.contract());
                 match settled.concluded {
-                    Concluded::Accepted => answered,
-                    Concluded::NotYet => not_on_record_yet(&occasion, fenced, is_error),
-                    Concluded::Disagrees => {
+                    SettlementStatus::Accepted => answered,
+                    SettlementStatus::NotYet => not_on_record_yet(&occasion, fenced, is_error),
+                    SettlementStatus::Disagrees => {
                         let effect = settled.effect.as_ref();
                         let stored =
                             effect.and_then(|effect| replay::stored_answer(compiled, effect, &occasion, exposure));
@@ -209,13 +209,13 @@ impl CallPipeline<'_> {
         let end = match &passed {
             Ok(passed) => {
                 let for_ms = passed.expires_at.since_ms(self.core.clock.now());
-                End::Awaits(Awaits::Input(passed.nonce.clone()), for_ms)
+                DispatchEnd::Awaits(EffectWaitReason::Input(passed.nonce.clone()), for_ms)
             }
-            Err(error) => End::Unknown(error.message.clone()),
+            Err(error) => DispatchEnd::Unknown(error.message.clone()),
         };
         let record = self.record.clone();
         let settled = self.conclude(dispatch, end, exchange.fenced.effect_class().mutates(), None).await;
-        if settled.concluded == Concluded::Disagrees {
+        if settled.concluded == SettlementStatus::Disagrees {
             return CallAnswer::Result(went_on(&record, exchange, &settled));
         }
         passed.map_or_else(CallAnswer::Failed, |passed| CallAnswer::InputRequired(passed.json))
@@ -235,7 +235,7 @@ impl CallPipeline<'_> {
         self.wants_input(answer);
         self.record.outcome = outcome;
         (self.record.class, self.record.refusal) = (Some(refusal.error_code), Some(refusal));
-        let end = End::Unknown(error.message.clone());
+        let end = DispatchEnd::Unknown(error.message.clone());
         self.conclude(dispatch, end, exchange.fenced.effect_class().mutates(), None).await;
         CallAnswer::Failed(error)
     }
@@ -256,7 +256,7 @@ impl CallPipeline<'_> {
     }
 
     fn wants_input(&mut self, answer: &Answer) {
-        self.record.answer_digest = Some(Digest::of(Domain::Answer, &[&answer.result]));
+        self.record.answer_digest = Some(Digest::compute(DigestDomain::Answer, &[&answer.result]));
         self.record.outcome = Outcome::InputRequired;
         self.record.finished_at = Some(self.core.clock.now());
         self.record.verdicts = self.trail.verdicts().to_vec();
@@ -281,11 +281,11 @@ impl CallPipeline<'_> {
         match upstream_tasks::keep(&self.calls.deferred, member, task, &rules, &mut self.record, began).await {
             Ok(kept) => {
                 let for_ms = kept.expires_at.since_ms(self.core.clock.now());
-                let end = End::Awaits(Awaits::Task(kept.id.clone()), for_ms);
+                let end = DispatchEnd::Awaits(EffectWaitReason::Task(kept.id.clone()), for_ms);
                 self.record.task_id = Some(kept.id);
                 let record = self.record.clone();
                 let settled = self.conclude(dispatch, end, true, None).await;
-                if settled.concluded == Concluded::Disagrees {
+                if settled.concluded == SettlementStatus::Disagrees {
                     return CallAnswer::Result(went_on(&record, &exchange, &settled));
                 }
                 CallAnswer::Task(kept.json)
@@ -308,17 +308,17 @@ fn went_on(record: &CallRecord, exchange: &Exchange, settled: &Settled) -> ToolR
         refusal.mark_unknown_before();
     }
     let observation =
-        Observation::of_refusal(&occasion_of(record, contract), &refusal, tool_result::verification(contract));
+        Observation::from_refusal(&occasion_of(record, contract), &refusal, tool_result::verification(contract));
     tool_result::of_refusal(refusal, observation)
 }
 
 /// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
-fn not_on_record_yet(occasion: &Occasion<'_>, fenced: &Fenced, is_error: bool) -> ToolResult {
+fn not_on_record_yet(occasion: &ObservationContext<'_>, fenced: &Fenced, is_error: bool) -> ToolResult {
     let handle = fenced.claim().map(|claim| claim.id.to_string()).unwrap_or_default();
     // A tool that failed may have changed something first.
     let effect = if is_error { EffectKnowledge::Unknown } else { EffectKnowledge::Happened };
     let refusal = refusals::not_on_record_yet(fenced.call_id(), &handle, effect);
-    let observation = Observation::of_refusal(occasion, &refusal, Verification::none());
+    let observation = Observation::from_refusal(occasion, &refusal, Verification::none());
     tool_result::of_refusal(refusal, observation)
 }
 

@@ -10,7 +10,7 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     tool::{EffectClass, QuestionKind},
 };
-use servanda_effects::effect::{Awaits, Claim, ClientKey, Effect, End, Reply};
+use servanda_effects::effect::{EffectWaitReason, Claim, ClientKey, Effect, DispatchEnd, EffectReply};
 use servanda_gates::{CompiledContract, Fenced};
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::Lease;
@@ -120,10 +120,10 @@ pub(super) struct Exchange {
 
 impl Dispatch {
     /// What a refusal means for the effect. A call that continued from a state and was not sent may continue from it again.
-    pub(super) fn end_of_refusal(&self, refusal: &Refusal) -> End {
+    pub(super) fn end_of_refusal(&self, refusal: &Refusal) -> DispatchEnd {
         let continues = self.effect.as_ref().and_then(|effect| effect.continues.as_ref());
         match (refusal.effect, continues) {
-            (EffectKnowledge::None, Some(nonce)) => End::Awaits(Awaits::Input(nonce.clone()), ROUND_MS_MAX),
+            (EffectKnowledge::None, Some(nonce)) => DispatchEnd::Awaits(EffectWaitReason::Input(nonce.clone()), ROUND_MS_MAX),
             _ => records::end_of_refusal(refusal),
         }
     }
@@ -148,11 +148,11 @@ pub(super) enum Exit {
         dispatch: Box<Dispatch>,
     },
     /// The `requestState` that it continues from cannot be used.
-    State(RpcError),
+    UnusableState(RpcError),
     /// The cache has its answer.
     Cached(Bytes),
     /// Its effect exists already, or belongs to another call.
-    Standing(Reply, Option<Arc<Effect>>),
+    Standing(EffectReply, Option<Arc<Effect>>),
 }
 
 impl Exit {

@@ -18,7 +18,7 @@ impl CallPipeline<'_> {
                 }
                 CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None, *dispatch).await)
             }
-            Exit::State(error) => self.refuse_state(error).await,
+            Exit::UnusableState(error) => self.refuse_state(error).await,
             Exit::Cached(answer) => self.serve(contract, &answer).await,
             Exit::Standing(reply, effect) => {
                 self.charge.close(Made::No, 0).await;

@@ -10,7 +10,7 @@ use servanda_contract::{
     expectation::{BehaviourPattern, Expectation, ExpectationSource, Expectations, Intent},
     record::Outcome,
 };
-use servanda_gates::{CompiledContract, Expected};
+use servanda_gates::{CompiledContract, ToolExpectation};
 
 use crate::{client::Guest, core::Core, world::Scene};
 
@@ -18,7 +18,7 @@ use crate::{client::Guest, core::Core, world::Scene};
 const NAMES_MAX: usize = 5;
 
 /// Everything that is expected of a call's tool.
-pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract: &CompiledContract) -> Vec<Expected> {
+pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract: &CompiledContract) -> Vec<ToolExpectation> {
     let Expectations { tasks, rules } = &scene.expectations;
     let aims = &proposal.aims;
     let mut expected = Vec::new();
@@ -35,17 +35,17 @@ pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract
             && !(rule.without_task && aims.task.is_some())
     });
     expected.extend(concerned.map(|rule| {
-        Expected::Of(Expectation { source: ExpectationSource::Rule(rule.name.clone()), allowed: rule.allowed.clone() })
+        ToolExpectation::Known(Expectation { source: ExpectationSource::Rule(rule.name.clone()), allowed: rule.allowed.clone() })
     }));
     expected.extend(aims.task.as_ref().map(|name| match tasks.get(name) {
         Some(allowed) => {
-            Expected::Of(Expectation { source: ExpectationSource::Task(name.clone()), allowed: allowed.clone() })
+            ToolExpectation::Known(Expectation { source: ExpectationSource::Task(name.clone()), allowed: allowed.clone() })
         }
         None => unknown_task(tasks.keys()),
     }));
     expected.extend(aims.intent.as_ref().map(|name| match Intent::from_name(name) {
-        Some(intent) => Expected::Of(intent.expectation()),
-        None => Expected::Unclear {
+        Some(intent) => ToolExpectation::Known(intent.expectation()),
+        None => ToolExpectation::Unclear {
             message: "`_meta[\"servanda/intent\"]` is none of `read`, `write` and `destructive`".to_owned(),
             hint: "say one of the three, or nothing".to_owned(),
         },
@@ -62,13 +62,13 @@ pub(crate) fn name_fitting(
     refusal: &mut Refusal,
     scene: &Scene,
     guest: &Guest,
-    expected: &[Expected],
+    expected: &[ToolExpectation],
     refused: &CompiledContract,
 ) {
     let fits = |contract: &CompiledContract| {
-        expected.iter().all(|expected| matches!(expected, Expected::Of(one) if one.is_met_by(contract.contract())))
+        expected.iter().all(|expected| matches!(expected, ToolExpectation::Known(one) if one.is_met_by(contract.contract())))
     };
-    let unclear = expected.iter().any(|expected| matches!(expected, Expected::Unclear { .. }));
+    let unclear = expected.iter().any(|expected| matches!(expected, ToolExpectation::Unclear { .. }));
     if refusal.gate != GateName::Behaviour || unclear || fits(refused) {
         return;
     }
@@ -101,23 +101,23 @@ pub(crate) fn name_fitting(
     };
 }
 
-fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> Expected {
+fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> ToolExpectation {
     let known: Vec<String> = known.take(NAMES_MAX).map(|name| format!("`{name}`")).collect();
     let hint = if known.is_empty() {
         "no tasks are declared here: leave it out, or have the operator add it under `tasks`".to_owned()
     } else {
         format!("name one that is declared, such as {}, or leave it out", known.join(", "))
     };
-    Expected::Unclear { message: "`_meta[\"servanda/task\"]` names a task that is not declared".to_owned(), hint }
+    ToolExpectation::Unclear { message: "`_meta[\"servanda/task\"]` names a task that is not declared".to_owned(), hint }
 }
 
 /// The behaviour of the tool of an earlier call of the same caller, if that went well.
-async fn like(core: &Core, scene: &Scene, proposal: &Proposal, call_id: &str) -> Expected {
-    let unclear = |message: &str| Expected::Unclear {
+async fn like(core: &Core, scene: &Scene, proposal: &Proposal, call_id: &str) -> ToolExpectation {
+    let unclear = |message: &str| ToolExpectation::Unclear {
         message: message.to_owned(),
         hint: "name a call of yours that was completed, or leave `_meta[\"servanda/like\"]` out".to_owned(),
     };
-    let found = match core.journal.recall(call_id).await {
+    let found = match core.journal.find_record(call_id).await {
         Ok(found) => found,
         Err(error) => return unclear(&format!("the earlier call could not be looked up: {error}")),
     };
@@ -135,5 +135,5 @@ async fn like(core: &Core, scene: &Scene, proposal: &Proposal, call_id: &str) ->
         return unclear("the contract of the earlier call's tool has changed since, or declares no behaviour");
     };
     let source = ExpectationSource::Call(call_id.to_owned());
-    Expected::Of(Expectation { source, allowed: vec![BehaviourPattern::exactly(&behaviour)] })
+    ToolExpectation::Known(Expectation { source, allowed: vec![BehaviourPattern::exactly(&behaviour)] })
 }

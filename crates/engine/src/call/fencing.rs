@@ -8,9 +8,9 @@ use servanda_contract::{
     record::{Decision, Outcome, Verdict},
     tool::EffectClass,
 };
-use servanda_effects::effect::{Change, Claim, Effect, EffectKey, EffectState, End, Event, Reply, Target};
+use servanda_effects::effect::{EffectChange, Claim, Effect, EffectKey, EffectState, DispatchEnd, EffectEvent, EffectReply, EffectTarget};
 use servanda_gates::{
-    Begun, Claimed, Current, Fenced, Funded, Intent, NotFenced, Question, Stopwatch as _, WhyNot, begin,
+    FenceProgress, Claimed, PreconditionsMet, Fenced, Funded, FenceRequest, NotFenced, PreconditionQuery, Stopwatch as _, NotFencedReason, begin,
     budget::Cleared, fence_funded, pass_read,
 };
 use tokio::time::Instant;
@@ -85,8 +85,8 @@ impl CallPipeline<'_> {
         let is_due = cleared.is_due();
         let effect_key = cleared.permit().effect_key(fencing.operation.key.clone());
         let claimed = match self.begin(cleared, fencing).await {
-            Ok((Begun::Claimed(claimed), _)) => *claimed,
-            Ok((Begun::Fenced(fenced), asked_at)) => {
+            Ok((FenceProgress::Claimed(claimed), _)) => *claimed,
+            Ok((FenceProgress::Fenced(fenced), asked_at)) => {
                 if is_due {
                     // It was sent before, and paid for then.
                     self.trail.skip(GateName::Budget);
@@ -143,7 +143,7 @@ impl CallPipeline<'_> {
     }
 
     /// Asks what the contract wants to know before the call. If the caller gives up meanwhile, nothing is sent.
-    async fn ask_first(&mut self, claimed: Claimed, fencing: &Fencing<'_>) -> Result<Current, Box<Refusal>> {
+    async fn ask_first(&mut self, claimed: Claimed, fencing: &Fencing<'_>) -> Result<PreconditionsMet, Box<Refusal>> {
         let questions = claimed.questions();
         if questions.is_empty() {
             return claimed.judge(&[]);
@@ -151,7 +151,7 @@ impl CallPipeline<'_> {
         let started_us = self.stopwatch.elapsed_us();
         let asked = async {
             let mut answers = Vec::new();
-            for Question { tool, arguments, .. } in questions {
+            for PreconditionQuery { tool, arguments, .. } in questions {
                 let caller = claimed.permit().proposal().caller.clone();
                 let asking = Asking { tool: &tool, arguments, caller };
                 let answer = internal_call::ask(self.core, self.scene, asking, fencing.plan.deadline).await;
@@ -196,18 +196,18 @@ impl CallPipeline<'_> {
         };
         match fenced {
             Ok(fenced) => Ok((fenced, asked_at)),
-            Err(WhyNot::NotOnRecord(refusal)) => {
+            Err(NotFencedReason::NotOnRecord(refusal)) => {
                 self.charge.leave();
                 abandon(self.calls, effect_key, call_id);
                 Err(Exit::not_sent(refusal))
             }
-            Err(WhyNot::Reply { reply, effect }) => Err(Exit::Standing(reply, effect)),
+            Err(NotFencedReason::Reply { reply, effect }) => Err(Exit::Standing(reply, effect)),
         }
     }
 
     /// Begins the effect, and returns when the store was asked. Where the outcome of an earlier dispatch is unknown and a status tool can be
     /// asked, it is asked once. Where another gateway changes the same resource, the call waits for it.
-    async fn begin(&mut self, mut cleared: Cleared, fencing: &Fencing<'_>) -> Result<(Begun, Instant), Exit> {
+    async fn begin(&mut self, mut cleared: Cleared, fencing: &Fencing<'_>) -> Result<(FenceProgress, Instant), Exit> {
         let Fencing { operation: Operation { key, .. }, plan: Plan { timeout_ms, deadline, .. }, cancel, .. } =
             *fencing;
         let (timeout_ms, deadline) = (*timeout_ms, *deadline);
@@ -230,11 +230,11 @@ impl CallPipeline<'_> {
                 Err(not_fenced) => *not_fenced,
             };
             match why {
-                WhyNot::NotOnRecord(refusal) => {
+                NotFencedReason::NotOnRecord(refusal) => {
                     abandon(self.calls, effect_key, call_id);
                     return Err(Exit::not_sent(refusal));
                 }
-                WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if asked.is_none() => {
+                NotFencedReason::Reply { reply: EffectReply::Ask(claim), effect: Some(effect) } if asked.is_none() => {
                     let asking = recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline);
                     let replied = Box::pin(asking).await;
                     self.unread_key = unread_key;
@@ -242,7 +242,7 @@ impl CallPipeline<'_> {
                     self.recheck(fencing).await.map_err(Exit::not_sent)?;
                     (asked, cleared) = (Some(replied), back);
                 }
-                WhyNot::Reply { reply: Reply::Blocked(other), effect } => {
+                NotFencedReason::Reply { reply: EffectReply::Blocked(other), effect } => {
                     self.unread_key = unread_key;
                     tokio::select! {
                         biased;
@@ -250,24 +250,24 @@ impl CallPipeline<'_> {
                         goes_on = waiting.wait() => {
                             if !goes_on {
                                 tracing::info!(%call_id, %other, "another effect that changes the same did not end in time");
-                                return Err(Exit::Standing(Reply::Blocked(other), effect));
+                                return Err(Exit::Standing(EffectReply::Blocked(other), effect));
                             }
                         }
                     }
                     self.recheck(fencing).await.map_err(Exit::not_sent)?;
                     cleared = back;
                 }
-                WhyNot::Reply { reply: Reply::Ask(_), effect } => {
-                    let may_be_under_way = asked.flatten().filter(|reply| matches!(reply, Reply::Running { .. }));
-                    return Err(Exit::Standing(may_be_under_way.unwrap_or(Reply::Unknown), effect));
+                NotFencedReason::Reply { reply: EffectReply::Ask(_), effect } => {
+                    let may_be_under_way = asked.flatten().filter(|reply| matches!(reply, EffectReply::Running { .. }));
+                    return Err(Exit::Standing(may_be_under_way.unwrap_or(EffectReply::Unknown), effect));
                 }
-                WhyNot::Reply { reply, effect } => return Err(Exit::Standing(reply, effect)),
+                NotFencedReason::Reply { reply, effect } => return Err(Exit::Standing(reply, effect)),
             }
         }
     }
 
-    fn intent(&self, operation: &Operation, timeout_ms: u64) -> Intent {
-        Intent {
+    fn intent(&self, operation: &Operation, timeout_ms: u64) -> FenceRequest {
+        FenceRequest {
             key: operation.key.clone(),
             owner: self.core.owner.clone(),
             timeout_ms,
@@ -295,15 +295,15 @@ fn abandon(calls: &Calls, key: EffectKey, call_id: CallId) {
     tokio::spawn(async move {
         let _place = place;
         for attempt in 0..ABANDON_ATTEMPTS_MAX {
-            let found = inside.effects.find(Target::Key(key.clone())).await.ok().flatten();
+            let found = inside.effects.find(EffectTarget::Key(key.clone())).await.ok().flatten();
             let own = found.filter(|effect| effect.call_id == call_id && effect.owner == inside.owner);
             // A claim is settled like a dispatch that never left.
             let open = |effect: &Effect| matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
             if let Some(effect) = own.filter(open) {
-                let end = End::NotExecuted("it was not on record in time, so it was not sent".to_owned());
-                let event = Event::Settle(effect.claim(), end);
-                let change = Change {
-                    target: Target::Id(effect.id),
+                let end = DispatchEnd::NotExecuted("it was not on record in time, so it was not sent".to_owned());
+                let event = EffectEvent::Settle(effect.claim(), end);
+                let change = EffectChange {
+                    target: EffectTarget::Id(effect.id),
                     event,
                     record: None,
                     quarantine: None,

@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::Outcome, taxonomy::NextAction};
-use servanda_effects::effect::{EffectState, Reply, StoredAnswer};
-use servanda_gates::{CompiledContract, Resolved, pass_question};
+use servanda_effects::effect::{EffectState, EffectReply, StoredAnswer};
+use servanda_gates::{CompiledContract, ResolvedCall, pass_question};
 use tokio::time::Instant;
 
 use super::{
@@ -24,7 +24,7 @@ impl CallPipeline<'_> {
     /// Answers with how a long work stands.
     pub(super) async fn fetch(
         mut self: Box<Self>,
-        resolved: Resolved,
+        resolved: ResolvedCall,
         own: &CompiledContract,
         context: &CallContext,
     ) -> CallAnswer {
@@ -74,14 +74,14 @@ impl CallPipeline<'_> {
             EffectState::Claimed | EffectState::Dispatching => long_running::under_way(&call_id, &seen),
             EffectState::FailedRetryable => long_running::never_ran(&call_id, &seen),
             EffectState::OutcomeUnknown => {
-                return Box::pin(self.stand(contract, Reply::Unknown, Some(Arc::new(seen.effect)))).await;
+                return Box::pin(self.stand(contract, EffectReply::Unknown, Some(Arc::new(seen.effect)))).await;
             }
             EffectState::Expired => {
-                return Box::pin(self.stand(contract, Reply::KeyExpired, Some(Arc::new(seen.effect)))).await;
+                return Box::pin(self.stand(contract, EffectReply::KeyExpired, Some(Arc::new(seen.effect)))).await;
             }
             EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
                 let lost = || StoredAnswer::Known("the answer was not kept".to_owned());
-                let reply = Reply::Replay(seen.effect.answer.clone().unwrap_or_else(lost));
+                let reply = EffectReply::Replay(seen.effect.answer.clone().unwrap_or_else(lost));
                 return Box::pin(self.stand(contract, reply, Some(Arc::new(seen.effect)))).await;
             }
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use servanda_authority::Authenticated;
 use servanda_contract::Refusal;
-use servanda_gates::{Expected, Permit, Resolved, pass_all};
+use servanda_gates::{ToolExpectation, Permit, ResolvedCall, pass_all};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
@@ -15,7 +15,7 @@ use crate::{answers::refusals, client::JUDGED_AT_ONCE_BYTES_MAX};
 
 impl CallPipeline<'_> {
     /// Takes a call through gates 1 to 10, and looks up where the URLs among its arguments lead.
-    pub(super) async fn judge(&mut self, resolved: Resolved, context: &CallContext) -> Result<Permit, Exit> {
+    pub(super) async fn judge(&mut self, resolved: ResolvedCall, context: &CallContext) -> Result<Permit, Exit> {
         let (resolved, expected) = self.expecting(resolved).await;
         let (contract, chain) = (Arc::clone(resolved.contract()), resolved.proposal().chain.clone());
         let judged = self.pass_gates(resolved, &context.guest.authority);
@@ -30,7 +30,7 @@ impl CallPipeline<'_> {
     }
 
     /// The call with what its task, its intent and the operator's rules expect of its tool.
-    pub(super) async fn expecting(&self, resolved: Resolved) -> (Resolved, Vec<Expected>) {
+    pub(super) async fn expecting(&self, resolved: ResolvedCall) -> (ResolvedCall, Vec<ToolExpectation>) {
         let expected = expectations::of(self.core, self.scene, resolved.proposal(), resolved.contract()).await;
         (resolved.expecting(expected.clone()), expected)
     }
@@ -49,7 +49,7 @@ impl CallPipeline<'_> {
         }
     }
 
-    fn pass_gates(&mut self, resolved: Resolved, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
+    fn pass_gates(&mut self, resolved: ResolvedCall, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
         let is_large = resolved.proposal().arguments.len() > JUDGED_AT_ONCE_BYTES_MAX;
         let is_shared = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         if is_large && is_shared {
@@ -59,7 +59,7 @@ impl CallPipeline<'_> {
     }
 
     /// Judges a call under its caller's credential and the policies in force.
-    fn pass_gates_here(&mut self, resolved: Resolved, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
+    fn pass_gates_here(&mut self, resolved: ResolvedCall, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
         let authorities = &self.scene.authorities;
         let principal = authorities.principal(authority);
         let principal = principal.map_err(|error| refusals::no_principal(self.record.call_id.clone(), &error))?;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use hmac::Mac as _;
-use servanda_contract::{Digest, digest::Domain};
+use servanda_contract::{Digest, digest::DigestDomain};
 use servanda_effects::{JournalError, Notebook, effect::ClientKey};
-use servanda_gates::{Permit, Said};
+use servanda_gates::{Permit, OperationIdentity};
 use tokio::sync::OnceCell;
 
 use crate::secrets::Secret;
@@ -30,11 +30,11 @@ impl Keys {
 
     /// The key of a permitted call. One that says nothing about its operation is an operation of its own.
     pub(crate) async fn of(&self, permit: &Permit) -> Result<ClientKey, JournalError> {
-        Ok(match permit.operation().said() {
+        Ok(match permit.operation().identity() {
             None => ClientKey::Call(permit.call_id().clone()),
-            Some(Said::Key(key)) => ClientKey::Given(key.clone()),
-            Some(Said::Operation { id, workflow, run }) => ClientKey::Derived(of_operation(permit, id, workflow, run)),
-            Some(Said::Step(step)) => {
+            Some(OperationIdentity::Key(key)) => ClientKey::Given(key.clone()),
+            Some(OperationIdentity::Operation { id, workflow, run }) => ClientKey::Derived(of_operation(permit, id, workflow, run)),
+            Some(OperationIdentity::Step(step)) => {
                 let secret = self.secret.get_or_try_init(|| Secret::of(self.notebook.as_ref(), STEP_SECRET)).await?;
                 ClientKey::Derived(of_step(secret, permit, step))
             }
@@ -50,7 +50,7 @@ fn of_operation(permit: &Permit, id: &str, workflow: &str, run: &str) -> Digest 
     let payload = permit.payload_digest();
     let mut parts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
     parts.push(payload.as_bytes());
-    Digest::of(Domain::Operation, &parts)
+    Digest::compute(DigestDomain::Operation, &parts)
 }
 
 fn of_step(secret: &Secret, permit: &Permit, step: &str) -> Digest {

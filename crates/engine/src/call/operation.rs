@@ -18,7 +18,7 @@ impl CallPipeline<'_> {
         let key = self.key(permit, context).await.map_err(Exit::refused)?;
         let is_keyed = key.can_come_again() && permit.effect_class().mutates();
         self.unread_key = is_keyed.then(|| permit.effect_key(key.clone()));
-        let continues = self.use_state(permit, &key, context).await.map_err(Exit::State)?;
+        let continues = self.use_state(permit, &key, context).await.map_err(Exit::UnusableState)?;
         context.binding = context.binding.take().map(|binding| binding.for_operation(&key));
         Ok(Operation { key, continues })
     }

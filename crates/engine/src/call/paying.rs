@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use servanda_contract::{GateName, Refusal};
-use servanda_effects::effect::{self, ClientKey, Effect, Reply, Target};
+use servanda_effects::effect::{self, ClientKey, Effect, EffectReply, EffectTarget};
 use servanda_gates::{
-    Current, Funded, Permit, Stopwatch as _,
-    budget::{Cleared, NotCleared, Unaffordable},
+    PreconditionsMet, Funded, Permit, Stopwatch as _,
+    budget::{Cleared, NotCleared, NotClearedReason},
     fund,
 };
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ impl CallPipeline<'_> {
     }
 
     /// Keeps back what a claimed call draws exactly.
-    pub(super) async fn fund(&mut self, current: Current, deadline: Instant) -> Result<Funded, Box<Refusal>> {
+    pub(super) async fn fund(&mut self, current: PreconditionsMet, deadline: Instant) -> Result<Funded, Box<Refusal>> {
         let is_due = current.is_due();
         if is_due {
             // This call closes the reservation, whatever comes of it.
@@ -61,20 +61,20 @@ impl CallPipeline<'_> {
         if is_due {
             self.trail.note(GateName::Budget, funded.is_ok(), started_us);
         }
-        funded.map_err(|why| self.unaffordable(&Unaffordable::Unfunded(why)))
+        funded.map_err(|why| self.unaffordable(&NotClearedReason::Unfunded(why)))
     }
 
-    fn unaffordable(&self, why: &Unaffordable) -> Box<Refusal> {
+    fn unaffordable(&self, why: &NotClearedReason) -> Box<Refusal> {
         budgets::refuse(self.record.call_id.clone(), &self.record.tool, why, self.core.clock.now())
     }
 
     /// The answer of an operation that is over, for a call that cannot be paid for.
-    async fn answered_before(&self, permit: &Permit, key: &ClientKey) -> Option<(Reply, Arc<Effect>)> {
+    async fn answered_before(&self, permit: &Permit, key: &ClientKey) -> Option<(EffectReply, Arc<Effect>)> {
         if !key.can_come_again() {
             return None;
         }
-        let found = self.core.effects.find(Target::Key(permit.effect_key(key.clone()))).await.ok()??;
+        let found = self.core.effects.find(EffectTarget::Key(permit.effect_key(key.clone()))).await.ok()??;
         let answer = effect::replay(&found, permit.payload_digest())?;
-        Some((Reply::Replay(answer), Arc::new(found)))
+        Some((EffectReply::Replay(answer), Arc::new(found)))
     }
 }

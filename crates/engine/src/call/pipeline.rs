@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use servanda_contract::Proposal;
-use servanda_gates::{Resolved, Trail};
+use servanda_gates::{ResolvedCall, Trail};
 
 use super::{
     Calls,
@@ -60,7 +60,7 @@ impl CallPipeline<'_> {
     }
 
     /// Every stage from the contract to the upstream's answer. Each `?` ends the call with nothing sent.
-    async fn send(&mut self, resolved: Resolved, mut context: CallContext) -> Result<Box<Performed>, Exit> {
+    async fn send(&mut self, resolved: ResolvedCall, mut context: CallContext) -> Result<Box<Performed>, Exit> {
         // Gates 1 to 10.
         let permit = self.judge(resolved, &context).await?;
         // Which operation it is: its key, and the state it continues from.

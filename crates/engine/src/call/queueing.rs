@@ -1,7 +1,7 @@
 //! Waiting for calls that change the same resource. The store keeps the order between gateways; `resource_queue` keeps it in this process.
 
 use servanda_contract::GateName;
-use servanda_effects::effect::{EffectKey, EffectState, Target};
+use servanda_effects::effect::{EffectKey, EffectState, EffectTarget};
 use servanda_gates::{Permit, Stopwatch as _};
 use tokio::time::Instant;
 
@@ -64,7 +64,7 @@ impl CallPipeline<'_> {
         if !operation.key.can_come_again() {
             return false;
         }
-        let found = self.core.effects.find(Target::Key(effect_key)).await.ok().flatten();
+        let found = self.core.effects.find(EffectTarget::Key(effect_key)).await.ok().flatten();
         let done = [State::Completed, State::FailedFinal, State::Compensated, State::Expired];
         found.is_some_and(|effect| done.contains(&effect.state))
     }

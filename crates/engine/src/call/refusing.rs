@@ -11,7 +11,7 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     taxonomy::EnvelopeCode,
 };
-use servanda_effects::effect::{self, Rules, Target};
+use servanda_effects::effect::{self, EffectRules, EffectTarget};
 use servanda_mcp::RpcError;
 
 use super::{conclusion::occasion_of, evidence::Dispatch, state::CallPipeline};
@@ -28,7 +28,7 @@ impl CallPipeline<'_> {
     pub(super) async fn refuse_unresolved(mut self: Box<Self>, mut refusal: Box<Refusal>) -> CallAnswer {
         self.look_back(&mut refusal, Outcome::Refused).await;
         self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
-        let observation = Observation::of_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
+        let observation = Observation::from_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
         records::put_down(self.core, self.record, false, None).await;
         if refusal.envelope_code == EnvelopeCode::ToolNotFound {
             return CallAnswer::UnknownTool(refusal);
@@ -64,7 +64,7 @@ impl CallPipeline<'_> {
         let end = dispatch.end_of_refusal(&refusal);
         let observed = |record: &CallRecord, refusal: &Refusal| {
             let observation =
-                Observation::of_refusal(&occasion_of(record, contract), refusal, tool_result::verification(contract));
+                Observation::from_refusal(&occasion_of(record, contract), refusal, tool_result::verification(contract));
             tool_result::of_refusal(refusal.clone(), observation)
         };
         if dispatch.effect.is_none() {
@@ -84,11 +84,11 @@ impl CallPipeline<'_> {
         if refusal.effect != EffectKnowledge::None {
             return outcome;
         }
-        let reading = self.core.effects.find(Target::Key(key));
+        let reading = self.core.effects.find(EffectTarget::Key(key));
         let found = tokio::time::timeout(Duration::from_millis(LOOK_BACK_MS_MAX), reading).await;
         let of_key = match found {
-            Ok(Ok(effect)) => effect::of_key(effect.as_ref()),
-            _ => effect::of_unread_key(true, Rules::IN_FORCE),
+            Ok(Ok(effect)) => effect::knowledge_of_key(effect.as_ref()),
+            _ => effect::knowledge_of_unread_key(true, EffectRules::IN_FORCE),
         };
         if of_key == EffectKnowledge::None {
             return outcome;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servanda_contract::{Digest, Observation, Refusal, digest::Domain, observation::Occasion, record::Outcome};
-use servanda_effects::effect::{Awaits, Effect, EffectState, Ending, Reply, StoredAnswer};
+use servanda_contract::{Digest, Observation, Refusal, digest::DigestDomain, observation::ObservationContext, record::Outcome};
+use servanda_effects::effect::{EffectWaitReason, Effect, EffectState, EffectEnding, EffectReply, StoredAnswer};
 use servanda_gates::CompiledContract;
 
 use super::{evidence::Dispatch, state::CallPipeline};
@@ -23,26 +23,26 @@ impl CallPipeline<'_> {
     pub(super) async fn stand(
         mut self: Box<Self>,
         contract: &CompiledContract,
-        reply: Reply,
+        reply: EffectReply,
         effect: Option<Arc<Effect>>,
     ) -> CallAnswer {
         self.record.effect_id = effect.as_ref().map(|effect| effect.id.to_string());
         let call_id = self.record.call_id.clone();
         match (reply, effect) {
-            (Reply::Replay(stored), Some(effect)) => CallAnswer::Result(self.replay(contract, stored, &effect).await),
+            (EffectReply::Replay(stored), Some(effect)) => CallAnswer::Result(self.replay(contract, stored, &effect).await),
             (reply, effect) => {
-                if let Reply::Twin(twin) = &reply {
+                if let EffectReply::Twin(twin) = &reply {
                     self.record.effect_id = Some(twin.to_string());
                     let count = self.calls.tallies.count_blind_retry();
                     tracing::warn!(%call_id, effect = %twin, count, "an unsafe retry was stopped: an identical call without a key ended unknown");
                 }
-                if let (Reply::Unknown, Some(effect)) = (&reply, &effect) {
+                if let (EffectReply::Unknown, Some(effect)) = (&reply, &effect) {
                     self.tell_of_unknown(effect).await;
                 }
                 self.unread_key = None;
                 let refusal = standing::refusal(&call_id, &reply, effect.as_deref());
                 let task = match (&self.work, &reply, &effect) {
-                    (Some(work), Reply::Running { awaits, .. }, Some(effect)) if is_ours(awaits.as_ref(), effect) => {
+                    (Some(work), EffectReply::Running { awaits, .. }, Some(effect)) if is_ours(awaits.as_ref(), effect) => {
                         work.told_again(self.core, &effect.id).await
                     }
                     _ => None,
@@ -59,7 +59,7 @@ impl CallPipeline<'_> {
     async fn tell_of_unknown(&self, effect: &Effect) {
         let told = self.core.told(self.scene);
         if told.now.unix_ms().saturating_sub(effect.changed_ms) < JUST_NOW_MS {
-            let notes = told.of_ended(effect, Ending::Unknown);
+            let notes = told.of_ended(effect, EffectEnding::Unknown);
             records::note_deliveries(self.core, &effect.call_id, notes).await;
         }
     }
@@ -86,7 +86,7 @@ impl CallPipeline<'_> {
         result: &Bytes,
         effect: &Effect,
     ) -> ToolResult {
-        self.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));
+        self.record.answer_digest = Some(Digest::compute(DigestDomain::Answer, &[result]));
         let observed = match observe::observe(contract, result) {
             Ok(observed) => observed,
             Err(broken) => {
@@ -107,7 +107,7 @@ impl CallPipeline<'_> {
     async fn replay_refusal(mut self: Box<Self>, contract: &CompiledContract, refusal: Refusal) -> ToolResult {
         self.finish(Outcome::Replayed, refusal.error_code, Some(&refusal));
         let verification = tool_result::verification(contract.contract());
-        let observation = Observation::of_refusal(&self.occasion(contract.contract()), &refusal, verification);
+        let observation = Observation::from_refusal(&self.occasion(contract.contract()), &refusal, verification);
         records::put_down(self.core, self.record, true, None).await;
         tool_result::of_refusal(refusal, observation)
     }
@@ -117,13 +117,13 @@ impl CallPipeline<'_> {
 pub(super) fn stored_answer(
     contract: &CompiledContract,
     effect: &Effect,
-    occasion: &Occasion<'_>,
+    occasion: &ObservationContext<'_>,
     exposure: Exposure<'_>,
 ) -> Option<ToolResult> {
     let is_done = matches!(effect.state, EffectState::Completed | EffectState::FailedFinal);
     let Some(StoredAnswer::Result(result)) = effect.answer.as_ref().filter(|_| is_done) else { return None };
     let observed = observe::observe(contract, result).ok()?;
-    let occasion = Occasion { idempotency_hit: true, ..occasion.clone() };
+    let occasion = ObservationContext { idempotency_hit: true, ..occasion.clone() };
     let mut observation =
         tool_result::observation(&occasion, &observed, tool_result::verification(contract.contract()));
     observation.status.retryable &= !effect.class.mutates();
@@ -131,10 +131,10 @@ pub(super) fn stored_answer(
 }
 
 /// Whether an operation that is under way can be asked about by its own handle.
-fn is_ours(awaits: Option<&Awaits>, effect: &Effect) -> bool {
+fn is_ours(awaits: Option<&EffectWaitReason>, effect: &Effect) -> bool {
     match awaits {
         None => true,
-        Some(Awaits::Task(id)) => id == effect.id.as_str(),
-        Some(Awaits::Input(_)) => false,
+        Some(EffectWaitReason::Task(id)) => id == effect.id.as_str(),
+        Some(EffectWaitReason::Input(_)) => false,
     }
 }

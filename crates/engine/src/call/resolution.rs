@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use servanda_catalog::NotResolved;
+use servanda_catalog::ResolveError;
 use servanda_contract::{Proposal, Refusal};
-use servanda_gates::{CompiledContract, Contracts, Resolved, resolve};
+use servanda_gates::{CompiledContract, ContractResolver, ResolvedCall, resolve};
 use tokio::time::Instant;
 
 use super::{context::CallContext, state::CallPipeline};
@@ -19,7 +19,7 @@ struct Offered<'a> {
     only_upstream: Option<&'a str>,
 }
 
-impl Contracts for Offered<'_> {
+impl ContractResolver for Offered<'_> {
     fn contract_of(&self, proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
         let found = self.own_tool.clone().map_or_else(|| self.find(&proposal.tool), Ok);
         match found {
@@ -36,17 +36,17 @@ impl Contracts for Offered<'_> {
 impl Offered<'_> {
     /// The contract that a name means to the client. The refusal for another tenant's tool has the very words for a tool that never was,
     /// and suggests only tools that the client is shown.
-    fn find(&self, name: &str) -> Result<Arc<CompiledContract>, NotResolved> {
+    fn find(&self, name: &str) -> Result<Arc<CompiledContract>, ResolveError> {
         let catalog = &self.scene.catalog;
         let unknown = || {
             let shown = self.scene.shown(catalog.listing(self.guest.viewer()), self.guest);
-            NotResolved::Unknown { did_you_mean: catalog.near(name, &shown) }
+            ResolveError::Unknown { did_you_mean: catalog.nearest_name(name, &shown) }
         };
         if self.scene.is_foreign_tool(name, &self.guest.caller) {
             return Err(unknown());
         }
         match catalog.resolve(name, self.guest.viewer()) {
-            Err(NotResolved::Unknown { .. }) => Err(unknown()),
+            Err(ResolveError::Unknown { .. }) => Err(unknown()),
             resolved => resolved,
         }
     }
@@ -58,7 +58,7 @@ impl CallPipeline<'_> {
         &mut self,
         proposal: Proposal,
         context: &CallContext,
-    ) -> Result<Resolved, Box<Refusal>> {
+    ) -> Result<ResolvedCall, Box<Refusal>> {
         let guest = &context.guest;
         if !self.scene.is_foreign_tool(&proposal.tool, &guest.caller) {
             // A client that gives up does not wait for the server's list.

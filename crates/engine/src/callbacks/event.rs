@@ -5,7 +5,7 @@ use servanda_contract::{
     CallRecord, TaxonomyClass, Timestamp,
     record::{ContractReference, Outcome},
 };
-use servanda_effects::effect::{Awaits, Effect, Ending};
+use servanda_effects::effect::{EffectWaitReason, Effect, EffectEnding};
 
 /// An event, made and not sent yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,28 +50,28 @@ struct Contract<'a> {
 }
 
 /// The word for an end, as configurations have it.
-pub(super) const fn word(ending: Ending) -> &'static str {
+pub(super) const fn word(ending: EffectEnding) -> &'static str {
     match ending {
-        Ending::Completed => "completed",
-        Ending::Failed => "failed",
-        Ending::Unknown => "unknown",
+        EffectEnding::Completed => "completed",
+        EffectEnding::Failed => "failed",
+        EffectEnding::Unknown => "unknown",
     }
 }
 
-const fn kind(ending: Ending) -> &'static str {
+const fn kind(ending: EffectEnding) -> &'static str {
     match ending {
-        Ending::Completed => "call.completed",
-        Ending::Failed => "call.failed",
-        Ending::Unknown => "call.outcome_unknown",
+        EffectEnding::Completed => "call.completed",
+        EffectEnding::Failed => "call.failed",
+        EffectEnding::Unknown => "call.outcome_unknown",
     }
 }
 
 /// What the end of a call is to whoever waits for it; none if it has not ended, or never began.
-pub(super) const fn ending(outcome: Outcome) -> Option<Ending> {
+pub(super) const fn ending(outcome: Outcome) -> Option<EffectEnding> {
     match outcome {
-        Outcome::Completed => Some(Ending::Completed),
-        Outcome::ToolError | Outcome::NotExecuted | Outcome::Quarantined => Some(Ending::Failed),
-        Outcome::Unknown => Some(Ending::Unknown),
+        Outcome::Completed => Some(EffectEnding::Completed),
+        Outcome::ToolError | Outcome::NotExecuted | Outcome::Quarantined => Some(EffectEnding::Failed),
+        Outcome::Unknown => Some(EffectEnding::Unknown),
         Outcome::Refused | Outcome::Dispatching | Outcome::InputRequired | Outcome::TaskCreated | Outcome::Replayed => {
             None
         }
@@ -79,7 +79,7 @@ pub(super) const fn ending(outcome: Outcome) -> Option<Ending> {
 }
 
 /// The end of a call that is being put on record. The store may know better than the record that nobody knows.
-pub(super) fn of_record(record: &CallRecord, ending: Ending, now: Timestamp) -> Event {
+pub(super) fn of_record(record: &CallRecord, ending: EffectEnding, now: Timestamp) -> Event {
     let at = record.finished_at.unwrap_or(now);
     let own = self::ending(record.outcome) == Some(ending);
     let data = Data {
@@ -99,18 +99,18 @@ pub(super) fn of_record(record: &CallRecord, ending: Ending, now: Timestamp) -> 
 }
 
 /// The end of a call that is known by its effect alone: recovery or a person settles it.
-pub(super) fn of_effect(effect: &Effect, ending: Ending, now: Timestamp) -> Event {
+pub(super) fn of_effect(effect: &Effect, ending: EffectEnding, now: Timestamp) -> Event {
     let outcome = match ending {
-        Ending::Completed => Outcome::Completed,
-        Ending::Failed => Outcome::NotExecuted,
-        Ending::Unknown => Outcome::Unknown,
+        EffectEnding::Completed => Outcome::Completed,
+        EffectEnding::Failed => Outcome::NotExecuted,
+        EffectEnding::Unknown => Outcome::Unknown,
     };
     let data = Data {
         call_id: effect.call_id.as_str(),
         continues: None,
         effect_id: Some(effect.id.as_str()),
         task_id: match &effect.awaits {
-            Some(Awaits::Task(id)) => Some(id),
+            Some(EffectWaitReason::Task(id)) => Some(id),
             _ => None,
         },
         tool: &effect.order.exposed_tool,
@@ -124,7 +124,7 @@ pub(super) fn of_effect(effect: &Effect, ending: Ending, now: Timestamp) -> Even
     made(ending, now, data)
 }
 
-fn made(ending: Ending, at: Timestamp, data: Data<'_>) -> Event {
+fn made(ending: EffectEnding, at: Timestamp, data: Data<'_>) -> Event {
     let id = format!("msg_{}_{}", data.call_id, word(ending));
     let kind = kind(ending);
     let body = Body { r#type: kind, timestamp: at.to_string(), data };

@@ -13,7 +13,7 @@ mod tests;
 
 use std::{collections::BTreeSet, fmt};
 
-use servanda_effects::{PortFuture, effect::Ending};
+use servanda_effects::{PortFuture, effect::EffectEnding};
 use servanda_upstream::{Letter, NotPosted, Post, PostAddress, Receipt};
 
 pub use delivery::{ANSWER_MS_MAX, Delivery, deliveries};
@@ -40,7 +40,7 @@ pub struct Subscription {
     /// The callback's name, which is part of every note about it.
     pub name: String,
     /// Which ends.
-    pub on: BTreeSet<Ending>,
+    pub on: BTreeSet<EffectEnding>,
     /// Of which tools, by exposed names in which `*` stands for anything; every long one if none.
     pub tools: Vec<String>,
 }
@@ -85,7 +85,7 @@ impl Callbacks {
 
 impl Subscription {
     /// Whether it wants to be told of such an end.
-    pub(crate) fn wants(&self, tool: &str, is_long: bool, ending: Ending) -> bool {
+    pub(crate) fn wants(&self, tool: &str, is_long: bool, ending: EffectEnding) -> bool {
         let of_tool =
             if self.tools.is_empty() { is_long } else { self.tools.iter().any(|pattern| matches(pattern, tool)) };
         of_tool && self.on.contains(&ending)

@@ -7,7 +7,7 @@ use servanda_catalog::Catalog;
 use servanda_contract::{CallRecord, Timestamp, record::Outcome, tool::TimeoutClass};
 use servanda_effects::{
     Note,
-    effect::{Effect, Ending, Notice, OwnerId},
+    effect::{Effect, EffectEnding, Notice, OwnerId},
 };
 use tokio::sync::Notify;
 
@@ -75,9 +75,9 @@ impl Told<'_> {
         }
         let said = event::ending(record.outcome);
         let is_long = self.is_long_record(record);
-        let ends = [Ending::Completed, Ending::Failed, Ending::Unknown].into_iter();
+        let ends = [EffectEnding::Completed, EffectEnding::Failed, EffectEnding::Unknown].into_iter();
         let told = ends.filter_map(|ends| {
-            let ending = if ends == Ending::Unknown { Ending::Unknown } else { said? };
+            let ending = if ends == EffectEnding::Unknown { EffectEnding::Unknown } else { said? };
             let notes = self.notes(&record.tool, is_long, ending, || event::of_record(record, ending, self.now));
             Some(notes.into_iter().map(move |note| Notice { ending: ends, note }))
         });
@@ -86,19 +86,19 @@ impl Told<'_> {
 
     /// What goes with an effect that is settled without a call: by recovery, or by a person.
     pub fn of_effect(&self, effect: &Effect) -> Vec<Notice> {
-        let ends = [Ending::Completed, Ending::Failed, Ending::Unknown].into_iter();
+        let ends = [EffectEnding::Completed, EffectEnding::Failed, EffectEnding::Unknown].into_iter();
         let told = ends.flat_map(|ending| self.of_ended(effect, ending).into_iter().map(move |note| (ending, note)));
         told.map(|(ending, note)| Notice { ending, note }).collect()
     }
 
     /// What is to be told of an effect that ended so.
-    pub(crate) fn of_ended(&self, effect: &Effect, ending: Ending) -> Vec<Note> {
+    pub(crate) fn of_ended(&self, effect: &Effect, ending: EffectEnding) -> Vec<Note> {
         let order = &effect.order;
         let is_long = self.is_long(&order.exposed_tool, &effect.key.tool, Some(order.timeout_ms));
         self.notes(&order.exposed_tool, is_long, ending, || event::of_effect(effect, ending, self.now))
     }
 
-    fn notes(&self, tool: &str, is_long: bool, ending: Ending, event: impl FnOnce() -> Event) -> Vec<Note> {
+    fn notes(&self, tool: &str, is_long: bool, ending: EffectEnding, event: impl FnOnce() -> Event) -> Vec<Note> {
         // Somebody may have called it by a name that it had before, and mean the same tool by its present one.
         let now = self.catalog.present_name(tool).unwrap_or(tool);
         let wants = |one: &Subscription| one.wants(tool, is_long, ending) || one.wants(now, is_long, ending);

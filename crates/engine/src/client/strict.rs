@@ -40,7 +40,7 @@ pub(crate) fn check_members(
 /// Refuses a value that is not strict JSON. Integers beyond what a double keeps are passed on as they were written: nothing
 /// is decided from them here.
 pub(crate) fn check(place: &str, raw: &RawValue, limits: GateLimits) -> Result<(), RpcError> {
-    let limits = json::Limits { bytes_max: limits.arguments_bytes_max, depth_max: limits.arguments_depth_max };
+    let limits = json::JsonLimits { bytes_max: limits.arguments_bytes_max, depth_max: limits.arguments_depth_max };
     match json::decode(raw.get().as_bytes(), limits) {
         // That is looked for when everything else was found in order.
         Ok(_) | Err(StrictError::IntegerTooLarge { .. }) => Ok(()),

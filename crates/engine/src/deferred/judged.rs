@@ -2,7 +2,7 @@
 //! checked like any other.
 
 use servanda_contract::{CallId, Refusal, record::Outcome};
-use servanda_effects::effect::End;
+use servanda_effects::effect::DispatchEnd;
 use servanda_gates::CompiledContract;
 use servanda_mcp::{RawObject, fields::member as field};
 use servanda_upstream::{Answer, PerformFailure};
@@ -14,7 +14,7 @@ use crate::{
 
 /// What became of something that was sent again or followed on.
 pub(crate) struct Judged {
-    pub(crate) end: End,
+    pub(crate) end: DispatchEnd,
     pub(crate) outcome: Outcome,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) quarantine: Option<bytes::Bytes>,
@@ -51,7 +51,7 @@ pub(crate) fn judge(
     match observe::observe(contract, &answer.result) {
         Ok(observed) => {
             let end = records::end_of(&observed, contract.contract(), &answer.result);
-            let outcome = if matches!(end, End::Completed(_)) { Outcome::Completed } else { Outcome::ToolError };
+            let outcome = if matches!(end, DispatchEnd::Completed(_)) { Outcome::Completed } else { Outcome::ToolError };
             Judged { end, outcome, refusal: None, quarantine: None }
         }
         Err(broken) => {

@@ -7,8 +7,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_contract::{CallId, CallRecord, Caller, Digest, Timestamp, digest::Domain, record::LATE_ANSWER_CLIENT};
-use servanda_effects::effect::{Claim, EffectId, End};
+use servanda_contract::{CallId, CallRecord, Caller, Digest, Timestamp, digest::DigestDomain, record::LATE_ANSWER_CLIENT};
+use servanda_effects::effect::{Claim, EffectId, DispatchEnd};
 use servanda_gates::CompiledContract;
 use servanda_upstream::{Answer, PerformFailure};
 use tokio::sync::oneshot;
@@ -87,10 +87,10 @@ pub(crate) fn settle_when_it_comes(deferred: &Arc<Deferred>, overdue: Overdue, a
 async fn settle(deferred: &Deferred, overdue: Overdue, outcome: Result<Answer, PerformFailure>) {
     let core = &deferred.core;
     let Overdue { claim, contract, upstream, resources, was_sent_before, record: first } = overdue;
-    let answer_digest = outcome.as_ref().ok().map(|answer| Digest::of(Domain::Answer, &[&answer.result]));
+    let answer_digest = outcome.as_ref().ok().map(|answer| Digest::compute(DigestDomain::Answer, &[&answer.result]));
     let mut record = record(core, first);
     let Judged { end, outcome, refusal, quarantine } = judge(&contract, &record.call_id, outcome, was_sent_before);
-    let is_definite = matches!(end, End::Completed(_) | End::Failed(_));
+    let is_definite = matches!(end, DispatchEnd::Completed(_) | DispatchEnd::Failed(_));
     if !is_definite && quarantine.is_none() {
         tracing::debug!(effect = %claim.id, ?end, "what came after the deadline of a call does not say how it ended");
         return;
@@ -103,7 +103,7 @@ async fn settle(deferred: &Deferred, overdue: Overdue, outcome: Result<Answer, P
     record.class = refusal.as_ref().map(|refusal| refusal.error_code);
     record.refusal = refusal;
     // Before the effect is settled: until then an identical call is stopped by the unknown effect itself.
-    if matches!(end, End::Completed(_)) {
+    if matches!(end, DispatchEnd::Completed(_)) {
         deferred.done_late.note(&record, &claim.id, core.clock.now());
     }
     tracing::info!(effect = %claim.id, "the answer of a call came after its deadline and settles it");

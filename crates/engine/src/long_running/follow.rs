@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{json, value::RawValue};
-use servanda_effects::effect::{Awaits, Change, Claim, End, Event, Target, owner_silence_ms_max};
+use servanda_effects::effect::{EffectWaitReason, EffectChange, Claim, DispatchEnd, EffectEvent, EffectTarget, owner_silence_ms_max};
 use servanda_mcp::{Era, RawObject, fields::method};
 use servanda_upstream::{Answer, Delivery, PerformFailure, Remark};
 use tokio::time::Instant;
@@ -69,9 +69,9 @@ impl Followed<'_> {
             &Submitted { epoch: self.claim.epoch, place, asked_at_ms: now_ms, until_ms },
         )
         .await;
-        let event = Event::Settle(self.claim.clone(), End::Awaits(Awaits::Task(id.to_string()), left_ms));
+        let event = EffectEvent::Settle(self.claim.clone(), DispatchEnd::Awaits(EffectWaitReason::Task(id.to_string()), left_ms));
         let change =
-            Change { target: Target::Id(id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
+            EffectChange { target: EffectTarget::Id(id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
         let marked = match kept {
             Ok(()) => core.effects.apply(change).await.map(drop),
             Err(error) => Err(error),

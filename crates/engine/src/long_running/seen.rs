@@ -6,11 +6,11 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use servanda_contract::{
     CallId, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
-    observation::{Occasion, Verification},
+    observation::{ObservationContext, Verification},
     refusal::EffectKnowledge,
     taxonomy::NextAction,
 };
-use servanda_effects::effect::{Effect, EffectId, EffectState, Reply, StoredAnswer, Target};
+use servanda_effects::effect::{Effect, EffectId, EffectState, EffectReply, StoredAnswer, EffectTarget};
 use servanda_gates::CompiledContract;
 use servanda_mcp::envelope::to_json;
 use tokio::time::Instant;
@@ -57,7 +57,7 @@ pub(crate) async fn see(core: &Core, guest: &Guest, handle: &str) -> Option<Seen
     }
     let seen = by_id(core, &EffectId::from(handle.to_owned())).await?;
     let Effect { key, order, .. } = &seen.effect;
-    let (owner, touches) = (seen.effect.party(), seen.effect.touches());
+    let (owner, touches) = (seen.effect.caller(), seen.effect.touches());
     let scene = core.scene();
     let contract = scene.contract(&order.exposed_tool, &key.tool);
     let program_class = contract.and_then(|contract| contract.program_class(&order.arguments));
@@ -68,7 +68,7 @@ pub(crate) async fn see(core: &Core, guest: &Guest, handle: &str) -> Option<Seen
 
 /// The work of that handle, whosever it is.
 pub(super) async fn by_id(core: &Core, id: &EffectId) -> Option<Seen> {
-    let effect = core.effects.find(Target::Id(id.clone())).await.ok()??;
+    let effect = core.effects.find(EffectTarget::Id(id.clone())).await.ok()??;
     // What was said of an earlier attempt under the same key says nothing of this one.
     let since_ms = effect.first_dispatched_ms.unwrap_or(effect.created_ms);
     let progress = note::progress(core, id).await.filter(|said| said.at_ms >= since_ms);
@@ -120,13 +120,13 @@ impl Seen {
     pub(super) fn ended(&self, scene: &Scene) -> Option<Ended> {
         let effect = &self.effect;
         let call_id = &effect.call_id;
-        let refused = |reply: &Reply| Ended::Refused(Box::new(standing::refusal(call_id, reply, Some(effect))));
+        let refused = |reply: &EffectReply| Ended::Refused(Box::new(standing::refusal(call_id, reply, Some(effect))));
         Some(match effect.state {
             EffectState::Claimed | EffectState::Dispatching => return None,
             EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => self.answered(scene),
             EffectState::FailedRetryable => Ended::Refused(Box::new(never_ran(call_id, self))),
-            EffectState::OutcomeUnknown => refused(&Reply::Unknown),
-            EffectState::Expired => refused(&Reply::KeyExpired),
+            EffectState::OutcomeUnknown => refused(&EffectReply::Unknown),
+            EffectState::Expired => refused(&EffectReply::KeyExpired),
         })
     }
 
@@ -153,9 +153,9 @@ impl Seen {
     }
 
     /// The facts that an observation of it carries.
-    pub(super) fn occasion<'a>(&'a self, trace_id: &'a str) -> Occasion<'a> {
+    pub(super) fn occasion<'a>(&'a self, trace_id: &'a str) -> ObservationContext<'a> {
         let effect = &self.effect;
-        Occasion {
+        ObservationContext {
             tool: &effect.key.tool,
             version: &effect.order.contract_version,
             call_id: &effect.call_id,
@@ -220,6 +220,6 @@ pub(crate) fn never_ran(call_id: &CallId, seen: &Seen) -> Refusal {
 /// What a caller is told that need not wait any longer.
 pub(super) fn handed_over(seen: &Seen, trace_id: &str) -> ToolResult {
     let refusal = under_way(&seen.effect.call_id, seen);
-    let observation = Observation::of_refusal(&seen.occasion(trace_id), &refusal, Verification::none());
+    let observation = Observation::from_refusal(&seen.occasion(trace_id), &refusal, Verification::none());
     tool_result::of_refusal(refusal, observation)
 }

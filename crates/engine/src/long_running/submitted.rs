@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::Caller;
-use servanda_effects::effect::{Awaits, Effect, EffectId, EffectState, Target, owner_silence_ms_max};
+use servanda_effects::effect::{EffectWaitReason, Effect, EffectId, EffectState, EffectTarget, owner_silence_ms_max};
 use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
 use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ pub(crate) async fn left_alone(long_running: &LongRunning) -> Vec<Effect> {
         after = note::submitted_key(last);
         let here = |id: &EffectId| long_running.works.live(id).is_some();
         for (id, submitted) in page.iter().filter(|(id, submitted)| submitted.is_left_alone(core) && !here(id)) {
-            let Ok(found) = core.effects.find(Target::Id(id.clone())).await else { continue };
+            let Ok(found) = core.effects.find(EffectTarget::Id(id.clone())).await else { continue };
             match found.filter(|effect| effect.state == EffectState::Dispatching && effect.epoch == submitted.epoch) {
                 None => note::forget_submitted(core, id).await,
                 Some(effect) if core.clock.now().unix_ms() < submitted.until_ms && is_ours(&effect) => {
@@ -63,7 +63,7 @@ pub(crate) async fn left_alone(long_running: &LongRunning) -> Vec<Effect> {
 }
 
 fn is_ours(effect: &Effect) -> bool {
-    matches!(&effect.awaits, Some(Awaits::Task(id)) if id == effect.id.as_str())
+    matches!(&effect.awaits, Some(EffectWaitReason::Task(id)) if id == effect.id.as_str())
 }
 
 /// Where an effect goes on, if it does and its time is not over.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json, value::RawValue};
 use servanda_contract::{
     Observation, Timestamp,
-    observation::{Occasion, Verification},
+    observation::{ObservationContext, Verification},
 };
 use servanda_effects::effect::{EffectId, EffectState};
 use servanda_mcp::{
@@ -76,7 +76,7 @@ pub(super) fn result(seen: &Seen, scene: &Scene) -> Option<String> {
         Ended::Result(result) => rendered(seen, scene, &result),
         Ended::Refused(refusal) => {
             let trace_id = trace::new_trace_id();
-            let observation = Observation::of_refusal(&seen.occasion(&trace_id), &refusal, Verification::none());
+            let observation = Observation::from_refusal(&seen.occasion(&trace_id), &refusal, Verification::none());
             tool_result::of_refusal(*refusal, observation).json
         }
     };
@@ -89,7 +89,7 @@ pub(super) async fn announce(core: &Arc<Core>, id: &EffectId) {
         return;
     }
     let Some(seen) = seen::by_id(core, id).await else { return };
-    let (scene, owner) = (core.scene(), Arc::new(seen.effect.party()));
+    let (scene, owner) = (core.scene(), Arc::new(seen.effect.caller()));
     for era in [Era::Modern, Era::Legacy] {
         let Ok(params) = RawValue::from_string(state(&scene, &seen, era)) else { continue };
         core.announce(News::Task { owner: Arc::clone(&owner), task_id: id.as_str().into(), params: params.into() });
@@ -135,7 +135,7 @@ fn rendered(seen: &Seen, scene: &Scene, result: &bytes::Bytes) -> String {
     let Some(contract) = seen.contract(scene) else { return plain() };
     let Ok(observed) = observe::observe(&contract, result) else { return plain() };
     let trace_id = trace::new_trace_id();
-    let occasion: Occasion<'_> = seen.occasion(&trace_id);
+    let occasion: ObservationContext<'_> = seen.occasion(&trace_id);
     let mut observation =
         tool_result::observation(&occasion, &observed, tool_result::verification(contract.contract()));
     observation.status.retryable &= !seen.effect.class.mutates();

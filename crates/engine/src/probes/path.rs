@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use servanda_contract::{Digest, digest::Domain};
+use servanda_contract::{Digest, digest::DigestDomain};
 use sha2::{Digest as _, Sha256};
 
 use super::verdict::Seen;
@@ -43,7 +43,7 @@ pub(crate) fn look(path: &Path, limits: PathLimits, stop: &AtomicBool) -> Seen {
     match looked {
         Ok(()) => {
             let parts: Vec<&[u8]> = survey.parts.iter().map(Vec::as_slice).collect();
-            Seen::Digest(Digest::of(Domain::Seen, &parts))
+            Seen::Digest(Digest::compute(DigestDomain::Seen, &parts))
         }
         Err(NotSeen::TooLarge(what)) => Seen::NotTaken(format!("too large: {what}")),
         Err(NotSeen::Stopped) => Seen::NotTaken("it took too long".to_owned()),

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use servanda_contract::{Digest, Timestamp, digest::Domain};
+use servanda_contract::{Digest, Timestamp, digest::DigestDomain};
 
 use super::{
     Found, Observed, Probed, Seen, Verdict,
@@ -89,7 +89,7 @@ fn links_are_not_followed_and_limits_are_kept() {
 
 #[test]
 fn the_stored_form() {
-    let digest = |text: &[u8]| Seen::Digest(Digest::of(Domain::Seen, &[text]));
+    let digest = |text: &[u8]| Seen::Digest(Digest::compute(DigestDomain::Seen, &[text]));
     let probe = |name: &str, found, before, after, again| Probed {
         name: name.to_owned(),
         target: "`up.look`".to_owned(),
@@ -102,7 +102,7 @@ fn the_stored_form() {
         version: 1,
         call_id: "call_1".to_owned(),
         tool: "up.echo".to_owned(),
-        contract_digest: Digest::of(Domain::Contract, &[b"x"]),
+        contract_digest: Digest::compute(DigestDomain::Contract, &[b"x"]),
         reads_only: true,
         outcome: "completed".to_owned(),
         alone: true,

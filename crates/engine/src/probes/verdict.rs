@@ -124,12 +124,12 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use Found::{Changed, NotCompared, Same, Volatile};
-    use servanda_contract::{Digest, digest::Domain};
+    use servanda_contract::{Digest, digest::DigestDomain};
 
     use super::*;
 
     fn digest(text: &str) -> Seen {
-        Seen::Digest(Digest::of(Domain::Seen, &[text.as_bytes()]))
+        Seen::Digest(Digest::compute(DigestDomain::Seen, &[text.as_bytes()]))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! there to be read.
 
 use serde::{Deserialize, Serialize};
-use servanda_catalog::{HeldTool, Hold};
+use servanda_catalog::{HeldTool, ToolHold};
 use servanda_contract::Digest;
 use servanda_effects::{JournalError, Note, NoteKind};
 
@@ -140,14 +140,14 @@ impl History {
     }
 
     /// Why the tool is held back, if it is.
-    pub fn hold(&self) -> Option<Hold> {
+    pub fn hold(&self) -> Option<ToolHold> {
         let event = self.last()?;
         match &event.what {
-            What::Observed { call_id, probes } => Some(Hold::Observed {
+            What::Observed { call_id, probes } => Some(ToolHold::Observed {
                 call_id: call_id.clone(),
                 probes: probes.iter().map(|probe| probe.name.clone()).collect(),
             }),
-            What::Blocked { reason } => Some(Hold::Blocked { by: event.by.clone(), reason: reason.clone() }),
+            What::Blocked { reason } => Some(ToolHold::Blocked { by: event.by.clone(), reason: reason.clone() }),
             What::Released { .. } => None,
         }
     }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::{Catalog, Change, HeldTool};
+use servanda_catalog::{Catalog, StandingChange, HeldTool};
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{JournalError, NoteKind, Notebook};
 
@@ -34,13 +34,13 @@ pub(crate) struct Quarantine {
     notebook: Arc<dyn Notebook>,
     clock: Arc<dyn Clock>,
     world: Arc<PresentWorld>,
-    known: Mutex<Known>,
+    known: Mutex<QuarantineState>,
     /// One at a time reads the notes or writes one: what is read is never older than what was written here.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct QuarantineState {
     held: BTreeMap<ToolKey, HeldTool>,
     /// What happened here and is not on record yet.
     unsaved: BTreeMap<ToolKey, Event>,
@@ -135,7 +135,7 @@ impl Quarantine {
         Ok(())
     }
 
-    async fn learn(&self) -> Result<Vec<Change>, JournalError> {
+    async fn learn(&self) -> Result<Vec<StandingChange>, JournalError> {
         let _turn = self.turn.lock().await;
         let recalling = async {
             let saved = self.save().await;
@@ -174,14 +174,14 @@ impl Quarantine {
         drop(changes);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, QuarantineState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl QuarantineState {
     /// While nobody can learn more: of two at once the later one counts.
-    fn apply_to(&self, catalog: &Catalog) -> Vec<Change> {
+    fn apply_to(&self, catalog: &Catalog) -> Vec<StandingChange> {
         let held: Vec<HeldTool> = self.held.values().cloned().collect();
         catalog.quarantine(&held)
     }

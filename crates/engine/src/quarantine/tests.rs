@@ -10,9 +10,9 @@ use std::{
 
 use proptest::prelude::*;
 use serde_json::json;
-use servanda_catalog::{Hold, NotResolved};
-use servanda_contract::{Digest, Timestamp, digest::Domain};
-use servanda_effects::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture, effect::FleetingEffects};
+use servanda_catalog::{ToolHold, ResolveError};
+use servanda_contract::{Digest, Timestamp, digest::DigestDomain};
+use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture, effect::InMemoryEffects};
 use servanda_mcp::{ClientCapabilities, Era};
 use tokio::sync::Notify;
 
@@ -31,12 +31,12 @@ fn key(tool: &str) -> ToolKey {
 }
 
 fn event(what: What) -> Event {
-    let contract_digest = Some(Digest::of(Domain::Contract, &[b"x"]));
+    let contract_digest = Some(Digest::compute(DigestDomain::Contract, &[b"x"]));
     Event { at_ms: NOW.unix_ms(), by: "ada".to_owned(), contract: "up.echo".to_owned(), contract_digest, what }
 }
 
 fn observed() -> Event {
-    let digest = |text: &[u8]| Seen::Digest(Digest::of(Domain::Seen, &[text]));
+    let digest = |text: &[u8]| Seen::Digest(Digest::compute(DigestDomain::Seen, &[text]));
     let probes = vec![SeenChange { name: "books".to_owned(), before: digest(b"a"), after: digest(b"b") }];
     event(What::Observed { call_id: "call_1".to_owned(), probes })
 }
@@ -86,8 +86,8 @@ fn the_last_event_counts() {
             history.add(event);
         }
         let word = history.hold().map(|hold| match hold {
-            Hold::Observed { .. } => "observed",
-            Hold::Blocked { .. } => "blocked",
+            ToolHold::Observed { .. } => "observed",
+            ToolHold::Blocked { .. } => "blocked",
             other => panic!("{other:?}"),
         });
         assert_eq!(word, held);
@@ -117,7 +117,7 @@ fn the_stored_form() {
     assert_eq!(History::read(&note), Some(history));
     let newer = Note { value: json!({"version": 2, "let": "go"}).to_string(), ..note };
     assert!(
-        matches!(History::read(&newer).unwrap().hold(), Some(Hold::Blocked { .. })),
+        matches!(History::read(&newer).unwrap().hold(), Some(ToolHold::Blocked { .. })),
         "what is not understood holds"
     );
 }
@@ -125,7 +125,7 @@ fn the_stored_form() {
 /// A notebook that can be away, and whose lists can be read and then take their time.
 #[derive(Debug, Default)]
 struct Moody {
-    notes: FleetingNotebook,
+    notes: InMemoryNotebook,
     away: AtomicBool,
     slow: AtomicBool,
     listed: Notify,
@@ -188,9 +188,9 @@ fn engine(notebook: &Arc<Moody>) -> Engine {
     let server = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "said")) });
     let scene = scene_of(&server, vec![draft("up", "echo", false), draft("up", "write", true)]);
     let clock = HandClock::new();
-    let effects = Arc::new(FleetingEffects::new(clock.clone()));
+    let effects = Arc::new(InMemoryEffects::new(clock.clone()));
     let notebook: Arc<dyn Notebook> = Arc::clone(notebook) as Arc<dyn Notebook>;
-    let budgets = Arc::new(servanda_effects::budget::FleetingBudgets::new(clock.clone(), effects.clone()));
+    let budgets = Arc::new(servanda_effects::budget::InMemoryBudgets::new(clock.clone(), effects.clone()));
     let stores = Stores { journal: Arc::new(Records::default()), notebook, effects, budgets };
     Engine::in_scene(scene, stores, clock, Limits::default())
 }
@@ -198,7 +198,7 @@ fn engine(notebook: &Arc<Moody>) -> Engine {
 fn held(engine: &Engine) -> BTreeMap<&'static str, bool> {
     let catalog = engine.catalog();
     let is_held =
-        |tool: &str| matches!(catalog.resolve(tool, &ClientCapabilities::none()), Err(NotResolved::Held { .. }));
+        |tool: &str| matches!(catalog.resolve(tool, &ClientCapabilities::none()), Err(ResolveError::Held { .. }));
     BTreeMap::from(["echo", "write"].map(|tool| (tool, is_held(tool))))
 }
 

@@ -58,7 +58,7 @@ pub(super) fn make_legible(value: &mut Value) -> Result<(), String> {
 
 /// Refuses a name with hidden characters, because the answer has to use the name unchanged.
 pub(super) fn require_legible(name: &str) -> Result<(), String> {
-    if legibility::hidden(name).is_empty() {
+    if legibility::hidden_characters(name).is_empty() {
         return Ok(());
     }
     Err(format!("the name `{}` has characters that do not show", legibility::reveal(name)))

@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use servanda_authority::rights::Resources;
-use servanda_catalog::{Catalog, names::Naming, pins::ListedKind};
+use servanda_catalog::{Catalog, names::ExposedNaming, pins::ListedKind};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::{code, to_json},
@@ -251,7 +251,7 @@ impl List {
 
 /// A prompt under its exposed name; none where that is its own.
 fn exposed_prompt(member: &Member, item: &str) -> Option<String> {
-    if member.naming == Naming::Bare {
+    if member.naming == ExposedNaming::Bare {
         return None;
     }
     let members: RawObject<'_> = serde_json::from_str(item).ok()?;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use servanda_catalog::{
     Catalog,
-    names::{Naming, is_reserved},
+    names::{ExposedNaming, is_reserved},
     pins::ListedKind,
 };
 use servanda_mcp::fields::method;
@@ -47,7 +47,7 @@ pub(super) async fn find(
     deadline: Instant,
 ) -> Option<(Arc<Member>, String)> {
     let catalog = &scene.catalog;
-    if scene.naming == Naming::Bare {
+    if scene.naming == ExposedNaming::Bare {
         if is_reserved(exposed) {
             return None;
         }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 use servanda_catalog::{
     Catalog,
-    names::{Naming, is_reserved},
-    pins::{ListedKind, Showing, bare_resource},
+    names::{ExposedNaming, is_reserved},
+    pins::{ListedKind, ItemVisibility, bare_resource},
 };
 use servanda_contract::legibility::{faults, reveal};
 
@@ -21,16 +21,16 @@ pub(super) fn shown<'a>(
 ) -> Option<Cow<'a, str>> {
     let upstream = &member.id;
     let judged = kind.read(item.get()).map_err(|why| (None, why)).and_then(|live| {
-        if member.naming == Naming::Bare && kind == ListedKind::Prompts && is_reserved(&live.name) {
+        if member.naming == ExposedNaming::Bare && kind == ListedKind::Prompts && is_reserved(&live.name) {
             return Err((Some(live.name), "names like this are the gateway's own".to_owned()));
         }
         match catalog.judge_listed(upstream, kind, &live) {
-            Showing::Withheld(why) => Err((Some(live.name), why)),
+            ItemVisibility::Withheld(why) => Err((Some(live.name), why)),
             showing => Ok(showing),
         }
     });
     match judged {
-        Ok(Showing::Bare) => {
+        Ok(ItemVisibility::Bare) => {
             let bare = bare_resource(item.get());
             if bare.is_none() {
                 tracing::warn!(%upstream, "a resource that came later is withheld: its URI is none");

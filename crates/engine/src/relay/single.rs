@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use servanda_contract::{Digest, digest::Domain};
+use servanda_contract::{Digest, digest::DigestDomain};
 use servanda_mcp::{
     Era, RawObject, RpcError,
     envelope::{code, to_json},
@@ -201,5 +201,5 @@ fn no_prompt() -> RpcError {
 fn digest(subject: Subject, params: &[(String, Box<RawValue>)]) -> Digest {
     let members = params.iter().flat_map(|(name, raw)| [name.as_bytes(), raw.get().as_bytes()]);
     let parts: Vec<&[u8]> = std::iter::once(subject.method().as_bytes()).chain(members).collect();
-    Digest::of(Domain::Request, &parts)
+    Digest::compute(DigestDomain::Request, &parts)
 }

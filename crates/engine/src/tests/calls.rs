@@ -6,14 +6,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use servanda_catalog::{Catalog, names::Naming};
+use servanda_catalog::{Catalog, names::ExposedNaming};
 use servanda_contract::{CallRecord, GateName, OperationKeys, Refusal, ToolContract, document, record::Outcome};
 use servanda_effects::{
-    FleetingNotebook, Journal, JournalError, Notebook, PortFuture,
-    budget::FleetingBudgets,
-    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OrphanQuery, OwnerId, Target},
+    InMemoryNotebook, Journal, JournalError, Notebook, PortFuture,
+    budget::InMemoryBudgets,
+    effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
 };
-use servanda_gates::{Registered, admit};
+use servanda_gates::{RegisteredContracts, admit};
 use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
 
 use crate::{
@@ -25,17 +25,17 @@ use crate::{
 struct Disk {
     hangs: bool,
     finished: Mutex<Vec<CallRecord>>,
-    effects: FleetingEffects,
+    effects: InMemoryEffects,
 }
 
 impl Disk {
     fn new(hangs: bool) -> Arc<Self> {
-        Arc::new(Self { hangs, finished: Mutex::default(), effects: FleetingEffects::new(Arc::new(SystemClock)) })
+        Arc::new(Self { hangs, finished: Mutex::default(), effects: InMemoryEffects::new(Arc::new(SystemClock)) })
     }
 }
 
-impl Effects for Disk {
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+impl EffectStore for Disk {
+    fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         if self.hangs {
             return Box::pin(std::future::pending());
         }
@@ -44,7 +44,7 @@ impl Effects for Disk {
         self.effects.apply(change)
     }
 
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+    fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         self.effects.find(target)
     }
 
@@ -56,8 +56,8 @@ impl Effects for Disk {
         self.effects.orphans(query)
     }
 
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        self.effects.beat(owner)
+    fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.heartbeat(owner)
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
@@ -66,7 +66,7 @@ impl Effects for Disk {
 }
 
 impl Journal for Disk {
-    fn finished(
+    fn record_finished(
         &self,
         record: CallRecord,
         _quarantine: Option<Bytes>,
@@ -76,7 +76,7 @@ impl Journal for Disk {
         Box::pin(async { Ok(()) })
     }
 
-    fn recall<'a>(&'a self, _: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+    fn find_record<'a>(&'a self, _: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         Box::pin(async { Ok(None) })
     }
 }
@@ -84,7 +84,7 @@ impl Journal for Disk {
 fn engine(journal: Arc<Disk>) -> Engine {
     let text = include_str!("../../../contract/tests/fixtures/void_invoice.yaml");
     let contract: ToolContract = document::read("void_invoice.yaml", text).unwrap();
-    let contract = admit(contract, &Registered::new()).unwrap();
+    let contract = admit(contract, &RegisteredContracts::new()).unwrap();
     let nowhere = Transport::Stdio {
         command: "no-such-program-anywhere".to_owned(),
         args: Vec::new(),
@@ -94,21 +94,21 @@ fn engine(journal: Arc<Disk>) -> Engine {
     };
     let spec =
         UpstreamSpec { id: UpstreamId("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
-    let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
-    let catalog = Arc::new(Catalog::new([contract], Naming::Prefixed).unwrap());
+    let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
+    let catalog = Arc::new(Catalog::new([contract], ExposedNaming::Prefixed).unwrap());
     Engine::new(EngineParts {
         world: World {
             authorities: Arc::new(Authorities::of_defaults(&catalog).unwrap()),
             catalog,
             upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
-            naming: Naming::Prefixed,
+            naming: ExposedNaming::Prefixed,
             expectations: servanda_contract::expectation::Expectations::default(),
             callbacks: Arc::default(),
             allowances: Arc::default(),
         },
         journal: journal.clone(),
         notebook,
-        budgets: Arc::new(FleetingBudgets::new(Arc::new(SystemClock), journal.clone())),
+        budgets: Arc::new(InMemoryBudgets::new(Arc::new(SystemClock), journal.clone())),
         effects: journal,
         clock: Arc::new(SystemClock),
         limits: Limits::default(),

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json, value::RawValue};
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::{Answer, PerformFailure, Remark as ServerRemark};
 use tokio::sync::{Semaphore, mpsc};
@@ -55,7 +55,7 @@ async fn greet(heard: Heard) -> Result<Answer, PerformFailure> {
 }
 
 fn house(server: Arc<Scripted>) -> House {
-    House::new(Naming::Bare, &[("up", server)])
+    House::new(ExposedNaming::Bare, &[("up", server)])
 }
 
 fn greeting_house() -> House {
@@ -283,7 +283,7 @@ async fn a_call_does_not_wait_over_a_restart() {
     let before = greeting_house();
     let asked = input(before.engine.call(call(&modern(), "echo", Terms::default())).await);
     let server = Scripted::new(Era::Legacy, &json!({}), greet);
-    let after = House::with_notebook(Naming::Bare, &[("up", server)], before.notebook.clone());
+    let after = House::with_notebook(ExposedNaming::Bare, &[("up", server)], before.notebook.clone());
     let terms = again(&asked["requestState"], &named("Ada"));
     let error = failed(after.engine.call(call(&modern(), "echo", terms)).await);
     assert_eq!(error.code, -32602);

@@ -8,7 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{OperationKeys, Refusal, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
-use servanda_effects::effect::{Effect, EffectQuery, EffectState, Effects as _};
+use servanda_effects::effect::{Effect, EffectQuery, EffectState, EffectStore as _};
 use servanda_gates::OPERATION_ARGUMENT;
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};

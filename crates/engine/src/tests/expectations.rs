@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{
     GateName, Refusal,
     expectation::{Aims, BehaviourPattern, ExpectationRule},
@@ -28,7 +28,7 @@ fn server() -> Arc<Scripted> {
 /// Two servers with `echo` (PURE|READ|DATA) and `write` each, the task `triage`, and these rules.
 fn house(rules: Vec<ExpectationRule>) -> (House, Arc<Scripted>) {
     let server = server();
-    let mut scene = scene(Naming::Prefixed, &[("one", server.clone()), ("two", server.clone())]);
+    let mut scene = scene(ExposedNaming::Prefixed, &[("one", server.clone()), ("two", server.clone())]);
     scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
     scene.expectations.rules = rules;
     (House::in_scene(scene, Arc::default(), Arc::new(SystemClock)), server)
@@ -127,7 +127,7 @@ async fn a_rule_concerns_the_clients_and_servers_it_names() {
     for (rule, client, tool, aims, passes) in rows {
         let what = format!("{rule:?} {client} {tool}");
         let server = server();
-        let mut scene = scene(Naming::Prefixed, &[("one", server.clone()), ("two", server)]);
+        let mut scene = scene(ExposedNaming::Prefixed, &[("one", server.clone()), ("two", server)]);
         scene.expectations.tasks.insert("anything".to_owned(), patterns(json!([{}])));
         scene.expectations.rules = vec![rule];
         let house = House::in_scene(scene, Arc::default(), Arc::new(SystemClock));

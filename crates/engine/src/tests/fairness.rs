@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::{CallId, Digest, ToolContract, digest::Domain, tool::EffectClass};
+use servanda_catalog::{Catalog, names::ExposedNaming};
+use servanda_contract::{CallId, Digest, ToolContract, digest::DigestDomain, tool::EffectClass};
 use servanda_effects::effect::{
-    Begin, Change, ClientKey, EffectId, EffectKey, EffectState, Effects as _, Event, Go, Order, OwnerId, Target,
+    BeginRequest, EffectChange, ClientKey, EffectId, EffectKey, EffectState, EffectStore as _, EffectEvent, BeginMode, DispatchOrder, OwnerId, EffectTarget,
 };
-use servanda_gates::{Registered, admit};
+use servanda_gates::{RegisteredContracts, admit};
 use servanda_mcp::Era;
 
 use super::effects::died;
@@ -46,20 +46,20 @@ fn keyed_tool(upstream: &str) -> ToolContract {
 impl Town {
     fn new(dead: Arc<Scripted>) -> Self {
         let live = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
-        let contracts = ["dead", "live"].map(|upstream| admit(keyed_tool(upstream), &Registered::new()).unwrap());
-        let catalog = Arc::new(Catalog::new(contracts, Naming::Prefixed).unwrap());
+        let contracts = ["dead", "live"].map(|upstream| admit(keyed_tool(upstream), &RegisteredContracts::new()).unwrap());
+        let catalog = Arc::new(Catalog::new(contracts, ExposedNaming::Prefixed).unwrap());
         let servers = BTreeMap::from([
             ("dead".to_owned(), dead.clone() as Arc<dyn Server>),
             ("live".to_owned(), live.clone() as Arc<dyn Server>),
         ]);
         let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
         let clock = HandClock::new();
-        let scene = Scene::with_servers(catalog, servers, Naming::Prefixed, authorities);
+        let scene = Scene::with_servers(catalog, servers, ExposedNaming::Prefixed, authorities);
         Self { house: House::in_scene(scene, Arc::default(), clock.clone()), clock, dead, live }
     }
 
     /// What a process leaves behind that was at it when it died.
-    async fn leave(&self, upstream: &str, name: &str, class: EffectClass, go: Go) -> Target {
+    async fn leave(&self, upstream: &str, name: &str, class: EffectClass, go: BeginMode) -> EffectTarget {
         let contract = keyed_tool(upstream);
         let key = EffectKey {
             tenant: "acme".to_owned(),
@@ -68,12 +68,12 @@ impl Town {
             contract_major: contract.identity.major(),
             client_key: ClientKey::Given(name.to_owned()),
         };
-        let order = Order {
+        let order = DispatchOrder {
             exposed_tool: format!("{upstream}__pay"),
             upstream: upstream.to_owned(),
             upstream_tool: "pay".to_owned(),
             contract_version: contract.identity.version.clone(),
-            contract_digest: Digest::of(Domain::Proposal, &[b"contract"]),
+            contract_digest: Digest::compute(DigestDomain::Proposal, &[b"contract"]),
             upstream_key: format!("sv-{name}"),
             arguments: Bytes::from_static(br#"{"text":"hello","idem":"x"}"#),
             timeout_ms: 1_000,
@@ -85,20 +85,20 @@ impl Town {
             overlaps: false,
             actors: Vec::new(),
         };
-        let begin = Begin {
+        let begin = BeginRequest {
             id: EffectId::new(),
             key: key.clone(),
-            request: Digest::of(Domain::Proposal, &[name.as_bytes()]),
+            request: Digest::compute(DigestDomain::Proposal, &[name.as_bytes()]),
             class,
             owner: OwnerId::from("own_gone".to_owned()),
             call_id: CallId::new(),
             order,
-            go,
+            mode: go,
             continues: None,
         };
-        let target = Target::Key(key);
-        let event = Event::Begin(Box::new(begin));
-        let change = Change { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() };
+        let target = EffectTarget::Key(key);
+        let event = EffectEvent::Begin(Box::new(begin));
+        let change = EffectChange { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() };
         self.house.effects.apply(change).await.unwrap();
         target
     }
@@ -106,17 +106,17 @@ impl Town {
     /// A thousand of the dead one, and behind them one of the other, and what needs neither.
     async fn crashed(&self) -> Left {
         for number in 0..ORPHANS {
-            self.leave("dead", &format!("a{number:04}"), EffectClass::K, Go::Dispatch).await;
+            self.leave("dead", &format!("a{number:04}"), EffectClass::K, BeginMode::Dispatch).await;
         }
         self.clock.pass_ms(1);
-        let lost = self.leave("dead", "z-lost", EffectClass::N, Go::Dispatch).await;
-        let claimed = self.leave("dead", "z-claimed", EffectClass::K, Go::Claim { lease_ms: 1_000 }).await;
-        let live = self.leave("live", "z-live", EffectClass::K, Go::Dispatch).await;
+        let lost = self.leave("dead", "z-lost", EffectClass::N, BeginMode::Dispatch).await;
+        let claimed = self.leave("dead", "z-claimed", EffectClass::K, BeginMode::Claim { lease_ms: 1_000 }).await;
+        let live = self.leave("live", "z-live", EffectClass::K, BeginMode::Dispatch).await;
         self.clock.pass_ms(MINUTE_MS);
         Left { lost, claimed, live }
     }
 
-    async fn state(&self, target: &Target) -> EffectState {
+    async fn state(&self, target: &EffectTarget) -> EffectState {
         self.house.effects.find(target.clone()).await.unwrap().unwrap().state
     }
 
@@ -126,9 +126,9 @@ impl Town {
 }
 
 struct Left {
-    lost: Target,
-    claimed: Target,
-    live: Target,
+    lost: EffectTarget,
+    claimed: EffectTarget,
+    live: EffectTarget,
 }
 
 /// A server that is down, one that never answers, and one that does nothing but fail.
@@ -179,7 +179,7 @@ async fn a_slow_upstream_gets_a_few_at_once_and_the_next_round_is_for_the_others
             }
         }
         assert_eq!(town.state(&waits_for).await, EffectState::Completed, "round {round}");
-        waits_for = town.leave("live", &format!("late{round}"), EffectClass::K, Go::Dispatch).await;
+        waits_for = town.leave("live", &format!("late{round}"), EffectClass::K, BeginMode::Dispatch).await;
         town.clock.pass_ms(MINUTE_MS);
         // The lane of what was settled ends.
         for _ in 0..100 {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json, value::RawValue};
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{time::Clock as _, tool::QuestionKind};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, Ask as ServerAsk, Remark as ServerRemark, Reply};
@@ -59,7 +59,7 @@ async fn about(house: &House, guest: &Guest, subject: Subject, params: &Value) -
 #[tokio::test]
 async fn a_question_outside_of_calls_is_put_like_any_other() {
     let server = silent();
-    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let mut remarks = house.engine.attend("s");
     let _waiting = ask_outside(&server, "elicitation/create", &json!({"message": "a\u{202e}b"}));
     let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("the client is not asked") };
@@ -92,7 +92,7 @@ async fn outside_of_calls_nothing_is_asked_that_a_contract_or_a_policy_may_refus
 #[tokio::test]
 async fn a_client_hears_the_end_of_elicitations_that_it_was_given_only() {
     let server = silent();
-    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let mut remarks = house.engine.attend("s");
     let complete = |id: &str| {
         let params = serde_json::value::to_raw_value(&json!({"elicitationId": id})).unwrap();
@@ -118,7 +118,7 @@ fn demanding(address: &'static str) -> Arc<Scripted> {
 #[tokio::test]
 async fn an_error_that_asks_for_a_visit_is_named_checked_and_on_record() {
     for guest in everybody() {
-        let house = House::new(Naming::Bare, &[("up", demanding("https://example.com/"))]);
+        let house = House::new(ExposedNaming::Bare, &[("up", demanding("https://example.com/"))]);
         let told = shown(house.engine.call(call(&guest, "echo", Terms::default())).await);
         assert!(told.contains(&format!("{MARK} RAW")) && !told.contains("FORGED"), "{told}");
         assert!(!told.contains("\\u001b") && told.matches("RAW").count() == 1, "{told}");
@@ -132,7 +132,7 @@ async fn an_error_that_asks_for_a_visit_is_named_checked_and_on_record() {
 #[tokio::test]
 async fn an_error_that_asks_for_what_may_not_be_asked_says_so() {
     for guest in everybody() {
-        let unsafe_address = House::new(Naming::Bare, &[("up", demanding("javascript:alert(1)"))]);
+        let unsafe_address = House::new(ExposedNaming::Bare, &[("up", demanding("javascript:alert(1)"))]);
         let refused = house(by_contract(&demanding("https://example.com/")));
         for house in [unsafe_address, refused] {
             let told = shown(house.engine.call(call(&guest, "write", Terms::default())).await);
@@ -185,7 +185,7 @@ async fn a_task_asks_only_while_it_waits_and_what_it_asks_is_on_record() {
         now.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         now["resultType"] = json!("complete");
         let state = Arc::new(Mutex::new(now));
-        let house = House::new(Naming::Bare, &[("up", tasking(task("working", &json!({})), &state))]);
+        let house = House::new(ExposedNaming::Bare, &[("up", tasking(task("working", &json!({})), &state))]);
         let created = parse(&shown(house.engine.call(call(guest, "echo", Terms::default())).await));
         for _ in 0..2 {
             let got = about(&house, guest, Subject::Task, &json!({"taskId": created["taskId"]})).await;
@@ -203,7 +203,7 @@ async fn a_task_that_asks_when_it_is_made_is_put_and_on_record() {
     let state = Arc::new(Mutex::new(task("working", &json!({}))));
     for (address, is_put) in [("https://example.com/", true), ("javascript:alert(1)", false)] {
         let made = task("input_required", &raw_questions(address));
-        let house = House::new(Naming::Bare, &[("up", tasking(made, &state))]);
+        let house = House::new(ExposedNaming::Bare, &[("up", tasking(made, &state))]);
         let created = shown(house.engine.call(call(&everybody()[1], "echo", Terms::default())).await);
         assert_eq!(created.matches("RAW").count(), usize::from(is_put), "{created}");
         assert_eq!(created.contains(MARK), is_put, "{created}");
@@ -220,7 +220,7 @@ async fn a_plain_result_asks_nothing() {
         result.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         Ok(said(Era::Modern, &result))
     });
-    let house = House::new(Naming::Bare, &[("up", server)]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server)]);
     for guest in everybody() {
         let told = shown(house.engine.call(call(&guest, "echo", Terms::default())).await);
         assert!(!told.contains("RAW") && told.contains("\"content\""), "{told}");
@@ -237,7 +237,7 @@ async fn a_request_for_input_says_nothing_beside_its_questions() {
             json!({"resultType": "input_required", "inputRequests": asked, "extra": "RAW", "content": ["RAW"]});
         Ok(said(Era::Modern, &result))
     });
-    let house = House::new(Naming::Bare, &[("up", server)]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server)]);
     let told = shown(house.engine.call(call(&everybody()[1], "echo", Terms::default())).await);
     assert!(told.contains(MARK) && !told.contains("RAW"), "{told}");
 }
@@ -253,7 +253,7 @@ async fn a_task_that_readers_would_read_differently_is_quarantined() {
         (Era::Legacy, r#"{"task":{"taskId":"t","status":"working","_meta":{"servanda/x":"RAW","\ud800":1}}}"#),
     ] {
         let server = Scripted::new(era, &json!({}), move |_| async move { Ok(Answer { result: task.into(), era }) });
-        let house = House::new(Naming::Bare, &[("up", server)]);
+        let house = House::new(ExposedNaming::Bare, &[("up", server)]);
         let mut request = call(&everybody()[usize::from(era == Era::Modern)], "echo", Terms::default());
         request.task = (era == Era::Legacy).then(|| RawValue::from_string("{}".to_owned()).unwrap());
         let told = shown(house.engine.call(request).await);
@@ -272,7 +272,7 @@ async fn only_the_items_of_a_list_are_passed_on() {
         page.as_object_mut().unwrap().extend(items.as_object().unwrap().clone());
         Ok(said(Era::Legacy, &page))
     });
-    let house = House::new(Naming::Bare, &[("up", server)]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server)]);
     for (subject, note) in [(Subject::Prompts, false), (Subject::Resources, true)] {
         let page = about(&house, &everybody()[0], subject, &json!({})).await;
         assert!(!page.contains("RAW"), "{page}");
@@ -289,7 +289,7 @@ async fn names_of_the_gateways_own_are_never_asked_for() {
             &if heard.method == "prompts/list" { json!({"prompts": []}) } else { json!({"messages": []}) },
         ))
     });
-    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let reference =
         |name: &str| json!({"ref": {"type": "ref/prompt", "name": name}, "argument": {"name": "a", "value": ""}});
     for name in ["servanda__x", "Servanda__result", "s\u{435}rvanda__x"] {

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_contract::refusal::EffectKnowledge;
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::{Answer, PerformFailure, Remark as ServerRemark};
@@ -46,7 +46,7 @@ fn server(answer: impl Fn(&Heard) -> Answer + Send + Sync + 'static) -> Arc<Scri
 }
 
 fn house(server: &Arc<Scripted>) -> House {
-    House::new(Naming::Bare, &[("up", server.clone())])
+    House::new(ExposedNaming::Bare, &[("up", server.clone())])
 }
 
 fn modern() -> Guest {

@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::json;
 use servanda_catalog::{
     Catalog, CatalogError,
-    names::{NamePolicy, NameTable, Naming, upstream_tool},
+    names::{NamePolicy, NameTable, ExposedNaming, upstream_tool},
 };
 use servanda_contract::{Caller, GateName, OperationKeys, Refusal, record::Outcome};
-use servanda_effects::{Note, NoteKind, Notebook as _, effect::Ending};
-use servanda_gates::{Registered, admit};
+use servanda_effects::{Note, NoteKind, Notebook as _, effect::EffectEnding};
+use servanda_gates::{RegisteredContracts, admit};
 use servanda_mcp::Era;
 use servanda_upstream::PostAddress;
 
@@ -46,7 +46,7 @@ fn calls(server: &Scripted) -> usize {
 }
 
 /// The house in another process: what is left is what the store has.
-async fn restarted(before: &House, naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> House {
+async fn restarted(before: &House, naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)]) -> House {
     let names = recall(before.notebook.as_ref(), now()).await.unwrap().expect("names are remembered");
     let scene = scene(naming, servers).after(&names).unwrap();
     House::in_scene(scene, before.notebook.clone(), Arc::new(SystemClock))
@@ -59,10 +59,10 @@ fn now() -> servanda_contract::Timestamp {
 #[tokio::test]
 async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
     let server = saying("done");
-    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
     house.engine.remember_names().await;
-    let other = restarted(&house, Naming::Prefixed, &[("up", server.clone())]).await;
-    house.engine.succeed(scene(Naming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    let other = restarted(&house, ExposedNaming::Prefixed, &[("up", server.clone())]).await;
+    house.engine.succeed(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     for house in [&house, &other] {
         let listing = house.engine.listing(&Guest::local()).await;
         let listed: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -85,10 +85,10 @@ async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
 #[tokio::test]
 async fn a_tool_that_is_gone_is_refused_in_those_words() {
     let server = saying("done");
-    let house = House::new(Naming::Prefixed, &[("up", server.clone()), ("other", server.clone())]);
+    let house = House::new(ExposedNaming::Prefixed, &[("up", server.clone()), ("other", server.clone())]);
     house.engine.remember_names().await;
-    let other = restarted(&house, Naming::Prefixed, &[("other", server.clone())]).await;
-    house.engine.succeed(scene(Naming::Prefixed, &[("other", server.clone())])).await.unwrap();
+    let other = restarted(&house, ExposedNaming::Prefixed, &[("other", server.clone())]).await;
+    house.engine.succeed(scene(ExposedNaming::Prefixed, &[("other", server.clone())])).await.unwrap();
     for house in [&house, &other] {
         let refused = refusal(house.engine.call(echo("up__echo")).await);
         assert_eq!(refused.message, "`up__echo` is not offered any more by `up`");
@@ -101,10 +101,10 @@ async fn a_tool_that_is_gone_is_refused_in_those_words() {
 #[tokio::test]
 async fn a_name_is_never_handed_on() {
     let (first, second) = (saying("first"), saying("second"));
-    let house = House::new(Naming::Bare, &[("up", first.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", first.clone())]);
     house.engine.remember_names().await;
-    let other = restarted(&house, Naming::Bare, &[("evil", second.clone())]).await;
-    house.engine.succeed(scene(Naming::Bare, &[("evil", second.clone())])).await.unwrap();
+    let other = restarted(&house, ExposedNaming::Bare, &[("evil", second.clone())]).await;
+    house.engine.succeed(scene(ExposedNaming::Bare, &[("evil", second.clone())])).await.unwrap();
     for house in [&house, &other] {
         let refused = refusal(house.engine.call(echo("echo")).await);
         assert!(refused.message.contains("by `up`"), "{}", refused.message);
@@ -114,7 +114,7 @@ async fn a_name_is_never_handed_on() {
     assert!(hashed.starts_with("echo_"), "{hashed}");
     assert_eq!(told(house.engine.call(echo(&hashed)).await), "second");
     // And back: everybody has the name that was theirs, and the other's is still not free.
-    house.engine.succeed(scene(Naming::Bare, &[("up", first.clone())])).await.unwrap();
+    house.engine.succeed(scene(ExposedNaming::Bare, &[("up", first.clone())])).await.unwrap();
     assert_eq!(told(house.engine.call(echo("echo")).await), "first");
     assert!(refusal(house.engine.call(echo(&hashed)).await).message.contains("by `evil`"));
 }
@@ -123,11 +123,11 @@ async fn a_name_is_never_handed_on() {
 #[tokio::test]
 async fn an_effect_is_the_same_under_both_names() {
     let server = saying("done");
-    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
     for name in ["write", "write", "up__write"] {
         told(house.engine.call(CallRequest { keys: keys(), ..echo(name) }).await);
-        house.engine.succeed(scene(Naming::Prefixed, &[("up", server.clone())])).await.unwrap();
+        house.engine.succeed(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     }
     assert_eq!(house.outcomes(), ["completed", "replayed", "replayed"]);
     assert_eq!(calls(&server), 1);
@@ -142,10 +142,10 @@ async fn a_round_goes_on_under_the_name_it_began_with() {
             "inputRequests": {"who": {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}}});
         Ok(if answered { text(Era::Modern, "done") } else { said(Era::Modern, &asks) })
     });
-    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let modern = guest(Era::Modern, &json!({"elicitation": {}}));
     let asked = input(house.engine.call(call(&modern, "echo", Terms::default())).await);
-    house.engine.succeed(scene(Naming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    house.engine.succeed(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
     assert_eq!(told(house.engine.call(call(&modern, "echo", terms)).await), "done");
 }
@@ -155,15 +155,15 @@ async fn a_round_goes_on_under_the_name_it_began_with() {
 async fn callbacks_know_a_tool_by_either_name() {
     let server = saying("done");
     for pattern in ["up__wr*", "write"] {
-        let house = House::new(Naming::Bare, &[("up", server.clone())]);
+        let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
         let subscription = Subscription {
             name: "books".to_owned(),
-            on: BTreeSet::from([Ending::Completed]),
+            on: BTreeSet::from([EffectEnding::Completed]),
             tools: vec![pattern.to_owned()],
         };
         let address = PostAddress::parse("https://example.com/hook").unwrap();
         let secret = SigningSecret::parse("123456789012345678901234").unwrap();
-        let mut next = scene(Naming::Prefixed, &[("up", server.clone())]);
+        let mut next = scene(ExposedNaming::Prefixed, &[("up", server.clone())]);
         next.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
         house.engine.succeed(next).await.unwrap();
         told(house.engine.call(echo("write")).await);
@@ -175,10 +175,10 @@ async fn callbacks_know_a_tool_by_either_name() {
 #[test]
 fn no_servers_tool_has_a_name_of_the_gateways() {
     for name in [RESULT_TOOL, "servanda__anything", "Servanda__Result", "SERVANDA__x"] {
-        let theirs = admit(draft("up", name, false), &Registered::new()).unwrap();
-        assert!(matches!(Catalog::new([theirs], Naming::Bare), Err(CatalogError::Reserved { .. })), "{name}");
-        let theirs = admit(draft("up", name, false), &Registered::new()).unwrap();
-        assert!(Catalog::new([theirs], Naming::Prefixed).is_ok(), "{name}");
+        let theirs = admit(draft("up", name, false), &RegisteredContracts::new()).unwrap();
+        assert!(matches!(Catalog::new([theirs], ExposedNaming::Bare), Err(CatalogError::Reserved { .. })), "{name}");
+        let theirs = admit(draft("up", name, false), &RegisteredContracts::new()).unwrap();
+        assert!(Catalog::new([theirs], ExposedNaming::Prefixed).is_ok(), "{name}");
     }
 }
 
@@ -195,9 +195,9 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
     let guest = Guest::local();
     assert!(fresh.own_tool(RESULT_TOOL, &guest.caller).is_some());
     // An earlier version may have remembered such a name; today no server's tool can have one.
-    let policy = NamePolicy::from(Naming::Bare);
+    let policy = NamePolicy::from(ExposedNaming::Bare);
     let mut before = NameTable::new(policy.clone(), 10);
-    before.succeed(policy, [upstream_tool("up", RESULT_TOOL)]);
+    before.replace_policy_and_tools(policy, [upstream_tool("up", RESULT_TOOL)]);
     let after = fresh.after(&before).unwrap();
     assert!(after.own_tool(RESULT_TOOL, &guest.caller).is_none());
     let listed = after.with_own_tools(after.catalog.listing(&guest.capabilities), &guest.caller);
@@ -210,12 +210,12 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
     let server = saying("done");
     let mut long = draft("theirs", "write", true);
     long.execution = Some(serde_json::from_value(json!({"timeout_class": "async"})).unwrap());
-    let contracts = [long, draft("ours", "write", true)].map(|draft| admit(draft, &Registered::new()).unwrap());
-    let catalog = Arc::new(Catalog::new(contracts, Naming::Prefixed).unwrap());
+    let contracts = [long, draft("ours", "write", true)].map(|draft| admit(draft, &RegisteredContracts::new()).unwrap());
+    let catalog = Arc::new(Catalog::new(contracts, ExposedNaming::Prefixed).unwrap());
     let tenants = [("theirs".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
     let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap().with_tenants(tenants));
     let servers = ["theirs", "ours"].map(|id| (id.to_owned(), server.clone() as Arc<dyn Server>));
-    let scene = Scene::with_servers(catalog, servers.into_iter().collect(), Naming::Prefixed, authorities);
+    let scene = Scene::with_servers(catalog, servers.into_iter().collect(), ExposedNaming::Prefixed, authorities);
     for (tenant, is_there) in [("rival", true), ("acme", false)] {
         let caller = Caller { tenant: tenant.to_owned(), ..Guest::local().caller };
         assert_eq!(scene.own_tool(RESULT_TOOL, &caller).is_some(), is_there, "{tenant}");
@@ -228,16 +228,16 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
 #[tokio::test]
 async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_nothing() {
     let server = saying("done");
-    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let note = async || house.notebook.read(NoteKind::Names, TOOLS, now()).await.unwrap().map(|note| note.value);
     assert_eq!(note().await, None);
     house.engine.remember_names().await;
     let first = note().await.unwrap();
-    house.engine.succeed(scene(Naming::Bare, &[("up", server.clone())])).await.unwrap();
+    house.engine.succeed(scene(ExposedNaming::Bare, &[("up", server.clone())])).await.unwrap();
     house.engine.remember_names().await;
     assert_eq!(note().await.unwrap(), first, "nothing changed but the count of lists");
     // Another gateway with the same store that has never heard of these.
-    let other = House::with_notebook(Naming::Prefixed, &[("else", server.clone())], house.notebook.clone());
+    let other = House::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], house.notebook.clone());
     other.engine.remember_names().await;
     let all = recall(house.notebook.as_ref(), now()).await.unwrap().unwrap();
     assert!(["echo", "write", "else__echo", "else__write"].iter().all(|name| all.knows(name)));
@@ -246,7 +246,7 @@ async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_noth
 /// A note that a later version wrote, or nobody did.
 #[tokio::test]
 async fn a_note_that_is_not_understood_stops_nobody() {
-    let house = House::new(Naming::Bare, &[("up", saying("done"))]);
+    let house = House::new(ExposedNaming::Bare, &[("up", saying("done"))]);
     for value in [r#"{"version":9}"#, "[]", "nonsense"] {
         let note = Note { kind: NoteKind::Names, key: TOOLS.to_owned(), value: value.to_owned(), expires_at: None };
         house.notebook.write(note).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{json, value::RawValue};
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::Era;
 use servanda_upstream::{Announcement, Remark as ServerRemark};
 
@@ -27,7 +27,7 @@ fn of_session(name: &str) -> Guest {
 #[tokio::test]
 async fn changes_are_told_with_the_names_guests_know() {
     let server = silent();
-    let house = House::new(Naming::Prefixed, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
     let mut news = house.engine.news();
     let uri = "a://b".to_owned();
     server.said.send(Announcement::ResourcesChanged).unwrap();
@@ -41,7 +41,7 @@ async fn changes_are_told_with_the_names_guests_know() {
 #[tokio::test]
 async fn a_resource_is_watched_as_long_as_anybody_does() {
     let (one, other) = (silent(), silent());
-    let house = House::new(Naming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
+    let house = House::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
     let guest = of_session("s");
     let first = house.engine.watch(&guest, "servanda://one/a://b").await.unwrap();
     let second = house.engine.watch(&of_session("t"), "servanda://one/a://b").await.unwrap();
@@ -56,7 +56,7 @@ async fn a_resource_is_watched_as_long_as_anybody_does() {
 #[tokio::test]
 async fn a_session_hears_every_upstream_until_it_leaves() {
     let (one, other) = (silent(), silent());
-    let house = House::new(Naming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
+    let house = House::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
     let mut remarks = house.engine.attend("s");
     for server in [&one, &other] {
         let bystander = server.attached.lock().unwrap()["s"].clone();

@@ -10,8 +10,8 @@ use servanda_authority::{
     capability::{Caveat, Delegation, RootKeys, attenuate},
     rights::{Scopes, Tools},
 };
-use servanda_catalog::names::Naming;
-use servanda_contract::{GateName, Timestamp, record::WouldHave, time::Clock as _, tool::SideEffectClass};
+use servanda_catalog::names::ExposedNaming;
+use servanda_contract::{GateName, Timestamp, record::ShadowDecision, time::Clock as _, tool::SideEffectClass};
 use servanda_mcp::{Era, RpcError};
 use servanda_policy::Outlook;
 
@@ -34,7 +34,7 @@ fn server() -> Arc<Scripted> {
 }
 
 fn house(servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> House {
-    House::in_scene(ruled(Naming::Prefixed, servers, rules), Arc::default(), Arc::new(SystemClock))
+    House::in_scene(ruled(ExposedNaming::Prefixed, servers, rules), Arc::default(), Arc::new(SystemClock))
 }
 
 /// A guest by a real key with these rights.
@@ -189,7 +189,7 @@ async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
         assert!(performed(&house, &guest, tool).await);
         let policy = house.last_record().policy.unwrap();
         let shadow = policy.shadow.unwrap();
-        assert_eq!((shadow.would_have, shadow.cause.as_deref()), (WouldHave::Refused, Some("forbidden")));
+        assert_eq!((shadow.would_have, shadow.cause.as_deref()), (ShadowDecision::Refused, Some("forbidden")));
         assert_eq!(shadow.by.as_slice(), ["next"]);
     }
 }

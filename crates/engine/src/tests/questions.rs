@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::json;
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_contract::tool::QuestionKind;
 use servanda_mcp::Era;
 use servanda_upstream::Answer;
@@ -45,7 +45,7 @@ fn modern_server() -> Arc<Scripted> {
 }
 
 pub(super) fn by_policy(server: &Arc<Scripted>) -> Scene {
-    ruled(Naming::Bare, &[("up", server.clone())], &Rules { policies: FORBIDS_FORMS, ..Rules::default() })
+    ruled(ExposedNaming::Bare, &[("up", server.clone())], &Rules { policies: FORBIDS_FORMS, ..Rules::default() })
 }
 
 pub(super) fn by_contract(server: &Arc<Scripted>) -> Scene {
@@ -100,7 +100,7 @@ async fn a_modern_server_that_may_not_ask_ends_its_call() {
 
 #[tokio::test]
 async fn what_is_permitted_is_on_record_too() {
-    let house = House::new(Naming::Bare, &[("up", modern_server())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", modern_server())]);
     let answer = house.engine.call(call(&everybody()[1], "write", Terms::default())).await;
     assert!(matches!(answer, CallAnswer::InputRequired(_)));
     let records = house.records.finished.lock().unwrap();

@@ -11,8 +11,8 @@ use std::{
 use serde_json::{Value, json};
 use servanda_contract::{ToolContract, refusal::EffectKnowledge, time::Clock as _};
 use servanda_effects::{
-    FleetingNotebook, Note, NoteKind, Notebook as _,
-    effect::{ByHand, Change, EffectState, Effects as _, Ending, Event, StoredAnswer, Target},
+    InMemoryNotebook, Note, NoteKind, Notebook as _,
+    effect::{ManualSettlement, EffectChange, EffectState, EffectStore as _, EffectEnding, EffectEvent, StoredAnswer, EffectTarget},
 };
 use servanda_mcp::Era;
 use servanda_upstream::PostAddress;
@@ -87,7 +87,7 @@ impl Crashed {
     fn subscribe(&self, contracts: Vec<ToolContract>) {
         let subscription = Subscription {
             name: "books".to_owned(),
-            on: BTreeSet::from([Ending::Completed, Ending::Failed, Ending::Unknown]),
+            on: BTreeSet::from([EffectEnding::Completed, EffectEnding::Failed, EffectEnding::Unknown]),
             tools: vec!["wri*".to_owned()],
         };
         let address = PostAddress::parse("https://example.com/hook").unwrap();
@@ -221,7 +221,7 @@ async fn a_retry_whose_status_tool_hangs_denies_nothing() {
 async fn a_retry_that_asks_looks_at_its_credential_again() {
     let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
         "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
-    let revoking: Arc<OnceLock<(Arc<FleetingNotebook>, String)>> = Arc::default();
+    let revoking: Arc<OnceLock<(Arc<InMemoryNotebook>, String)>> = Arc::default();
     let (inside, first) = (revoking.clone(), Arc::new(AtomicBool::new(true)));
     let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
         let (inside, first) = (inside.clone(), first.clone());
@@ -337,12 +337,12 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
     look_once(other.engine.long_running(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
     if settled_by_hand {
-        let by_hand = ByHand { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
-        let target = Target::Id(bank.effects().await[0].id.clone());
-        let event = Event::SettleByHand(by_hand);
+        let by_hand = ManualSettlement { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
+        let target = EffectTarget::Id(bank.effects().await[0].id.clone());
+        let event = EffectEvent::SettleByHand(by_hand);
         bank.house
             .effects
-            .apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() })
+            .apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
             .await
             .unwrap();
     }

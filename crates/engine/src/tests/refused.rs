@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_contract::Caller;
 use servanda_mcp::Era;
 
@@ -15,7 +15,7 @@ use crate::{
 
 fn house() -> House {
     let server: Arc<Scripted> = Scripted::new(Era::Legacy, &json!({}), |_| async { Ok(text(Era::Legacy, "done")) });
-    House::new(Naming::Bare, &[("up", server)])
+    House::new(ExposedNaming::Bare, &[("up", server)])
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use servanda_authority::{
     Rights,
     rights::{Resources, Scopes, Tools},
 };
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{time::Clock as _, tool::SideEffectClass};
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::{Answer, PerformFailure};
@@ -107,7 +107,7 @@ fn libraries() -> (House, Arc<Scripted>) {
         ("d-tools", tools_only),
         ("e-last", last),
     ];
-    (House::new(Naming::Prefixed, &servers), library_server)
+    (House::new(ExposedNaming::Prefixed, &servers), library_server)
 }
 
 #[tokio::test]
@@ -225,7 +225,7 @@ async fn prompts_that_changed_are_read_again() {
         };
         async move { Ok(said(Era::Modern, &json!({"prompts": [{"name": name}], "messages": [heard.params]}))) }
     });
-    let house = House::new(Naming::Prefixed, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
     let mut news = house.engine.news();
     complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": "up__p0"})).await);
     server.said.send(servanda_upstream::Announcement::PromptsChanged).unwrap();
@@ -268,7 +268,7 @@ async fn bare_names_pass_unchanged() {
         let answered = library(&heard);
         async move { answered }
     });
-    let house = House::new(Naming::Bare, &[("only", server)]);
+    let house = House::new(ExposedNaming::Bare, &[("only", server)]);
     let page = complete(ask_for(&house, &modern(), Subject::Prompts, json!({})).await);
     assert_eq!(page["prompts"][1]["name"], "größe");
     complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": "größe"})).await);
@@ -294,7 +294,7 @@ async fn a_prompt_of_a_modern_server_may_ask_for_input() {
             },
         ))
     });
-    let house = House::new(Naming::Prefixed, &[("up", server)]);
+    let house = House::new(ExposedNaming::Prefixed, &[("up", server)]);
     let params = json!({"name": "up__p"});
     let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), Subject::Prompt, params.clone()).await
     else {
@@ -322,7 +322,7 @@ async fn a_resource_of_a_legacy_server_may_ask_on_the_way() {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({})).await.unwrap().unwrap();
         Ok(said(Era::Legacy, &json!({"contents": [parse(reply.get())]})))
     });
-    let house = House::new(Naming::Bare, &[("up", server)]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server)]);
     let params = json!({"uri": "x://y"});
     let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), Subject::Resource, params.clone()).await
     else {
@@ -340,7 +340,7 @@ async fn lists_never_ask_modern_guests() {
         assert!(heard.delivery.remarks.is_none());
         Ok(said(Era::Legacy, &json!({"resources": []})))
     });
-    let house = House::new(Naming::Bare, &[("up", server)]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server)]);
     assert_eq!(complete(ask_for(&house, &modern(), Subject::Resources, json!({})).await), json!({"resources": []}));
 }
 
@@ -356,7 +356,7 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
         }
         async move { Ok(said(Era::Legacy, &json!({"content": []}))) }
     });
-    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let told = |server: &Scripted| {
         server.heard().iter().filter(|line| line.starts_with("logging/setLevel")).cloned().collect::<Vec<_>>()
     };
@@ -460,7 +460,7 @@ async fn no_server_speaks_in_our_name() {
         let answer = json!({"content": [], "_meta": forged});
         async move { Ok(said(Era::Modern, &answer)) }
     });
-    let house = House::new(Naming::Prefixed, &[("up", server)]);
+    let house = House::new(ExposedNaming::Prefixed, &[("up", server)]);
     let called = match house.engine.call(crate::testing::call(&modern(), "up__echo", crate::Terms::default())).await {
         crate::CallAnswer::Result(result) => parse(&result.json),
         other => panic!("{other:?}"),
@@ -485,7 +485,7 @@ async fn answers_of_a_bad_shape_are_not_passed_on() {
             };
             async move { Ok(servanda_upstream::Answer { result: members.into(), era: Era::Modern }) }
         });
-        let house = House::new(Naming::Prefixed, &[("up", server)]);
+        let house = House::new(ExposedNaming::Prefixed, &[("up", server)]);
         let call = crate::testing::call(&modern(), "up__echo", crate::Terms::default());
         let crate::CallAnswer::Result(called) = house.engine.call(call).await else { panic!("not a result") };
         assert!(called.json.contains(why) && !called.json.contains("\"t\""), "{}", called.json);

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use serde_json::{Value, json, value::RawValue};
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{record::Outcome, refusal::EffectKnowledge};
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::{Announcement, Answer, PerformFailure};
@@ -54,7 +54,7 @@ fn modern_server() -> (Arc<Scripted>, Arc<Mutex<Value>>) {
 }
 
 fn house(server: &Arc<Scripted>) -> House {
-    House::new(Naming::Bare, &[("up", server.clone())])
+    House::new(ExposedNaming::Bare, &[("up", server.clone())])
 }
 
 fn task(answer: CallAnswer) -> Value {
@@ -105,7 +105,7 @@ async fn a_task_is_known_after_a_restart_and_only_to_its_principal() {
     let (server, _) = modern_server();
     let before = house(&server);
     let created = task(before.engine.call(call(&modern(), "echo", Terms::default())).await);
-    let after = House::with_notebook(Naming::Bare, &[("up", server.clone())], before.notebook.clone());
+    let after = House::with_notebook(ExposedNaming::Bare, &[("up", server.clone())], before.notebook.clone());
     let params = json!({"taskId": created["taskId"]});
     assert_eq!(about(&after, &modern(), Subject::Task, params.clone()).await.unwrap()["status"], "working");
     let mut other = modern();

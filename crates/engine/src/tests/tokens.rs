@@ -6,15 +6,15 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use servanda_catalog::{Hold, NotResolved, pins::Severity};
+use servanda_catalog::{ToolHold, ResolveError, pins::DifferenceSeverity};
 use servanda_contract::{
     CallId, FieldError, GateName, Observation, OperationKeys, Proposal, Refusal, TaxonomyClass, ToolContract,
-    observation::{Occasion, Verification},
+    observation::{ObservationContext, Verification},
     refusal::EffectKnowledge,
     taxonomy::NextAction,
     time::Clock as _,
 };
-use servanda_effects::effect::{EffectId, Reply};
+use servanda_effects::effect::{EffectId, EffectReply};
 use servanda_mcp::Era;
 use servanda_upstream::PerformFailure;
 
@@ -38,7 +38,7 @@ fn tokens(text: &str) -> usize {
 /// A refusal as it leaves: what the model reads, and what stands beside it.
 fn rendered(refusal: &Refusal) -> (String, String, ToolResult) {
     let at = SystemClock.now();
-    let occasion = Occasion {
+    let occasion = ObservationContext {
         tool: "company.pay_invoice",
         version: "1.0.0",
         call_id: &refusal.call_id,
@@ -48,7 +48,7 @@ fn rendered(refusal: &Refusal) -> (String, String, ToolResult) {
         idempotency_hit: false,
         attempt_number: 1,
     };
-    let observation = Observation::of_refusal(&occasion, refusal, Verification::none());
+    let observation = Observation::from_refusal(&occasion, refusal, Verification::none());
     let result = tool_result::of_refusal(refusal.clone(), observation);
     let wire = parse(&result.json);
     (wire["content"][0]["text"].as_str().unwrap().to_owned(), wire["_meta"].to_string(), result)
@@ -127,11 +127,11 @@ fn of_stages() -> Vec<Refusal> {
     };
     let upstream = || "company".to_owned();
     let unresolved = [
-        NotResolved::Unknown { did_you_mean: Some("company__pay_invoice".to_owned()) },
-        NotResolved::Gone { upstream: upstream() },
-        NotResolved::Withdrawn { upstream: upstream() },
-        NotResolved::Held { hold: Hold::Unpinned },
-        NotResolved::Held { hold: Hold::Quarantined { severity: Severity::Dangerous, differences: Vec::new() } },
+        ResolveError::Unknown { did_you_mean: Some("company__pay_invoice".to_owned()) },
+        ResolveError::Gone { upstream: upstream() },
+        ResolveError::Withdrawn { upstream: upstream() },
+        ResolveError::Held { hold: ToolHold::Unpinned },
+        ResolveError::Held { hold: ToolHold::Quarantined { severity: DifferenceSeverity::Dangerous, differences: Vec::new() } },
     ];
     let asked = NotGiven { method: "elicitation/create".to_owned(), why: "the user declined".to_owned() };
     let mut all: Vec<Refusal> = unresolved.into_iter().map(|why| refusals::not_resolved(&proposal, why)).collect();
@@ -151,12 +151,12 @@ fn of_stages() -> Vec<Refusal> {
         refusals::task_not_kept(&id()),
     ]);
     let replies = [
-        Reply::Running { retry_after_ms: 2_500, awaits: None },
-        Reply::Mismatch,
-        Reply::Unknown,
-        Reply::Twin(EffectId::new()),
-        Reply::KeyExpired,
-        Reply::NotNow,
+        EffectReply::Running { retry_after_ms: 2_500, awaits: None },
+        EffectReply::Mismatch,
+        EffectReply::Unknown,
+        EffectReply::Twin(EffectId::new()),
+        EffectReply::KeyExpired,
+        EffectReply::NotNow,
     ];
     all.extend(replies.iter().map(|reply| standing::refusal(&id(), reply, None)));
     all.push(standing::answer_gone(&id(), "a person settled it", &EffectId::new()));

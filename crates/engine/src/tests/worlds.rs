@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::Era;
 use servanda_upstream::{Announcement, PerformFailure};
 use tokio::sync::Semaphore;
@@ -30,7 +30,7 @@ async fn a_call_ends_in_the_world_it_began_in() {
             Ok(text(Era::Modern, "old"))
         }
     });
-    let house = Arc::new(House::new(Naming::Prefixed, &[("up", slow)]));
+    let house = Arc::new(House::new(ExposedNaming::Prefixed, &[("up", slow)]));
     let caller = house.clone();
     let guest = guest(Era::Modern, &json!({}));
     let request = call(&guest, "up__echo", Terms::default());
@@ -38,7 +38,7 @@ async fn a_call_ends_in_the_world_it_began_in() {
     let _ = begun.acquire().await.unwrap();
     let mut news = house.engine.news();
     let changes = house.engine.changes();
-    house.engine.enter(scene(Naming::Prefixed, &[("other", saying("new"))]));
+    house.engine.enter(scene(ExposedNaming::Prefixed, &[("other", saying("new"))]));
     assert!(matches!(news.recv().await, Ok(News::Tools)));
     assert!(matches!(news.recv().await, Ok(News::Prompts)));
     assert!(matches!(news.recv().await, Ok(News::Resources)));
@@ -54,11 +54,11 @@ async fn a_call_ends_in_the_world_it_began_in() {
 #[tokio::test]
 async fn what_guests_wanted_of_the_old_world_they_want_of_the_new() {
     let (old, new) = (saying("old"), saying("new"));
-    let house = House::new(Naming::Prefixed, &[("up", old.clone())]);
+    let house = House::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
     let guest = guest(Era::Legacy, &json!({}));
     let _remarks = house.engine.attend("s");
     let watch = house.engine.watch(&guest, "servanda://up/a://b").await.unwrap();
-    house.engine.enter(scene(Naming::Prefixed, &[("up", new.clone())]));
+    house.engine.enter(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
     let mut news = house.engine.news();
     // The new upstream is followed from the moment of the change.
     new.said.send(Announcement::ResourcesChanged).unwrap();
@@ -78,10 +78,10 @@ async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
     let no = || Some(rejected(-32601, "there are no subscriptions", None));
     for (failure, says, tries) in [(down(), true, 2), (down(), false, 2), (no(), true, 1)] {
         let (old, new) = (saying("old"), saying("new"));
-        let house = House::new(Naming::Prefixed, &[("up", old.clone())]);
+        let house = House::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
         let watch = house.engine.watch(&guest(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
         *new.watches_fail.lock().unwrap() = failure;
-        house.engine.enter(scene(Naming::Prefixed, &[("up", new.clone())]));
+        house.engine.enter(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
         while new.heard().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -99,10 +99,10 @@ async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
 #[tokio::test(start_paused = true)]
 async fn what_nobody_wants_any_more_is_not_tried_again() {
     let (old, new) = (saying("old"), saying("new"));
-    let house = House::new(Naming::Prefixed, &[("up", old.clone())]);
+    let house = House::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
     let watch = house.engine.watch(&guest(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
     *new.watches_fail.lock().unwrap() = Some(PerformFailure::Unavailable { why: "it is down".to_owned() });
-    house.engine.enter(scene(Naming::Prefixed, &[("up", new.clone())]));
+    house.engine.enter(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
     while new.heard().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -117,10 +117,10 @@ async fn what_nobody_wants_any_more_is_not_tried_again() {
 async fn a_round_does_not_go_on_at_another_upstream() {
     let asks = |_| async { Ok(said(Era::Modern, &json!({"resultType": "input_required", "requestState": "theirs"}))) };
     let (asking, other) = (Scripted::new(Era::Modern, &json!({}), asks), saying("other"));
-    let house = House::new(Naming::Bare, &[("up", asking)]);
+    let house = House::new(ExposedNaming::Bare, &[("up", asking)]);
     let guest = guest(Era::Modern, &json!({"elicitation": {}}));
     let asked = input(house.engine.call(call(&guest, "echo", Terms::default())).await);
-    house.engine.enter(scene(Naming::Bare, &[("moved", other.clone())]));
+    house.engine.enter(scene(ExposedNaming::Bare, &[("moved", other.clone())]));
     let terms = again(&asked["requestState"], &json!({}));
     let answered = super::conversations::result(house.engine.call(call(&guest, "echo", terms)).await);
     assert_eq!((&answered["isError"], other.heard().len()), (&json!(true), 0), "a state is nobody else's business");

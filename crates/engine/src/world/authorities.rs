@@ -16,9 +16,9 @@ use std::{
 
 use servanda_authority::Authenticated;
 use servanda_catalog::{Catalog, Listing};
-use servanda_gates::{CompiledContract, InForce, Mandate};
+use servanda_gates::{CompiledContract, PoliciesInForce, Mandate};
 use servanda_policy::{
-    Defaults, Limits, LoadFailure, Policies, Principal, PrincipalError, Shadow, ToolFacts, Vocabulary, VocabularyError,
+    BuiltInPermits, PolicyLimits, PolicyLoadFailure, Policies, Principal, PrincipalError, ShadowPolicies, ToolFacts, Vocabulary, VocabularyError,
 };
 
 pub use recalled::Recalled;
@@ -29,7 +29,7 @@ use crate::client::Guest;
 /// The policies of a world.
 pub struct Authorities {
     policies: Policies,
-    shadow: Option<Shadow>,
+    shadow: Option<ShadowPolicies>,
     environment: String,
     tenants: Tenants,
     principals: Principals,
@@ -48,7 +48,7 @@ pub enum NoAuthorities {
     Vocabulary(#[from] VocabularyError),
     /// A policy is wrong.
     #[error(transparent)]
-    Policies(#[from] LoadFailure),
+    Policies(#[from] PolicyLoadFailure),
 }
 
 impl Authorities {
@@ -66,7 +66,7 @@ impl Authorities {
 
     /// The same beside policies that are tried out. Both have to have one vocabulary.
     #[must_use]
-    pub fn with_shadow(self, shadow: Shadow) -> Self {
+    pub fn with_shadow(self, shadow: ShadowPolicies) -> Self {
         Self { shadow: Some(shadow), ..self }
     }
 
@@ -80,7 +80,7 @@ impl Authorities {
     pub fn of_defaults(catalog: &Catalog) -> Result<Self, NoAuthorities> {
         let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
         let vocabulary = Tenants::default().vocabulary(contracts)?;
-        let policies = Policies::load(Arc::new(vocabulary), &[], Defaults::On, &Limits::default())?;
+        let policies = Policies::load(Arc::new(vocabulary), &[], BuiltInPermits::On, &PolicyLimits::default())?;
         Ok(Self::new(policies, "local"))
     }
 
@@ -90,7 +90,7 @@ impl Authorities {
     }
 
     /// Those that are tried out.
-    pub fn shadow(&self) -> Option<&Shadow> {
+    pub fn shadow(&self) -> Option<&ShadowPolicies> {
         self.shadow.as_ref()
     }
 
@@ -102,7 +102,7 @@ impl Authorities {
     /// What a call of theirs is judged under.
     pub fn mandate<'a>(&'a self, authenticated: &'a Authenticated, principal: &'a Principal) -> Mandate<'a> {
         let (policies, shadow) = (&self.policies, self.shadow.as_ref());
-        let policy = InForce { policies, shadow, principal, environment: &self.environment };
+        let policy = PoliciesInForce { policies, shadow, principal, environment: &self.environment };
         Mandate { authenticated, policy }
     }
 
@@ -139,7 +139,7 @@ impl Tenants {
         &self,
         contracts: impl IntoIterator<Item = &'a CompiledContract>,
     ) -> Result<Vocabulary, VocabularyError> {
-        Vocabulary::of(contracts.into_iter().map(|compiled| {
+        Vocabulary::from_tools(contracts.into_iter().map(|compiled| {
             let facts = ToolFacts::from(compiled.contract());
             let tenants = self.of(&facts.contract.binding.upstream).unwrap_or(facts.tenants);
             let (program_decides_class, input) = (compiled.program_decides_class(), Some(compiled.input()));

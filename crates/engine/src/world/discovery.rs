@@ -14,8 +14,8 @@ mod tests;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::{
-    Catalog, Hold, Inventory, Listing, Standing,
-    pins::{Definition, Lock},
+    Catalog, ToolHold, Inventory, Listing, ToolStanding,
+    pins::{Definition, LockFile},
 };
 use servanda_contract::Proposal;
 use servanda_mcp::ClientCapabilities;
@@ -149,16 +149,16 @@ impl Discovery {
     }
 
     /// Takes another lock file for what was agreed to.
-    pub fn adopt(&self, lock: Lock) {
-        for change in self.catalog.adopt(lock) {
+    pub fn adopt(&self, lock: LockFile) {
+        for change in self.catalog.replace_lock(lock) {
             telling::changed(&change);
             self.doubts.tell(&change, &self.catalog);
         }
     }
 
     /// What was agreed to; none where nothing ever was.
-    pub fn agreed(&self) -> Option<Arc<Lock>> {
-        self.catalog.agreed()
+    pub fn agreed(&self) -> Option<Arc<LockFile>> {
+        self.catalog.lock_file()
     }
 
     /// Definitions that were seen first and are to be pinned as they were, by upstream.
@@ -169,7 +169,7 @@ impl Discovery {
     /// Tools that wait for somebody to agree to their definitions, by exposed name.
     pub fn waiting(&self) -> Vec<String> {
         let waits =
-            |name: &str| *self.catalog.standing(name, &self.nobody.capabilities) == Standing::Held(Hold::Unpinned);
+            |name: &str| *self.catalog.standing(name, &self.nobody.capabilities) == ToolStanding::Held(ToolHold::Unpinned);
         self.catalog.entries().map(|(name, _)| name).filter(|name| waits(name)).map(str::to_owned).collect()
     }
 
@@ -227,7 +227,7 @@ impl Discovery {
                     if said.is_err() {
                         return;
                     }
-                    self.catalog.doubt(&id);
+                    self.catalog.mark_stale(&id);
                 }
                 () = tokio::time::sleep(pause) => {}
                 () = stop.cancelled() => return,

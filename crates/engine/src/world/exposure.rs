@@ -2,13 +2,13 @@
 //! notifications. Only those members change; the bytes around them stay.
 
 use serde_json::value::RawValue;
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::{RawObject, envelope::to_json};
 
 /// Under which names an upstream's resources are seen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Exposure<'a> {
-    pub(crate) naming: Naming,
+    pub(crate) naming: ExposedNaming,
     pub(crate) upstream: &'a str,
 }
 
@@ -56,7 +56,7 @@ impl Exposure<'_> {
     }
 
     fn inside(&self, object: &RawValue, name: &str, other: impl Fn(&RawValue) -> Option<String>) -> Option<String> {
-        if self.naming == Naming::Bare {
+        if self.naming == ExposedNaming::Bare {
             return None;
         }
         let members: RawObject<'_> = serde_json::from_str(object.get()).ok()?;
@@ -66,7 +66,7 @@ impl Exposure<'_> {
 
     fn each(&self, items: &RawValue, other: impl Fn(&RawValue) -> Option<String>) -> Option<String> {
         // Most results have no URI in them at all, and then nothing has to be taken apart.
-        if self.naming == Naming::Bare || !items.get().contains("uri") {
+        if self.naming == ExposedNaming::Bare || !items.get().contains("uri") {
             return None;
         }
         let items: Vec<&RawValue> = serde_json::from_str(items.get()).ok()?;
@@ -79,12 +79,12 @@ impl Exposure<'_> {
 #[cfg(test)]
 mod tests {
     use serde_json::value::RawValue;
-    use servanda_catalog::names::Naming;
+    use servanda_catalog::names::ExposedNaming;
 
     use super::Exposure;
 
-    const EXPOSED: Exposure<'_> = Exposure { naming: Naming::Prefixed, upstream: "up" };
-    const BARE: Exposure<'_> = Exposure { naming: Naming::Bare, upstream: "up" };
+    const EXPOSED: Exposure<'_> = Exposure { naming: ExposedNaming::Prefixed, upstream: "up" };
+    const BARE: Exposure<'_> = Exposure { naming: ExposedNaming::Bare, upstream: "up" };
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()

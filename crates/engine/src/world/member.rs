@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_catalog::names::Naming;
+use servanda_catalog::names::ExposedNaming;
 use servanda_upstream::{Counterpart, Offer, PerformFailure};
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ use super::{exposure::Exposure, prompt_table::PromptTable, resilience::Guard, se
 pub(crate) struct Member {
     pub(crate) id: Arc<str>,
     pub(crate) server: Arc<dyn Server>,
-    pub(crate) naming: Naming,
+    pub(crate) naming: ExposedNaming,
     pub(crate) prompts: PromptTable,
     /// How it has been doing.
     pub(crate) guard: Guard,
@@ -34,7 +34,7 @@ pub(crate) struct TaskSupport {
 }
 
 impl Member {
-    pub(crate) fn new(id: &str, server: Arc<dyn Server>, naming: Naming) -> Self {
+    pub(crate) fn new(id: &str, server: Arc<dyn Server>, naming: ExposedNaming) -> Self {
         Self {
             id: Arc::from(id),
             server,

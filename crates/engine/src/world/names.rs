@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use servanda_catalog::{memory, names::NameTable};
+use servanda_catalog::{name_store, names::NameTable};
 use servanda_contract::Timestamp;
 use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 
@@ -20,7 +20,7 @@ pub async fn recall(notebook: &dyn Notebook, now: Timestamp) -> Result<Option<Na
 
 /// The names of a note.
 pub fn read(value: &str) -> Option<NameTable> {
-    let table = memory::read(value);
+    let table = name_store::read(value);
     // A gateway that cannot read the note of a later version serves all the same: it refuses old names as unknown.
     table.inspect_err(|error| tracing::warn!(%error, "names from before are not understood")).ok()
 }
@@ -38,11 +38,11 @@ async fn keep(notebook: &dyn Notebook, names: &NameTable, now: Timestamp) -> Res
     let kept = recall(notebook, now).await?;
     let mut joined = names.clone();
     if let Some(kept) = &kept {
-        joined.learn(kept);
-        if memory::same(&joined, kept) {
+        joined.merge_retired(kept);
+        if name_store::is_same_table(&joined, kept) {
             return Ok(());
         }
     }
-    let value = memory::write(&joined).map_err(|error| JournalError::new(error.to_string()))?;
+    let value = name_store::write(&joined).map_err(|error| JournalError::new(error.to_string()))?;
     notebook.write(Note { kind: NoteKind::Names, key: TOOLS.to_owned(), value, expires_at: None }).await
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use servanda_catalog::{Availability, ListedTool};
 use servanda_contract::document;
-use servanda_gates::{CompiledContract, Permit, Registered, admit};
+use servanda_gates::{CompiledContract, Permit, RegisteredContracts, admit};
 
 /// Its exposed name.
 pub(crate) const RESULT_TOOL: &str = "servanda__result";
@@ -26,7 +26,7 @@ pub(crate) fn result_tool() -> Option<&'static (Arc<CompiledContract>, Arc<Liste
     static TOOL: OnceLock<Option<(Arc<CompiledContract>, Arc<ListedTool>)>> = OnceLock::new();
     TOOL.get_or_init(|| {
         let contract = document::read("result_tool.yaml", include_str!("result_tool.yaml")).ok()?;
-        let contract = admit(contract, &Registered::new()).ok()?;
+        let contract = admit(contract, &RegisteredContracts::new()).ok()?;
         let listed = ListedTool::render(RESULT_TOOL, &contract, Availability::Available).ok()?;
         Some((Arc::new(contract), Arc::new(listed)))
     })

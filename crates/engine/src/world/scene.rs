@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_catalog::{
-    Catalog, CatalogError, Entry, ListedTool, Listing,
-    names::{NameTable, Naming},
+    Catalog, CatalogError, CatalogEntry, ListedTool, Listing,
+    names::{NameTable, ExposedNaming},
 };
 use servanda_contract::{Caller, ToolContract, expectation::Expectations};
 use servanda_gates::{CompiledContract, budget::Allowance};
@@ -29,7 +29,7 @@ pub struct World {
     /// The MCP servers, by id.
     pub upstreams: BTreeMap<String, Upstream>,
     /// How names and URIs are exposed.
-    pub naming: Naming,
+    pub naming: ExposedNaming,
     /// What the operator expects of tools.
     pub expectations: Expectations,
     /// Who wants to be told how long work ends.
@@ -46,7 +46,7 @@ pub(crate) struct Scene {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) discovery: Arc<Discovery>,
     pub(crate) upstreams: BTreeMap<String, Upstream>,
-    pub(crate) naming: Naming,
+    pub(crate) naming: ExposedNaming,
     pub(crate) expectations: Expectations,
     pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) authorities: Arc<Authorities>,
@@ -86,7 +86,7 @@ impl Scene {
     pub(crate) fn with_servers(
         catalog: Arc<Catalog>,
         servers: BTreeMap<String, Arc<dyn Server>>,
-        naming: Naming,
+        naming: ExposedNaming,
         authorities: Arc<Authorities>,
     ) -> Self {
         let member = |(id, server): (String, Arc<dyn Server>)| {
@@ -112,7 +112,7 @@ impl Scene {
 
     /// The same world as the one that comes after the lists of an earlier table of names. For a world that nobody is in yet.
     pub(crate) fn after(self, earlier: &NameTable) -> Result<Self, CatalogError> {
-        let catalog = Arc::new(self.catalog.after(earlier)?);
+        let catalog = Arc::new(self.catalog.with_names_after(earlier)?);
         let doubts = self.discovery.doubts();
         let discovery = Arc::new(Discovery::remembering(doubts, Arc::clone(&catalog), &self.upstreams));
         Ok(Self { own_tool: own_tool_beside(&catalog), discovery, catalog, ..self })
@@ -218,6 +218,6 @@ fn own_tool_beside(catalog: &Catalog) -> Option<&'static (Arc<CompiledContract>,
     long.then(result_tool).flatten()
 }
 
-fn long_entries(catalog: &Catalog) -> impl Iterator<Item = &Entry> {
+fn long_entries(catalog: &Catalog) -> impl Iterator<Item = &CatalogEntry> {
     catalog.entries().map(|(_, entry)| entry).filter(|entry| entry.contract.contract().is_long())
 }

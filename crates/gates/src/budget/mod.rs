@@ -16,19 +16,19 @@ use servanda_authority::Authenticated;
 use servanda_contract::cost::{Cost, CostError, Price};
 use servanda_effects::{
     JournalError,
-    budget::{Booked, Budgets, Chunks, Dimension, Draw, Entry, Exhausted, HoldId, Reservation, Take, Ticket},
+    budget::{EntryReply, BudgetStore, Chunks, BudgetDimension, Draw, AccountEntry, ExhaustedAccount, BudgetHoldId, Reservation, TakeOutcome, UnitTicket},
     effect::EffectId,
 };
 
 use crate::Permit;
-use allowance::{Drawing, account_dimension, draws};
+use allowance::{BudgetedCall, account_dimension, draws};
 
-pub use allowance::{Allowance, Only, Per, Undrawable};
-pub use rate::{Denied, Rate, Rates};
+pub use allowance::{Allowance, AllowanceFilter, AllowanceScope, DrawError};
+pub use rate::{ToolRateExceeded, Rate, ToolRateLimiter};
 
 /// Out of what a call is paid.
 #[derive(Debug, Clone, Copy)]
-pub struct Purse<'a> {
+pub struct BudgetSources<'a> {
     /// What the operator allows.
     pub allowances: &'a [Allowance],
     /// Who calls, and what the credential may draw.
@@ -39,7 +39,7 @@ pub struct Purse<'a> {
 
 /// A permitted call, and what it has to pay.
 #[derive(Debug)]
-pub struct Charge {
+pub struct PricedCall {
     permit: Permit,
     rate: Rate,
     leased: Vec<Draw>,
@@ -48,7 +48,7 @@ pub struct Charge {
 
 /// Evidence: the call does not come too often.
 #[derive(Debug)]
-pub struct Paced {
+pub struct RateCheckedCall {
     permit: Permit,
     leased: Vec<Draw>,
     exact: Vec<Draw>,
@@ -56,13 +56,13 @@ pub struct Paced {
 
 /// How far leasing came.
 #[derive(Debug)]
-pub enum Leasing {
+pub enum UnitLeaseProgress {
     /// The units are the call's. The ticket is for putting them back if it is never sent.
-    Cleared(Box<Cleared>, Ticket),
+    Cleared(Box<Cleared>, UnitTicket),
     /// First make these entries, hand in what each came to, and come again.
-    First(Box<Paced>, Vec<Entry>),
+    First(Box<RateCheckedCall>, Vec<AccountEntry>),
     /// Another call is asking the store for the same chunk; try again when it is answered.
-    Wait(Box<Paced>),
+    Wait(Box<RateCheckedCall>),
     /// One of the accounts has nothing left.
     Exhausted(Box<NotCleared>),
 }
@@ -73,18 +73,18 @@ pub struct NotCleared {
     /// The permit.
     pub permit: Permit,
     /// Why.
-    pub why: Unaffordable,
+    pub why: NotClearedReason,
 }
 
 /// Why gate 11 does not let a call pass.
 #[derive(Debug, Clone)]
-pub enum Unaffordable {
+pub enum NotClearedReason {
     /// It cannot draw at all.
-    Undrawable(Undrawable),
+    Undrawable(DrawError),
     /// It comes too often.
-    TooOften(Denied, Rate),
+    TooOften(ToolRateExceeded, Rate),
     /// There is not enough, or the store could not be asked.
-    Unfunded(Unfunded),
+    Unfunded(FundingError),
 }
 
 /// Evidence that gate 11 has spoken: the call may be begun. Where something is due, it is kept back between claim and fence.
@@ -96,41 +96,41 @@ pub struct Cleared {
 
 /// Why nothing is kept back.
 #[derive(Debug, Clone)]
-pub enum Unfunded {
+pub enum FundingError {
     /// There is not enough.
-    Exhausted(Box<Exhausted>),
+    Exhausted(Box<ExhaustedAccount>),
     /// The store did not do it, or it is not known whether it did.
     InDoubt(JournalError),
 }
 
-impl Charge {
+impl PricedCall {
     /// What a permitted call has to pay. Nothing is made for one that no allowance is about.
-    pub fn of(permit: Permit, purse: &Purse<'_>) -> Result<Self, Box<NotCleared>> {
+    pub fn new(permit: Permit, purse: &BudgetSources<'_>) -> Result<Self, Box<NotCleared>> {
         let draws = match drawn(&permit, purse) {
             Ok(draws) => draws,
-            Err(why) => return Err(Box::new(NotCleared { permit, why: Unaffordable::Undrawable(why) })),
+            Err(why) => return Err(Box::new(NotCleared { permit, why: NotClearedReason::Undrawable(why) })),
         };
         let (exact, leased) = draws.into_iter().partition(|draw| draw.account.dimension.is_exact());
-        let rate = Rate::of(&permit.contract().contract().runtime.rate_limits);
+        let rate = Rate::from_limits(&permit.contract().contract().runtime.rate_limits);
         Ok(Self { permit, rate, leased, exact })
     }
 
     /// Takes a token of the tool's rate.
-    pub fn pace(self, rates: &mut Rates, now_ms: u64) -> Result<Paced, Box<NotCleared>> {
+    pub fn check_rate(self, rates: &mut ToolRateLimiter, now_ms: u64) -> Result<RateCheckedCall, Box<NotCleared>> {
         let Self { permit, rate, leased, exact } = self;
         let (tenant, tool) = (&permit.proposal().caller.tenant, &permit.contract().contract().identity.name);
         match rates.take(tenant, tool, rate, now_ms) {
-            Ok(_) => Ok(Paced { permit, leased, exact }),
-            Err(denied) => Err(Box::new(NotCleared { permit, why: Unaffordable::TooOften(denied, rate) })),
+            Ok(_) => Ok(RateCheckedCall { permit, leased, exact }),
+            Err(denied) => Err(Box::new(NotCleared { permit, why: NotClearedReason::TooOften(denied, rate) })),
         }
     }
 }
 
-fn drawn(permit: &Permit, purse: &Purse<'_>) -> Result<Vec<Draw>, Undrawable> {
+fn drawn(permit: &Permit, purse: &BudgetSources<'_>) -> Result<Vec<Draw>, DrawError> {
     let contract = permit.contract();
     let caller = &permit.proposal().caller;
     let free = Price { currency: String::new(), cost: Cost::default() };
-    let call = Drawing {
+    let call = BudgetedCall {
         tenant: &caller.tenant,
         principal: &caller.principal,
         tool: &contract.contract().identity.name,
@@ -140,20 +140,20 @@ fn drawn(permit: &Permit, purse: &Purse<'_>) -> Result<Vec<Draw>, Undrawable> {
         price: &free,
     };
     match contract.price() {
-        Ok(price) => draws(&Drawing { price, ..call }, purse.allowances),
+        Ok(price) => draws(&BudgetedCall { price, ..call }, purse.allowances),
         // A draw that cannot be counted matters only where an account counts it.
         Err(error) if counts_money(&call, purse.allowances) => Err(error.into()),
         Err(CostError::NotACost | CostError::TooMuch) => draws(&call, purse.allowances),
     }
 }
 
-fn counts_money(call: &Drawing<'_>, allowances: &[Allowance]) -> bool {
+fn counts_money(call: &BudgetedCall<'_>, allowances: &[Allowance]) -> bool {
     let limits = call.credentials.iter().flat_map(|credential| credential.limits.keys());
-    allowances.iter().any(|allowance| allowance.dimension == Dimension::Financial && allowance.is_about(call))
-        || limits.copied().map(account_dimension).any(|dimension| dimension == Dimension::Financial)
+    allowances.iter().any(|allowance| allowance.dimension == BudgetDimension::Financial && allowance.is_about(call))
+        || limits.copied().map(account_dimension).any(|dimension| dimension == BudgetDimension::Financial)
 }
 
-impl Paced {
+impl RateCheckedCall {
     /// Clears a call that takes no units.
     pub fn clear(self) -> Result<Cleared, Box<Self>> {
         let Self { permit, leased, exact } = self;
@@ -165,29 +165,29 @@ impl Paced {
     }
 
     /// The store could not be asked for units.
-    pub fn not_asked(self, error: JournalError) -> Box<NotCleared> {
-        let why = Unaffordable::Unfunded(Unfunded::InDoubt(error));
+    pub fn store_unavailable(self, error: JournalError) -> Box<NotCleared> {
+        let why = NotClearedReason::Unfunded(FundingError::InDoubt(error));
         Box::new(NotCleared { permit: self.permit, why })
     }
 
     /// Takes a unit of every account that is leased. Where there are too many accounts to hold units of, they are kept back in the
     /// store like what is exact.
-    pub fn lease(self, chunks: &mut Chunks, now_ms: u64) -> Leasing {
+    pub fn lease(self, chunks: &mut Chunks, now_ms: u64) -> UnitLeaseProgress {
         match chunks.take(&self.leased, now_ms) {
-            Take::Taken(ticket) => {
+            TakeOutcome::Taken(ticket) => {
                 let Self { permit, exact, .. } = self;
-                Leasing::Cleared(Box::new(Cleared { permit, due: exact }), ticket)
+                UnitLeaseProgress::Cleared(Box::new(Cleared { permit, due: exact }), ticket)
             }
-            Take::First(entries) => Leasing::First(Box::new(self), entries),
-            Take::Wait => Leasing::Wait(Box::new(self)),
-            Take::Exhausted(exhausted) => {
-                let why = Unaffordable::Unfunded(Unfunded::Exhausted(Box::new(exhausted)));
-                Leasing::Exhausted(Box::new(NotCleared { permit: self.permit, why }))
+            TakeOutcome::First(entries) => UnitLeaseProgress::First(Box::new(self), entries),
+            TakeOutcome::Wait => UnitLeaseProgress::Wait(Box::new(self)),
+            TakeOutcome::Exhausted(exhausted) => {
+                let why = NotClearedReason::Unfunded(FundingError::Exhausted(Box::new(exhausted)));
+                UnitLeaseProgress::Exhausted(Box::new(NotCleared { permit: self.permit, why }))
             }
-            Take::Full => {
+            TakeOutcome::Full => {
                 let Self { permit, leased, mut exact } = self;
                 exact.extend(leased);
-                Leasing::Cleared(Box::new(Cleared { permit, due: exact }), Ticket::default())
+                UnitLeaseProgress::Cleared(Box::new(Cleared { permit, due: exact }), UnitTicket::default())
             }
         }
     }
@@ -210,19 +210,19 @@ impl Cleared {
     }
 
     /// Keeps back what is due of a call that changes nothing, before it is begun. Any other is claimed first.
-    pub async fn reserve_alone(self, budgets: &dyn Budgets) -> Result<Self, Box<NotCleared>> {
+    pub async fn reserve_alone(self, budgets: &dyn BudgetStore) -> Result<Self, Box<NotCleared>> {
         let Self { permit, due } = self;
         if due.is_empty() || permit.effect_class().mutates() {
             return Ok(Self { permit, due });
         }
         match reserve(&permit, None, due, budgets).await {
             Ok(()) => Ok(Self { permit, due: Vec::new() }),
-            Err(why) => Err(Box::new(NotCleared { permit, why: Unaffordable::Unfunded(why) })),
+            Err(why) => Err(Box::new(NotCleared { permit, why: NotClearedReason::Unfunded(why) })),
         }
     }
 
     /// Keeps back what is due of a call that was claimed.
-    pub(crate) async fn reserve_for(self, effect: Option<EffectId>, budgets: &dyn Budgets) -> Result<Permit, Unfunded> {
+    pub(crate) async fn reserve_for(self, effect: Option<EffectId>, budgets: &dyn BudgetStore) -> Result<Permit, FundingError> {
         let Self { permit, due } = self;
         if !due.is_empty() {
             reserve(&permit, effect, due, budgets).await?;
@@ -235,14 +235,14 @@ async fn reserve(
     permit: &Permit,
     effect: Option<EffectId>,
     draws: Vec<Draw>,
-    budgets: &dyn Budgets,
-) -> Result<(), Unfunded> {
-    let reservation = Reservation { id: HoldId::from(permit.call_id()), effect, draws };
-    match budgets.book(Entry::Reserve(reservation)).await {
-        Ok(Booked::Reserved) => Ok(()),
-        Ok(Booked::Exhausted(exhausted)) => Err(Unfunded::Exhausted(Box::new(exhausted))),
+    budgets: &dyn BudgetStore,
+) -> Result<(), FundingError> {
+    let reservation = Reservation { id: BudgetHoldId::from(permit.call_id()), effect, draws };
+    match budgets.apply_entry(AccountEntry::Reserve(reservation)).await {
+        Ok(EntryReply::Reserved) => Ok(()),
+        Ok(EntryReply::Exhausted(exhausted)) => Err(FundingError::Exhausted(Box::new(exhausted))),
         // A call reserves once: anything else was not this reservation.
-        Ok(_) => Err(Unfunded::InDoubt(JournalError::new("the reservation is closed, or another's"))),
-        Err(error) => Err(Unfunded::InDoubt(error)),
+        Ok(_) => Err(FundingError::InDoubt(JournalError::new("the reservation is closed, or another's"))),
+        Err(error) => Err(FundingError::InDoubt(error)),
     }
 }

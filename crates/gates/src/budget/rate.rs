@@ -18,7 +18,7 @@ pub struct Rate {
 
 /// That a call comes too early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Denied {
+pub struct ToolRateExceeded {
     /// When there is a token again.
     pub retry_after_ms: u64,
     /// How many there are; none, unless it is buckets that are missing.
@@ -27,16 +27,16 @@ pub struct Denied {
 
 /// The buckets of this process.
 #[derive(Debug)]
-pub struct Rates {
+pub struct ToolRateLimiter {
     /// By tenant, then by tool.
-    tenants: HashMap<String, HashMap<String, Bucket>>,
+    tenants: HashMap<String, HashMap<String, ToolRateBucket>>,
     buckets: usize,
     buckets_max: usize,
 }
 
 /// One tool's tokens. They are counted in shares, of which each call takes `window_ms` and each millisecond brings `calls_max`.
 #[derive(Debug, Clone, Copy)]
-struct Bucket {
+struct ToolRateBucket {
     rate: Rate,
     shares: u128,
     at_ms: u64,
@@ -51,7 +51,7 @@ impl fmt::Display for Rate {
 
 impl Rate {
     /// What a contract says. None of its numbers is zero when it was admitted; here a zero is taken for one.
-    pub fn of(limits: &RateLimits) -> Self {
+    pub fn from_limits(limits: &RateLimits) -> Self {
         Self { calls_max: limits.max_requests.max(1), window_ms: limits.window_sec.saturating_mul(1_000).max(1) }
     }
 
@@ -60,14 +60,14 @@ impl Rate {
     }
 }
 
-impl Rates {
+impl ToolRateLimiter {
     /// None yet, and never more than that.
     pub fn new(buckets_max: usize) -> Self {
         Self { tenants: HashMap::new(), buckets: 0, buckets_max }
     }
 
     /// Takes a token, and says how many are left.
-    pub fn take(&mut self, tenant: &str, tool: &str, rate: Rate, now_ms: u64) -> Result<u64, Denied> {
+    pub fn take(&mut self, tenant: &str, tool: &str, rate: Rate, now_ms: u64) -> Result<u64, ToolRateExceeded> {
         if let Some(bucket) = self.tenants.get_mut(tenant).and_then(|tools| tools.get_mut(tool)) {
             bucket.change(rate);
             bucket.fill(now_ms);
@@ -76,7 +76,7 @@ impl Rates {
         if self.buckets >= self.buckets_max {
             self.drop_one(now_ms)?;
         }
-        let mut bucket = Bucket { rate, shares: rate.full(), at_ms: now_ms };
+        let mut bucket = ToolRateBucket { rate, shares: rate.full(), at_ms: now_ms };
         let taken = bucket.take();
         self.tenants.entry(tenant.to_owned()).or_default().insert(tool.to_owned(), bucket);
         self.buckets += 1;
@@ -84,12 +84,12 @@ impl Rates {
     }
 
     /// Drops the longest unused of those that are full again; if there is none, says when there is.
-    fn drop_one(&mut self, now_ms: u64) -> Result<(), Denied> {
+    fn drop_one(&mut self, now_ms: u64) -> Result<(), ToolRateExceeded> {
         let all = || self.tenants.iter().flat_map(|(tenant, tools)| tools_of(tenant, tools));
         let full = all().filter(|(.., bucket)| bucket.full_in_ms(now_ms) == 0);
         let Some((tenant, tool, _)) = full.min_by_key(|(.., bucket)| bucket.at_ms) else {
             let soonest = all().map(|(.., bucket)| bucket.full_in_ms(now_ms)).min();
-            return Err(Denied { retry_after_ms: soonest.unwrap_or(1).max(1), left: 0 });
+            return Err(ToolRateExceeded { retry_after_ms: soonest.unwrap_or(1).max(1), left: 0 });
         };
         let (tenant, tool) = (tenant.to_owned(), tool.to_owned());
         if let Some(tools) = self.tenants.get_mut(&tenant) {
@@ -104,12 +104,12 @@ impl Rates {
 
 fn tools_of<'a>(
     tenant: &'a str,
-    tools: &'a HashMap<String, Bucket>,
-) -> impl Iterator<Item = (&'a str, &'a str, &'a Bucket)> {
+    tools: &'a HashMap<String, ToolRateBucket>,
+) -> impl Iterator<Item = (&'a str, &'a str, &'a ToolRateBucket)> {
     tools.iter().map(move |(tool, bucket)| (tenant, tool.as_str(), bucket))
 }
 
-impl Bucket {
+impl ToolRateBucket {
     /// A contract may say something else than before: what was used of one is used of the other.
     fn change(&mut self, rate: Rate) {
         if rate == self.rate {
@@ -128,12 +128,12 @@ impl Bucket {
         self.at_ms = self.at_ms.max(now_ms);
     }
 
-    fn take(&mut self) -> Result<u64, Denied> {
+    fn take(&mut self) -> Result<u64, ToolRateExceeded> {
         let call = u128::from(self.rate.window_ms);
         let Some(rest) = self.shares.checked_sub(call) else {
             let missing = call - self.shares;
             let retry_after_ms = missing.div_ceil(u128::from(self.rate.calls_max));
-            return Err(Denied { retry_after_ms: u64::try_from(retry_after_ms).unwrap_or(u64::MAX), left: 0 });
+            return Err(ToolRateExceeded { retry_after_ms: u64::try_from(retry_after_ms).unwrap_or(u64::MAX), left: 0 });
         };
         self.shares = rest;
         Ok(u64::try_from(rest / call).unwrap_or(u64::MAX))

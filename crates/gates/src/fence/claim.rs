@@ -9,24 +9,24 @@ use bytes::Bytes;
 use serde_json::Value;
 use servanda_contract::{CallRecord, Refusal, tool::EffectClass};
 use servanda_effects::{
-    budget::Budgets,
-    effect::{Applied, Change, Claim, ClientKey, Effect, EffectState, Effects, Event, Go, OwnerId, Reply, Target},
+    budget::BudgetStore,
+    effect::{AppliedChange, EffectChange, Claim, ClientKey, Effect, EffectState, EffectStore, EffectEvent, BeginMode, OwnerId, EffectReply, EffectTarget},
 };
 
 use super::{
-    Fenced, Intent, NotFenced, Started, WhyNot, fence,
-    not_fenced::{Unmarked, no_mark},
-    room, start,
+    Fenced, FenceRequest, NotFenced, EffectStart, NotFencedReason, fence,
+    not_fenced::{FailedMark, mark_failure_reason},
+    capacity, start,
 };
 use crate::{
     Permit,
-    budget::{Cleared, Unfunded},
-    demands::Question,
+    budget::{Cleared, FundingError},
+    preconditions::PreconditionQuery,
 };
 
 /// How far a permitted call came at once.
 #[derive(Debug)]
-pub enum Begun {
+pub enum FenceProgress {
     /// It may be sent.
     Fenced(Box<Fenced>),
     /// Its contract wants to know something first, or its cost has to be kept back.
@@ -45,7 +45,7 @@ pub struct Claimed {
 
 /// Evidence: the world is as the contract wants it, or was a moment ago.
 #[derive(Debug)]
-pub struct Current(Claimed);
+pub struct PreconditionsMet(Claimed);
 
 /// Evidence: what the call draws exactly is kept back, for the effect it is, where it is one.
 #[derive(Debug)]
@@ -60,12 +60,12 @@ pub struct Funded {
 /// kept back first. What was sent before is not paid for again: its first reservation is for all of it.
 pub async fn begin(
     cleared: Cleared,
-    intent: Intent,
+    intent: FenceRequest,
     lease_ms: u64,
-    effects: &dyn Effects,
-) -> Result<Begun, Box<NotFenced>> {
+    effects: &dyn EffectStore,
+) -> Result<FenceProgress, Box<NotFenced>> {
     if !cleared.permit().asks_first() && !cleared.is_due() {
-        return fence(cleared, intent, effects).await.map(|fenced| Begun::Fenced(Box::new(fenced)));
+        return fence(cleared, intent, effects).await.map(|fenced| FenceProgress::Fenced(Box::new(fenced)));
     }
     // Only those that need the longer way make room for it.
     Box::pin(claim(cleared, intent, lease_ms, effects)).await
@@ -73,50 +73,50 @@ pub async fn begin(
 
 async fn claim(
     cleared: Cleared,
-    intent: Intent,
+    intent: FenceRequest,
     lease_ms: u64,
-    effects: &dyn Effects,
-) -> Result<Begun, Box<NotFenced>> {
+    effects: &dyn EffectStore,
+) -> Result<FenceProgress, Box<NotFenced>> {
     let (owner, key) = (intent.owner.clone(), intent.key.clone());
-    let (mut cleared, started) = start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
-    let Some(Started { target, begin }) = started else {
-        return Ok(Begun::Claimed(Box::new(Claimed::new(cleared, key, None, owner))));
+    let (mut cleared, started) = start(cleared, &intent, BeginMode::Claim { lease_ms }, effects)?;
+    let Some(EffectStart { target, begin }) = started else {
+        return Ok(FenceProgress::Claimed(Box::new(Claimed::new(cleared, key, None, owner))));
     };
     if let Some(why) = effects.out_of_room() {
-        cleared = room::check(cleared, &begin, &why, effects).await?;
+        cleared = capacity::check(cleared, &begin, &why, effects).await?;
     }
     let request = begin.request;
     // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
-    let change = Change {
+    let change = EffectChange {
         target: target.clone(),
-        event: Event::Begin(Box::new(begin)),
+        event: EffectEvent::Begin(Box::new(begin)),
         record: None,
         quarantine: None,
         notices: Vec::new(),
     };
     let found = match effects.apply(change).await {
-        Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) => effect,
-        Ok(Applied { reply, effect }) => {
-            return Err(Box::new(NotFenced { cleared, why: WhyNot::Reply { reply, effect } }));
+        Ok(AppliedChange { reply: EffectReply::Mine(_), effect: Some(effect) }) => effect,
+        Ok(AppliedChange { reply, effect }) => {
+            return Err(Box::new(NotFenced { cleared, why: NotFencedReason::Reply { reply, effect } }));
         }
         // Whether it was applied is not known: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &owner, cleared.permit()) => Arc::new(effect),
             found => {
-                let why = no_mark(cleared.permit(), Unmarked { key: &key, request, error: &error, found });
+                let why = mark_failure_reason(cleared.permit(), FailedMark { key: &key, request, error: &error, found });
                 return Err(Box::new(NotFenced { cleared, why }));
             }
         },
     };
     Ok(match found.state {
-        EffectState::Claimed => Begun::Claimed(Box::new(Claimed::new(cleared, key, Some(found.claim()), owner))),
+        EffectState::Claimed => FenceProgress::Claimed(Box::new(Claimed::new(cleared, key, Some(found.claim()), owner))),
         // It was sent before and is sent again, or goes on with what it was asked for: how the state was, was asked then.
-        _ => Begun::Fenced(Box::new(Fenced::marked(cleared.permit().call_id().clone(), &found))),
+        _ => FenceProgress::Fenced(Box::new(Fenced::marked(cleared.permit().call_id().clone(), &found))),
     })
 }
 
 /// Keeps back what a call draws exactly, for the effect that is claimed. After an error the claim is still the caller's to give up.
-pub async fn fund(current: Current, budgets: &dyn Budgets) -> Result<Funded, Unfunded> {
+pub async fn fund(current: PreconditionsMet, budgets: &dyn BudgetStore) -> Result<Funded, FundingError> {
     let Claimed { cleared, key, claim, owner, .. } = current.0;
     let permit = cleared.reserve_for(claim.as_ref().map(|claim| claim.id.clone()), budgets).await?;
     Ok(Funded { permit, key, claim, owner })
@@ -124,26 +124,26 @@ pub async fn fund(current: Current, budgets: &dyn Budgets) -> Result<Funded, Unf
 
 /// Lets a call out of which everything is known that its contract wants to know, and that is paid for. The record is what a crash
 /// leaves behind.
-pub async fn fence_funded(funded: Funded, mut record: CallRecord, effects: &dyn Effects) -> Result<Fenced, WhyNot> {
+pub async fn fence_funded(funded: Funded, mut record: CallRecord, effects: &dyn EffectStore) -> Result<Fenced, NotFencedReason> {
     let Funded { permit, key, claim, owner } = funded;
     let Some(claim) = claim else { return Ok(Fenced::unmarked(&permit)) };
     record.effect_id = Some(claim.id.to_string());
-    let target = Target::Id(claim.id.clone());
-    let event = Event::Fence(claim.clone());
-    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
+    let target = EffectTarget::Id(claim.id.clone());
+    let event = EffectEvent::Fence(claim.clone());
+    let change = EffectChange { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
     let own = |effect: &Effect| effect.state == EffectState::Dispatching && effect.claim() == claim;
     match effects.apply(change).await {
-        Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) if own(&effect) => {
+        Ok(AppliedChange { reply: EffectReply::Mine(_), effect: Some(effect) }) if own(&effect) => {
             Ok(Fenced::marked(permit.call_id().clone(), &effect))
         }
-        Ok(Applied { reply, effect }) => Err(WhyNot::Reply { reply, effect }),
+        Ok(AppliedChange { reply, effect }) => Err(NotFencedReason::Reply { reply, effect }),
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if own(&effect) && is_own(&effect, &owner, &permit) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
             }
             found => {
                 let (key, request) = (&key, permit.payload_digest());
-                Err(no_mark(&permit, Unmarked { key, request, error: &error, found }))
+                Err(mark_failure_reason(&permit, FailedMark { key, request, error: &error, found }))
             }
         },
     }
@@ -154,7 +154,7 @@ fn is_own(effect: &Effect, owner: &OwnerId, permit: &Permit) -> bool {
     under_way && effect.owner == *owner && effect.call_id == *permit.call_id()
 }
 
-impl Current {
+impl PreconditionsMet {
     /// What may follow an uncertain dispatch.
     pub fn effect_class(&self) -> EffectClass {
         self.0.permit().effect_class()
@@ -188,15 +188,15 @@ impl Claimed {
     }
 
     /// What to ask, in this order.
-    pub fn questions(&self) -> Vec<Question> {
-        self.permit().contract().demands().questions(&self.arguments)
+    pub fn questions(&self) -> Vec<PreconditionQuery> {
+        self.permit().contract().preconditions().questions(&self.arguments)
     }
 
     /// Judges the answers, which are in the order of the questions: a structured result, or why there is none.
-    pub fn judge(self, answers: &[Result<Value, String>]) -> Result<Current, Box<Refusal>> {
+    pub fn judge(self, answers: &[Result<Value, String>]) -> Result<PreconditionsMet, Box<Refusal>> {
         let permit = self.permit();
-        permit.contract().demands().judge(permit.call_id(), &self.arguments, answers)?;
-        Ok(Current(self))
+        permit.contract().preconditions().judge(permit.call_id(), &self.arguments, answers)?;
+        Ok(PreconditionsMet(self))
     }
 }
 

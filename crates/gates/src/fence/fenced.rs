@@ -15,12 +15,12 @@ pub struct Fenced {
     upstream_tool: String,
     arguments: Bytes,
     effect_class: EffectClass,
-    mark: Option<Mark>,
+    mark: Option<DispatchMark>,
 }
 
 /// The effect of a fenced call, and the evidence that it is this process's to dispatch.
 #[derive(Debug)]
-struct Mark {
+struct DispatchMark {
     claim: Claim,
     key: EffectKey,
     upstream_key: String,
@@ -49,7 +49,7 @@ impl Fenced {
             upstream_tool: order.upstream_tool.clone(),
             arguments: order.arguments.clone(),
             effect_class: effect.class,
-            mark: Some(Mark {
+            mark: Some(DispatchMark {
                 claim: effect.claim(),
                 key: effect.key.clone(),
                 upstream_key: order.upstream_key.clone(),

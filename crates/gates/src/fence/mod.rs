@@ -7,24 +7,24 @@ mod claim;
 mod fenced;
 mod not_fenced;
 mod recovery;
-mod room;
+mod capacity;
 
 use servanda_contract::{CallId, CallRecord, tool::EffectClass};
 use servanda_effects::effect::{
-    Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectState, Effects, Event, Go, OwnerId, Reply, Target,
+    AppliedChange, BeginRequest, EffectChange, Claim, ClientKey, Effect, EffectId, EffectState, EffectStore, EffectEvent, BeginMode, OwnerId, EffectReply, EffectTarget,
 };
 
-use crate::{budget::Cleared, order};
-use not_fenced::{Unmarked, could_be_forgotten, no_mark, not_on_record};
+use crate::{budget::Cleared, dispatch_order};
+use not_fenced::{FailedMark, refuse_lossy_store, mark_failure_reason, not_on_record};
 
-pub use claim::{Begun, Claimed, Current, Funded, begin, fence_funded, fund};
+pub use claim::{FenceProgress, Claimed, PreconditionsMet, Funded, begin, fence_funded, fund};
 pub use fenced::Fenced;
-pub use not_fenced::{NotFenced, WhyNot};
+pub use not_fenced::{NotFenced, NotFencedReason};
 pub use recovery::{Recovery, recover};
 
 /// On what a permitted call is fenced.
 #[derive(Debug)]
-pub struct Intent {
+pub struct FenceRequest {
     /// Which operation it is.
     pub key: ClientKey,
     /// This process.
@@ -54,7 +54,7 @@ pub fn pass_read(cleared: Cleared, key: &ClientKey, outlasts: bool) -> Result<Fe
 
 /// Fences a call that every gate let pass. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
 /// and needs no mark; every other waits for it.
-pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+pub async fn fence(cleared: Cleared, intent: FenceRequest, effects: &dyn EffectStore) -> Result<Fenced, Box<NotFenced>> {
     // What has to be asked first is claimed first: there is no way around it here.
     if cleared.permit().asks_first() {
         return Err(not_on_record(cleared, "its contract wants to know something first, and nobody asked"));
@@ -62,35 +62,35 @@ pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> R
     if cleared.is_due() {
         return Err(not_on_record(cleared, "what it costs has to be kept back first, and nobody did"));
     }
-    let (mut cleared, started) = start(cleared, &intent, Go::Dispatch, effects)?;
+    let (mut cleared, started) = start(cleared, &intent, BeginMode::Dispatch, effects)?;
     if let (Some(started), Some(why)) = (&started, effects.out_of_room()) {
-        cleared = Box::pin(room::check(cleared, &started.begin, &why, effects)).await?;
+        cleared = Box::pin(capacity::check(cleared, &started.begin, &why, effects)).await?;
     }
     let permit = cleared.permit();
-    let Some(Started { target, begin }) = started else { return Ok(Fenced::unmarked(permit)) };
+    let Some(EffectStart { target, begin }) = started else { return Ok(Fenced::unmarked(permit)) };
     let request = begin.request;
     let mut record = intent.record;
     if !begin.key.client_key.can_come_again() {
         // Of a key that was used before, the handle is another one.
         record.effect_id = Some(begin.id.to_string());
     }
-    let event = Event::Begin(Box::new(begin));
-    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
+    let event = EffectEvent::Begin(Box::new(begin));
+    let change = EffectChange { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
     match effects.apply(change).await {
-        Ok(Applied { reply: Reply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
+        Ok(AppliedChange { reply: EffectReply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
             Ok(Fenced::marked(permit.call_id().clone(), &effect))
         }
         #[cfg(feature = "unfenced")]
         Ok(_) => Ok(Fenced::unmarked(permit)),
         #[cfg(not(feature = "unfenced"))]
-        Ok(Applied { reply, effect }) => Err(Box::new(NotFenced { cleared, why: WhyNot::Reply { reply, effect } })),
+        Ok(AppliedChange { reply, effect }) => Err(Box::new(NotFenced { cleared, why: NotFencedReason::Reply { reply, effect } })),
         // Whether it was applied is not known: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
             }
             found => {
-                let why = no_mark(permit, Unmarked { key: &intent.key, request, error: &error, found });
+                let why = mark_failure_reason(permit, FailedMark { key: &intent.key, request, error: &error, found });
                 Err(Box::new(NotFenced { cleared, why }))
             }
         },
@@ -98,18 +98,18 @@ pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> R
 }
 
 /// A call as an effect, about to be begun.
-struct Started {
-    target: Target,
-    begin: Begin,
+struct EffectStart {
+    target: EffectTarget,
+    begin: BeginRequest,
 }
 
 /// What it takes to begin a call, which is nothing where it is no effect.
 fn start(
     cleared: Cleared,
-    intent: &Intent,
-    go: Go,
-    effects: &dyn Effects,
-) -> Result<(Cleared, Option<Started>), Box<NotFenced>> {
+    intent: &FenceRequest,
+    go: BeginMode,
+    effects: &dyn EffectStore,
+) -> Result<(Cleared, Option<EffectStart>), Box<NotFenced>> {
     let permit = cleared.permit();
     if !permit.effect_class().mutates() && !intent.key.can_come_again() && !intent.outlasts {
         return Ok((cleared, None));
@@ -119,14 +119,14 @@ fn start(
         && !intent.accepts_lost_commits
         && let Some(why) = effects.loses_commits()
     {
-        return Err(could_be_forgotten(cleared, &why));
+        return Err(refuse_lossy_store(cleared, &why));
     }
     let key = permit.effect_key(intent.key.clone());
-    let order = match order::order(permit, &key, intent.timeout_ms) {
+    let order = match dispatch_order::dispatch_order(permit, &key, intent.timeout_ms) {
         Ok(order) => order,
         Err(error) => return Err(not_on_record(cleared, &error.to_string())),
     };
-    let begin = Begin {
+    let begin = BeginRequest {
         id: EffectId::new(),
         key: key.clone(),
         request: permit.payload_digest(),
@@ -134,10 +134,10 @@ fn start(
         owner: intent.owner.clone(),
         call_id: permit.call_id().clone(),
         order,
-        go,
+        mode: go,
         continues: intent.continues.clone(),
     };
-    Ok((cleared, Some(Started { target: Target::Key(key), begin })))
+    Ok((cleared, Some(EffectStart { target: EffectTarget::Key(key), begin })))
 }
 
 fn is_dispatched(effect: &Effect, claim: &Claim) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servanda_contract::{Digest, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
 use servanda_effects::{
     JournalError,
-    effect::{self, ClientKey, Effect, Reply, Rules},
+    effect::{self, ClientKey, Effect, EffectReply, EffectRules},
 };
 
 use crate::{Permit, budget::Cleared};
@@ -16,25 +16,25 @@ pub struct NotFenced {
     /// The call.
     pub cleared: Cleared,
     /// Why.
-    pub why: WhyNot,
+    pub why: NotFencedReason,
 }
 
 /// Why a call is not to be sent.
 #[derive(Debug)]
-pub enum WhyNot {
+pub enum NotFencedReason {
     /// It could not be put on record.
     NotOnRecord(Box<Refusal>),
     /// Its effect is not this call's to dispatch: what the store says about it.
     Reply {
         /// What it came to.
-        reply: Reply,
+        reply: EffectReply,
         /// The effect; none if there is none.
         effect: Option<Arc<Effect>>,
     },
 }
 
 /// A mark that was not made for all one knows, and what the store says about the key.
-pub(super) struct Unmarked<'a> {
+pub(super) struct FailedMark<'a> {
     pub(super) key: &'a ClientKey,
     pub(super) request: Digest,
     pub(super) error: &'a JournalError,
@@ -43,29 +43,29 @@ pub(super) struct Unmarked<'a> {
 
 /// Why a call is not sent whose mark could not be made. A store that cannot write may still be read: a key that is done is
 /// answered. Otherwise the refusal claims no less than what earlier calls with the key may have done.
-pub(super) fn no_mark(permit: &Permit, unmarked: Unmarked<'_>) -> WhyNot {
-    let Unmarked { key, request, error, found } = unmarked;
+pub(super) fn mark_failure_reason(permit: &Permit, unmarked: FailedMark<'_>) -> NotFencedReason {
+    let FailedMark { key, request, error, found } = unmarked;
     if let Ok(Some(found)) = &found
         && let Some(answer) = effect::replay(found, request)
     {
-        return WhyNot::Reply { reply: Reply::Replay(answer), effect: Some(Arc::new(found.clone())) };
+        return NotFencedReason::Reply { reply: EffectReply::Replay(answer), effect: Some(Arc::new(found.clone())) };
     }
     let of_key = match &found {
         Ok(Some(found)) if found.request != request => EffectKnowledge::None,
-        Ok(found) => effect::of_key(found.as_ref()),
-        Err(_) => effect::of_unread_key(key.can_come_again(), Rules::IN_FORCE),
+        Ok(found) => effect::knowledge_of_key(found.as_ref()),
+        Err(_) => effect::knowledge_of_unread_key(key.can_come_again(), EffectRules::IN_FORCE),
     };
     let mut refusal = off_record(permit, &error.to_string());
-    match effect::unmarked(permit.effect_class(), error.leaves_doubt(), of_key) {
+    match effect::knowledge_without_mark(permit.effect_class(), error.leaves_doubt(), of_key) {
         EffectKnowledge::None => {}
         EffectKnowledge::Unknown if of_key != EffectKnowledge::Unknown => refusal.leave_in_doubt(),
         _ => refusal.mark_unknown_before(),
     }
-    WhyNot::NotOnRecord(refusal)
+    NotFencedReason::NotOnRecord(refusal)
 }
 
 pub(super) fn not_on_record(cleared: Cleared, why: &str) -> Box<NotFenced> {
-    let why = WhyNot::NotOnRecord(off_record(cleared.permit(), why));
+    let why = NotFencedReason::NotOnRecord(off_record(cleared.permit(), why));
     Box::new(NotFenced { cleared, why })
 }
 
@@ -82,7 +82,7 @@ fn off_record(permit: &Permit, why: &str) -> Box<Refusal> {
 }
 
 /// Refuses a call that cannot be repeated, where the store may lose what it acknowledged.
-pub(super) fn could_be_forgotten(cleared: Cleared, why: &str) -> Box<NotFenced> {
+pub(super) fn refuse_lossy_store(cleared: Cleared, why: &str) -> Box<NotFenced> {
     let refusal = Refusal::new(
         cleared.permit().call_id().clone(),
         GateName::Fence,
@@ -93,5 +93,5 @@ pub(super) fn could_be_forgotten(cleared: Cleared, why: &str) -> Box<NotFenced> 
     .for_operators("make the standby synchronous, or accept the risk with `accepts_lost_commits: true`")
     .with_next_action(NextAction::StopAndTellUser);
     let refusal = refusal.with_effect(EffectKnowledge::None);
-    Box::new(NotFenced { cleared, why: WhyNot::NotOnRecord(Box::new(refusal)) })
+    Box::new(NotFenced { cleared, why: NotFencedReason::NotOnRecord(Box::new(refusal)) })
 }

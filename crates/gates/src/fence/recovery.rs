@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servanda_contract::CallRecord;
 use servanda_effects::{
     JournalError,
-    effect::{Applied, Change, Claim, Effect, EffectId, Effects, Event, Notice, OwnerId, Reply, Target},
+    effect::{AppliedChange, EffectChange, Claim, Effect, EffectId, EffectStore, EffectEvent, Notice, OwnerId, EffectReply, EffectTarget},
 };
 
 use super::{Fenced, is_dispatched};
@@ -18,7 +18,7 @@ pub enum Recovery {
     /// A status tool is to be asked, and the effect settled by what it says.
     Ask(Claim, Arc<Effect>),
     /// Nothing is left to do.
-    Done(Reply, Option<Arc<Effect>>),
+    Done(EffectReply, Option<Arc<Effect>>),
 }
 
 /// Takes over what can be taken of an effect without an owner. The record is written if that changes it, a notice if that
@@ -28,16 +28,16 @@ pub async fn recover(
     owner: &OwnerId,
     record: Option<CallRecord>,
     notices: Vec<Notice>,
-    effects: &dyn Effects,
+    effects: &dyn EffectStore,
 ) -> Result<Recovery, JournalError> {
-    let event = Event::Recover(owner.clone());
-    let change = Change { target: Target::Id(id.clone()), event, record, quarantine: None, notices };
-    let Applied { reply, effect } = effects.apply(change).await?;
+    let event = EffectEvent::Recover(owner.clone());
+    let change = EffectChange { target: EffectTarget::Id(id.clone()), event, record, quarantine: None, notices };
+    let AppliedChange { reply, effect } = effects.apply(change).await?;
     Ok(match (reply, effect) {
-        (Reply::Mine(claim), Some(effect)) if is_dispatched(&effect, &claim) => {
+        (EffectReply::Mine(claim), Some(effect)) if is_dispatched(&effect, &claim) => {
             Recovery::Resend(Box::new(Fenced::marked(effect.call_id.clone(), &effect)), effect)
         }
-        (Reply::Ask(claim), Some(effect)) => Recovery::Ask(claim, effect),
+        (EffectReply::Ask(claim), Some(effect)) => Recovery::Ask(claim, effect),
         (reply, effect) => Recovery::Done(reply, effect),
     })
 }

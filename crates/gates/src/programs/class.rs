@@ -2,7 +2,7 @@
 //! that reads, or one that adds or changes rows and nothing else. Everything else is as grave as the contract says.
 
 use servanda_contract::tool::SideEffectClass;
-use servanda_identity::effects::{self, Effect, Language};
+use servanda_identity::effects::{self, ProgramEffect, ProgramLanguage};
 
 /// Words that no statement may have which counts as adding or changing rows: they remove, replace, change tables and rights, or run more.
 /// They are looked for in the whole text, so a literal that has one makes a statement graver, never milder.
@@ -12,12 +12,12 @@ const GRAVER: [&str; 19] = [
 ];
 
 /// The class that is proved of a text; nothing where it may be the worst.
-pub(super) fn of(language: Language, text: &str) -> Option<SideEffectClass> {
+pub(super) fn proved_class(language: ProgramLanguage, text: &str) -> Option<SideEffectClass> {
     let verdict = effects::classify(language, text);
     let kind = verdict.statement.as_ref().map(|statement| statement.kind.to_ascii_uppercase());
     match (verdict.effect, language) {
-        (Effect::Read, _) => Some(SideEffectClass::ReadOnly),
-        (Effect::Write, Language::Sql(_)) => {
+        (ProgramEffect::Read, _) => Some(SideEffectClass::ReadOnly),
+        (ProgramEffect::Write, ProgramLanguage::Sql(_)) => {
             let words = words(text);
             let has = |word: &str| words.iter().any(|one| one == word);
             // `SET` belongs to an update, and to an insert that updates what is there.

@@ -3,13 +3,13 @@
 use servanda_contract::FieldError;
 
 /// What is wrong with one argument.
-pub(super) struct Fault {
+pub(super) struct ProgramFault {
     pub(super) expected: String,
     pub(super) actual: String,
     pub(super) message: String,
 }
 
-impl Fault {
+impl ProgramFault {
     pub(super) fn another_request() -> Self {
         Self {
             expected: "arguments of one HTTP request".to_owned(),

@@ -3,35 +3,35 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use servanda_contract::tool::SideEffectClass;
-use servanda_identity::effects::{self, Effect, Language, Roots, UrlRules};
+use servanda_identity::effects::{self, ProgramEffect, ProgramLanguage, PathRoots, UrlRules};
 
-use super::{class, fault::Fault};
+use super::{class, fault::ProgramFault};
 
 const KINDS: &str = "`sql`, `postgresql`, `sqlite`, `mysql`, `shell`, `http_method` or `url`";
 
 /// What an argument is.
 #[derive(Debug)]
 pub(super) enum ProgramKind {
-    Text(Language),
+    Text(ProgramLanguage),
     /// The method of a request, and whether a request without a method is sent with a method that only reads.
     Method {
         is_safe_by_default: bool,
     },
-    Path(Roots),
+    Path(PathRoots),
     Url(UrlRules),
 }
 
 /// As it is written: a word, or an object with more.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum ProgramNotation {
     Word(String),
-    Full(Full),
+    Full(ProgramSpec),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Full {
+struct ProgramSpec {
     kind: String,
     #[serde(default)]
     dialect: Option<String>,
@@ -45,8 +45,8 @@ struct Full {
     decides_class: bool,
 }
 
-impl Full {
-    fn of(kind: String) -> Self {
+impl ProgramSpec {
+    fn from_kind(kind: String) -> Self {
         let (roots, schemes, hosts) = (Vec::new(), Vec::new(), Vec::new());
         Self { kind, dialect: None, roots, schemes, hosts, decides_class: false }
     }
@@ -59,19 +59,19 @@ impl ProgramKind {
             return Err("only a text can be read: the property needs `type: string`".to_owned());
         }
         let full = match serde_json::from_value(written.clone()).map_err(|_| shape())? {
-            Written::Word(kind) => Full::of(kind),
-            Written::Full(full) => full,
+            ProgramNotation::Word(kind) => ProgramSpec::from_kind(kind),
+            ProgramNotation::Full(full) => full,
         };
         let decides = full.decides_class;
-        let kind = Self::of(full, schema)?;
+        let kind = Self::from_spec(full, schema)?;
         if decides && !matches!(kind, Self::Text(_) | Self::Method { .. }) {
             return Err("`decides_class` is of a program or a method: a place decides nothing".to_owned());
         }
         Ok((kind, decides))
     }
 
-    fn of(written: Full, schema: &Map<String, Value>) -> Result<Self, String> {
-        let Full { kind, dialect, roots, schemes, hosts, decides_class: _ } = written;
+    fn from_spec(written: ProgramSpec, schema: &Map<String, Value>) -> Result<Self, String> {
+        let ProgramSpec { kind, dialect, roots, schemes, hosts, decides_class: _ } = written;
         if kind == "url" && dialect.is_none() && roots.is_empty() {
             return UrlRules::new(&schemes, &hosts).map(Self::Url);
         }
@@ -80,7 +80,7 @@ impl ProgramKind {
         }
         match (kind.as_str(), dialect, roots.is_empty()) {
             ("path", None, false) => {
-                Roots::new(roots.iter().map(String::as_str)).map(Self::Path).map_err(|reason| reason.to_string())
+                PathRoots::new(roots.iter().map(String::as_str)).map(Self::Path).map_err(|reason| reason.to_string())
             }
             ("path", ..) => Err("a path needs `roots`, the folders it may be in".to_owned()),
             ("http_method", None, true) => {
@@ -89,7 +89,7 @@ impl ProgramKind {
             }
             (kind, dialect, true) => {
                 let name = dialect.as_deref().filter(|_| kind == "sql").unwrap_or(kind);
-                Language::parse(name).map(Self::Text).ok_or_else(|| format!("`{name}` is not known; {}", shape()))
+                ProgramLanguage::parse(name).map(Self::Text).ok_or_else(|| format!("`{name}` is not known; {}", shape()))
             }
             _ => Err(shape()),
         }
@@ -98,7 +98,7 @@ impl ProgramKind {
     /// The class of what a text would do; nothing where it is not proved to be less than the worst.
     pub(super) fn class(&self, text: &str, arguments: &Value) -> Option<SideEffectClass> {
         match self {
-            Self::Text(language) => class::of(*language, text),
+            Self::Text(language) => class::proved_class(*language, text),
             Self::Method { .. } => {
                 let plain = !effects::asks_for_another_method(arguments) && !effects::breaks_out_of_request(arguments);
                 (plain && effects::is_safe_method(text)).then_some(SideEffectClass::ReadOnly)
@@ -116,35 +116,35 @@ impl ProgramKind {
         }
     }
 
-    pub(super) fn fault(&self, text: &str, reads_only: bool) -> Option<Fault> {
+    pub(super) fn fault(&self, text: &str, reads_only: bool) -> Option<ProgramFault> {
         match self {
             Self::Text(_) | Self::Method { .. } if !reads_only => None,
             Self::Text(language) => {
                 let verdict = effects::classify(*language, text);
-                verdict.effect.may_change().then(|| Fault {
+                verdict.effect.may_change().then(|| ProgramFault {
                     expected: "a program that only reads".to_owned(),
                     actual: match &verdict.statement {
                         Some(statement) => format!("{} ({})", statement.kind, verdict.effect),
                         None => verdict.effect.to_string(),
                     },
                     message: match verdict.effect {
-                        Effect::Unknown => format!("it cannot be told that this only reads: {}", verdict.why),
+                        ProgramEffect::Unknown => format!("it cannot be told that this only reads: {}", verdict.why),
                         _ => format!("this would change something: {}", verdict.why),
                     },
                 })
             }
-            Self::Method { .. } => (!effects::is_safe_method(text)).then(|| Fault {
+            Self::Method { .. } => (!effects::is_safe_method(text)).then(|| ProgramFault {
                 expected: "GET, HEAD or OPTIONS".to_owned(),
                 actual: "another method".to_owned(),
                 message: "this tool only reads, and other methods than GET, HEAD and OPTIONS change something"
                     .to_owned(),
             }),
-            Self::Path(roots) => roots.admit(text).err().map(|reason| Fault {
+            Self::Path(roots) => roots.admit(text).err().map(|reason| ProgramFault {
                 expected: "a path inside of the folders that the contract names".to_owned(),
                 actual: "another path".to_owned(),
                 message: reason.to_string(),
             }),
-            Self::Url(rules) => rules.admit(text).err().map(|reason| Fault {
+            Self::Url(rules) => rules.admit(text).err().map(|reason| ProgramFault {
                 expected: "a URL that the contract lets this tool be sent to".to_owned(),
                 actual: "another URL".to_owned(),
                 message: reason.to_string(),
@@ -153,9 +153,9 @@ impl ProgramKind {
     }
 
     /// The fault of a missing value, if there is one.
-    pub(super) fn fault_of_none(&self, reads_only: bool) -> Option<Fault> {
+    pub(super) fn fault_of_none(&self, reads_only: bool) -> Option<ProgramFault> {
         match self {
-            Self::Method { is_safe_by_default: false } if reads_only => Some(Fault {
+            Self::Method { is_safe_by_default: false } if reads_only => Some(ProgramFault {
                 expected: "GET, HEAD or OPTIONS".to_owned(),
                 actual: "no method".to_owned(),
                 message: "without a method the server chooses one, and this tool only reads: say `GET`".to_owned(),

@@ -6,7 +6,7 @@ mod class;
 mod fault;
 mod keyword;
 mod kind;
-mod place;
+mod argument_path;
 
 use serde_json::{Map, Value};
 use servanda_contract::{
@@ -14,14 +14,14 @@ use servanda_contract::{
     json::CanonicalBytes,
     tool::{Mutability, SideEffectClass, ToolContract},
 };
-use servanda_identity::effects::{self, Destination, Language};
+use servanda_identity::effects::{self, UrlDestination, ProgramLanguage};
 
 pub use keyword::{KEYWORD as EFFECT_KEYWORD, forget_programs};
 
-use fault::Fault;
+use fault::ProgramFault;
 use keyword::KEYWORD;
 use kind::{ProgramKind, takes_only};
-use place::{Place, Step};
+use argument_path::{ArgumentPath, ArgumentPathSegment};
 
 /// How deep inside of the arguments one can be.
 const DEPTH_MAX: usize = 8;
@@ -33,7 +33,7 @@ pub fn unenforced_programs(schema: &Map<String, Value>) -> Vec<String> {
 
 /// The arguments of a contract that are more than data.
 #[derive(Debug, Default)]
-pub(crate) struct Programs(Vec<Program>);
+pub(crate) struct Programs(Vec<CompiledProgram>);
 
 /// An argument that is more than data, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub struct ProgramArgument {
 }
 
 #[derive(Debug)]
-struct Program {
-    place: Place,
+struct CompiledProgram {
+    place: ArgumentPath,
     kind: ProgramKind,
     /// Whether the tool does what this text says and nothing else.
     decides_class: bool,
@@ -56,7 +56,7 @@ impl Programs {
     /// Finds them in an input schema; the error has a reason for each that is not understood.
     pub(crate) fn compile(schema: &Map<String, Value>) -> Result<Self, Vec<String>> {
         let (mut programs, mut reasons) = (Self::default(), Vec::new());
-        programs.walk(schema, &mut Place::default(), &mut reasons);
+        programs.walk(schema, &mut ArgumentPath::default(), &mut reasons);
         let enforced: Vec<String> = programs.0.iter().map(|program| program.place.dotted()).collect();
         let places = keyword::places(schema, KEYWORD);
         if !places.is_empty() {
@@ -88,9 +88,9 @@ impl Programs {
     }
 
     /// The one argument that takes SQL, and its dialect; the error says why there is not exactly one.
-    pub(crate) fn sql_argument(&self) -> Result<(&str, Language), String> {
+    pub(crate) fn sql_argument(&self) -> Result<(&str, ProgramLanguage), String> {
         let mut takes = self.0.iter().filter_map(|program| match (&program.kind, program.place.steps()) {
-            (ProgramKind::Text(language @ Language::Sql(_)), [Step::Member(name)]) => Some((name.as_str(), *language)),
+            (ProgramKind::Text(language @ ProgramLanguage::Sql(_)), [ArgumentPathSegment::Member(name)]) => Some((name.as_str(), *language)),
             _ => None,
         });
         match (takes.next(), takes.next()) {
@@ -115,7 +115,7 @@ impl Programs {
                     (Some(Value::String(text)), kind) => kind.fault(text, reads_only),
                     (None | Some(Value::Null), kind) => kind.fault_of_none(reads_only),
                     // The schema requires a text, so another value is a fault.
-                    (Some(_), _) => Some(Fault::not_a_text()),
+                    (Some(_), _) => Some(ProgramFault::not_a_text()),
                 };
                 errors.extend(fault.map(|fault| fault.at(pointer)));
             };
@@ -123,9 +123,9 @@ impl Programs {
         }
         if let Some(method) = self.method().filter(|_| reads_only && errors.is_empty()) {
             let fault = if effects::asks_for_another_method(&arguments) {
-                Some(Fault::overridden())
+                Some(ProgramFault::overridden())
             } else {
-                effects::breaks_out_of_request(&arguments).then(Fault::another_request)
+                effects::breaks_out_of_request(&arguments).then(ProgramFault::another_request)
             };
             errors.extend(fault.map(|fault| fault.at(&method.place.pointer())));
         }
@@ -158,7 +158,7 @@ impl Programs {
     }
 
     /// Where the URLs among the arguments lead, with the JSON Pointer of each. URLs whose text is refused are left out.
-    pub(crate) fn destinations(&self, arguments: &CanonicalBytes) -> Vec<(String, Destination)> {
+    pub(crate) fn destinations(&self, arguments: &CanonicalBytes) -> Vec<(String, UrlDestination)> {
         let urls = self.0.iter().filter_map(|program| match &program.kind {
             ProgramKind::Url(rules) => Some((&program.place, rules)),
             _ => None,
@@ -177,14 +177,14 @@ impl Programs {
         found
     }
 
-    fn method(&self) -> Option<&Program> {
+    fn method(&self) -> Option<&CompiledProgram> {
         self.0.iter().find(|program| matches!(program.kind, ProgramKind::Method { .. }))
     }
 
-    fn walk(&mut self, schema: &Map<String, Value>, place: &mut Place, reasons: &mut Vec<String>) {
+    fn walk(&mut self, schema: &Map<String, Value>, place: &mut ArgumentPath, reasons: &mut Vec<String>) {
         if let Some(written) = schema.get(KEYWORD) {
             match ProgramKind::read(written, schema) {
-                Ok((kind, decides_class)) => self.0.push(Program { place: place.clone(), kind, decides_class }),
+                Ok((kind, decides_class)) => self.0.push(CompiledProgram { place: place.clone(), kind, decides_class }),
                 Err(reason) => reasons.push(format!("input_schema{}: {KEYWORD}: {reason}", place.dotted())),
             }
         }
@@ -194,7 +194,7 @@ impl Programs {
         // Only objects and arrays are looked into, so the keyword inside is enforced only if the schema says the type.
         let holds = |kind: &str| place.depth() == 0 || takes_only(schema, kind);
         let (is_object, is_array) = (holds("object"), holds("array"));
-        let mut inside = |step: Step, schema: &Value| {
+        let mut inside = |step: ArgumentPathSegment, schema: &Value| {
             if let Some(schema) = schema.as_object() {
                 place.push(step);
                 self.walk(schema, place, reasons);
@@ -203,11 +203,11 @@ impl Programs {
         };
         if let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|_| is_object) {
             for (name, property) in properties {
-                inside(Step::Member(name.clone()), property);
+                inside(ArgumentPathSegment::Member(name.clone()), property);
             }
         }
         if let Some(items) = schema.get("items").filter(|_| is_array) {
-            inside(Step::Each, items);
+            inside(ArgumentPathSegment::Each, items);
         }
     }
 }

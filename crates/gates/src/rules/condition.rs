@@ -12,21 +12,21 @@ use super::{ARGUMENTS, COST_MAX, compile, cost, to_cel};
 const RESULT: &str = "result";
 
 /// An expression, ready to be looked at.
-pub(crate) struct Condition {
+pub(crate) struct ResultCondition {
     environment: Arc<Env>,
     program: Program,
     /// The arguments that are named.
     named: BTreeSet<String>,
 }
 
-impl Condition {
+impl ResultCondition {
     /// Compiles one over `result`.
     pub(crate) fn compile(expression: &str) -> Result<Self, String> {
         Self::over(expression, &[RESULT]).map(|condition| Self { named: BTreeSet::new(), ..condition })
     }
 
     /// Compiles one over `args` and `result`.
-    pub(crate) fn of_call(expression: &str) -> Result<Self, String> {
+    pub(crate) fn compile_for_call(expression: &str) -> Result<Self, String> {
         Self::over(expression, &[ARGUMENTS, RESULT])
     }
 
@@ -73,7 +73,7 @@ impl Condition {
 
 const UNDECIDED: &str = "the condition cannot be decided for this result";
 
-impl std::fmt::Debug for Condition {
+impl std::fmt::Debug for ResultCondition {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Condition")
     }

@@ -17,10 +17,10 @@ pub(super) fn bound(expression: &IdedExpr, variables: &[(&str, &Value)]) -> u64 
     bound_in(expression, variables, None)
 }
 
-fn bound_in(expression: &IdedExpr, variables: &[(&str, &Value)], outer: Option<&Scope<'_, '_>>) -> u64 {
+fn bound_in(expression: &IdedExpr, variables: &[(&str, &Value)], outer: Option<&VariableScope<'_, '_>>) -> u64 {
     match (variables, outer) {
         ([(name, value), rest @ ..], outer) => {
-            let scope = Scope { name, value: Known::Exactly(value), outer };
+            let scope = VariableScope { name, value: ValueBound::Exactly(value), outer };
             bound_in(expression, rest, Some(&scope))
         }
         ([], Some(scope)) => cost(expression, scope).steps,
@@ -31,13 +31,13 @@ fn bound_in(expression: &IdedExpr, variables: &[(&str, &Value)], outer: Option<&
 
 /// What is known of a value without having it.
 #[derive(Clone, Copy)]
-enum Known<'v> {
+enum ValueBound<'v> {
     Exactly(&'v Value),
-    AtMost(Size),
+    AtMost(ValueSize),
 }
 
 #[derive(Clone, Copy)]
-struct Size {
+struct ValueSize {
     /// Items, members or characters.
     len: u64,
     /// The weight of the heaviest of them.
@@ -47,48 +47,48 @@ struct Size {
 }
 
 #[derive(Clone, Copy)]
-struct Cost<'v> {
+struct ExpressionCost<'v> {
     steps: u64,
-    value: Known<'v>,
+    value: ValueBound<'v>,
 }
 
 /// The variables that can be seen, innermost first.
 #[derive(Clone, Copy)]
-struct Scope<'s, 'v> {
+struct VariableScope<'s, 'v> {
     name: &'s str,
-    value: Known<'v>,
-    outer: Option<&'s Scope<'s, 'v>>,
+    value: ValueBound<'v>,
+    outer: Option<&'s VariableScope<'s, 'v>>,
 }
 
-fn cost<'v>(expression: &IdedExpr, scope: &Scope<'_, 'v>) -> Cost<'v> {
+fn cost<'v>(expression: &IdedExpr, scope: &VariableScope<'_, 'v>) -> ExpressionCost<'v> {
     match &expression.expr {
-        Expr::Literal(literal) => Cost { steps: 1, value: Known::AtMost(literal_size(literal)) },
-        Expr::Ident(name) => Cost { steps: 1, value: scope.find(name) },
+        Expr::Literal(literal) => ExpressionCost { steps: 1, value: ValueBound::AtMost(literal_size(literal)) },
+        Expr::Ident(name) => ExpressionCost { steps: 1, value: scope.find(name) },
         Expr::Select(select) => {
             let operand = cost(&select.operand, scope);
-            let value = if select.test { Known::AtMost(SCALAR) } else { operand.value.member(&select.field) };
-            Cost { steps: operand.steps.saturating_add(1), value }
+            let value = if select.test { ValueBound::AtMost(SCALAR) } else { operand.value.member(&select.field) };
+            ExpressionCost { steps: operand.steps.saturating_add(1), value }
         }
         Expr::List(list) => built(list.elements.iter(), scope),
         Expr::Map(map) => built(map.entries.iter().flat_map(|entry| parts(&entry.expr)), scope),
         Expr::Struct(made) => built(made.entries.iter().flat_map(|entry| parts(&entry.expr)), scope),
         Expr::Call(call) => call_cost(call, scope),
         Expr::Comprehension(loops) => loop_cost(loops, scope),
-        Expr::Unspecified => Cost { steps: u64::MAX, value: Known::AtMost(SCALAR) },
+        Expr::Unspecified => ExpressionCost { steps: u64::MAX, value: ValueBound::AtMost(SCALAR) },
     }
 }
 
 /// A list or map written out.
-fn built<'e, 'v>(elements: impl Iterator<Item = &'e IdedExpr>, scope: &Scope<'_, 'v>) -> Cost<'v> {
+fn built<'e, 'v>(elements: impl Iterator<Item = &'e IdedExpr>, scope: &VariableScope<'_, 'v>) -> ExpressionCost<'v> {
     let mut steps: u64 = 1;
-    let mut size = Size { len: 0, each: 0, total: 1 };
+    let mut size = ValueSize { len: 0, each: 0, total: 1 };
     for element in elements {
         let element = cost(element, scope);
         let weight = element.value.size().total;
         steps = steps.saturating_add(element.steps).saturating_add(weight);
         size = size.appended(weight);
     }
-    Cost { steps, value: Known::AtMost(size) }
+    ExpressionCost { steps, value: ValueBound::AtMost(size) }
 }
 
 fn parts(entry: &EntryExpr) -> impl Iterator<Item = &IdedExpr> {
@@ -99,64 +99,64 @@ fn parts(entry: &EntryExpr) -> impl Iterator<Item = &IdedExpr> {
     key.into_iter().chain(std::iter::once(value))
 }
 
-fn call_cost<'v>(call: &CallExpr, scope: &Scope<'_, 'v>) -> Cost<'v> {
-    let operands: Vec<Cost<'v>> =
+fn call_cost<'v>(call: &CallExpr, scope: &VariableScope<'_, 'v>) -> ExpressionCost<'v> {
+    let operands: Vec<ExpressionCost<'v>> =
         call.target.as_deref().into_iter().chain(&call.args).map(|operand| cost(operand, scope)).collect();
     let evaluated = operands.iter().fold(1, |sum: u64, operand| sum.saturating_add(operand.steps));
-    let value = |position: usize| operands.get(position).map_or(Known::AtMost(SCALAR), |operand| operand.value);
+    let value = |position: usize| operands.get(position).map_or(ValueBound::AtMost(SCALAR), |operand| operand.value);
     let name = call.func_name.as_str();
     // Everything that is not named here looks at its operands once and gives a scalar.
     let (work, result) = match name {
         operators::LOGICAL_AND | operators::LOGICAL_OR | operators::LOGICAL_NOT | operators::NOT_STRICTLY_FALSE => {
-            (0, Known::AtMost(SCALAR))
+            (0, ValueBound::AtMost(SCALAR))
         }
-        operators::CONDITIONAL => (0, Known::AtMost(value(1).size().max(value(2).size()))),
-        operators::INDEX => (1, Known::AtMost(value(0).size().element())),
+        operators::CONDITIONAL => (0, ValueBound::AtMost(value(1).size().max(value(2).size()))),
+        operators::INDEX => (1, ValueBound::AtMost(value(0).size().element())),
         operators::ADD => {
             let sum = value(0).size().joined(value(1).size());
-            (sum.total, Known::AtMost(sum))
+            (sum.total, ValueBound::AtMost(sum))
         }
         "matches" => {
             let (text, pattern) = (value(0).size().total, value(1).size().total);
-            (text.saturating_mul(pattern).saturating_add(PATTERN_COST), Known::AtMost(SCALAR))
+            (text.saturating_mul(pattern).saturating_add(PATTERN_COST), ValueBound::AtMost(SCALAR))
         }
         _ => {
             let weight = operands.iter().fold(0, |sum: u64, operand| sum.saturating_add(operand.value.size().total));
             let text = weight.max(SCALAR_CHARS);
             let result = match name {
                 "dyn" => value(0).size(),
-                "string" | "bytes" => Size { len: text, each: 1, total: text },
+                "string" | "bytes" => ValueSize { len: text, each: 1, total: text },
                 _ => SCALAR,
             };
-            (weight, Known::AtMost(result))
+            (weight, ValueBound::AtMost(result))
         }
     };
-    Cost { steps: evaluated.saturating_add(work), value: result }
+    ExpressionCost { steps: evaluated.saturating_add(work), value: result }
 }
 
-fn loop_cost<'v>(loops: &ComprehensionExpr, scope: &Scope<'_, 'v>) -> Cost<'v> {
+fn loop_cost<'v>(loops: &ComprehensionExpr, scope: &VariableScope<'_, 'v>) -> ExpressionCost<'v> {
     let range = cost(&loops.iter_range, scope);
     let start = cost(&loops.accu_init, scope);
     let (turns, element) = (range.value.size().len, range.value.size().element());
-    let item = Scope { name: &loops.iter_var, value: Known::AtMost(element), outer: Some(scope) };
+    let item = VariableScope { name: &loops.iter_var, value: ValueBound::AtMost(element), outer: Some(scope) };
     let second = loops.iter_var2.as_deref().unwrap_or_default();
-    let item = Scope { name: second, value: Known::AtMost(element), outer: Some(&item) };
-    let accumulating = Scope { name: &loops.accu_var, value: start.value, outer: Some(&item) };
+    let item = VariableScope { name: second, value: ValueBound::AtMost(element), outer: Some(&item) };
+    let accumulating = VariableScope { name: &loops.accu_var, value: start.value, outer: Some(&item) };
     let (goes_on, step) = (cost(&loops.loop_cond, &accumulating), cost(&loops.loop_step, &accumulating));
     // Only macros make loops, and theirs add the same to the accumulator on every turn, or replace it.
     let accumulated = start.value.size().grown(step.value.size(), turns);
-    let after = Scope { name: &loops.accu_var, value: Known::AtMost(accumulated), outer: Some(&item) };
+    let after = VariableScope { name: &loops.accu_var, value: ValueBound::AtMost(accumulated), outer: Some(&item) };
     let result = cost(&loops.result, &after);
     let turn = goes_on.steps.saturating_add(step.steps).saturating_add(element.total);
     let steps =
         [start.steps, turns.saturating_mul(turn), result.steps].into_iter().fold(range.steps, u64::saturating_add);
-    Cost { steps, value: result.value }
+    ExpressionCost { steps, value: result.value }
 }
 
 /// One number, boolean or null.
-const SCALAR: Size = Size { len: 1, each: 1, total: 1 };
+const SCALAR: ValueSize = ValueSize { len: 1, each: 1, total: 1 };
 
-impl Size {
+impl ValueSize {
     fn text(len: usize) -> Self {
         let len = u64::try_from(len).unwrap_or(u64::MAX).max(1);
         Self { len, each: 1, total: len }
@@ -193,8 +193,8 @@ impl Size {
     }
 }
 
-impl Known<'_> {
-    fn size(self) -> Size {
+impl ValueBound<'_> {
+    fn size(self) -> ValueSize {
         match self {
             Self::Exactly(value) => measure(value),
             Self::AtMost(size) => size,
@@ -209,33 +209,33 @@ impl Known<'_> {
     }
 }
 
-impl<'v> Scope<'_, 'v> {
-    fn find(&self, name: &str) -> Known<'v> {
+impl<'v> VariableScope<'_, 'v> {
+    fn find(&self, name: &str) -> ValueBound<'v> {
         if self.name == name {
             return self.value;
         }
         // The name of a type, which is the only thing that is not in scope.
-        self.outer.map_or(Known::AtMost(SCALAR), |outer| outer.find(name))
+        self.outer.map_or(ValueBound::AtMost(SCALAR), |outer| outer.find(name))
     }
 }
 
-fn measure(value: &Value) -> Size {
+fn measure(value: &Value) -> ValueSize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => SCALAR,
-        Value::String(text) => Size::text(text.len()),
+        Value::String(text) => ValueSize::text(text.len()),
         Value::Array(items) => {
-            items.iter().fold(Size { len: 0, each: 0, total: 1 }, |size, item| size.appended(measure(item).total))
+            items.iter().fold(ValueSize { len: 0, each: 0, total: 1 }, |size, item| size.appended(measure(item).total))
         }
-        Value::Object(members) => members.iter().fold(Size { len: 0, each: 0, total: 1 }, |size, (name, member)| {
-            size.appended(measure(member).total.saturating_add(Size::text(name.len()).total))
+        Value::Object(members) => members.iter().fold(ValueSize { len: 0, each: 0, total: 1 }, |size, (name, member)| {
+            size.appended(measure(member).total.saturating_add(ValueSize::text(name.len()).total))
         }),
     }
 }
 
-fn literal_size(literal: &LiteralValue) -> Size {
+fn literal_size(literal: &LiteralValue) -> ValueSize {
     match literal {
-        LiteralValue::String(text) => Size::text(text.inner().len()),
-        LiteralValue::Bytes(bytes) => Size::text(bytes.inner().len()),
+        LiteralValue::String(text) => ValueSize::text(text.inner().len()),
+        LiteralValue::Bytes(bytes) => ValueSize::text(bytes.inner().len()),
         _ => SCALAR,
     }
 }

@@ -13,7 +13,7 @@ mod vetting;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-pub(crate) use condition::Condition;
+pub(crate) use condition::ResultCondition;
 
 use cel::{Context, Env, ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
@@ -164,7 +164,7 @@ fn compile(
     if expression.chars().count() > EXPRESSION_CHARS_MAX {
         return Err(format!("longer than {EXPRESSION_CHARS_MAX} characters: write several rules"));
     }
-    if nesting::of(expression) > BRACKETS_DEPTH_MAX {
+    if nesting::bracket_depth(expression) > BRACKETS_DEPTH_MAX {
         return Err(format!("has brackets nested deeper than {BRACKETS_DEPTH_MAX} levels"));
     }
     // A refused tree is dropped on this stack too. An admitted one is so shallow that dropping it needs no stack of its own.

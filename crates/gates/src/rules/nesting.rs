@@ -2,7 +2,7 @@
 //! large part of a worker's stack for every level, so this has to be known before it sees the text.
 
 /// The deepest nesting of `(`, `[` and `{`, strings and comments left out.
-pub(super) fn of(expression: &str) -> usize {
+pub(super) fn bracket_depth(expression: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut rest = expression;
     let mut word = "";

@@ -223,7 +223,7 @@ fn brackets_are_counted_where_the_parser_would_see_them() {
         ("'ä(' + (1)", 1),
     ];
     for (text, expected) in cases {
-        assert_eq!(nesting::of(text), expected, "{text}");
+        assert_eq!(nesting::bracket_depth(text), expected, "{text}");
     }
 }
 

@@ -8,7 +8,7 @@ use cel::{
     common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators},
 };
 use serde_json::{Map, Value};
-use servanda_contract::schema::{CompiledSchema, Profile};
+use servanda_contract::schema::{CompiledSchema, SchemaProfile};
 
 /// Calls inside calls. Evaluation is recursive too; measured without optimisation it takes 40 KB of stack for each.
 const DEPTH_MAX: usize = 24;
@@ -72,12 +72,12 @@ pub(super) fn vet(
     environment: &Arc<Env>,
     given: &'static [&'static str],
 ) -> Result<BTreeSet<String>, String> {
-    let mut vetting = Vetting { environment, given, variables: given.to_vec(), named: BTreeSet::new() };
+    let mut vetting = ExpressionVetter { environment, given, variables: given.to_vec(), named: BTreeSet::new() };
     vetting.vet(expression, 0)?;
     Ok(vetting.named)
 }
 
-struct Vetting<'a> {
+struct ExpressionVetter<'a> {
     environment: &'a Arc<Env>,
     given: &'static [&'static str],
     variables: Vec<&'a str>,
@@ -85,7 +85,7 @@ struct Vetting<'a> {
     named: BTreeSet<String>,
 }
 
-impl<'a> Vetting<'a> {
+impl<'a> ExpressionVetter<'a> {
     fn vet(&mut self, expression: &'a IdedExpr, depth: usize) -> Result<(), String> {
         if depth > DEPTH_MAX {
             return Err(format!("nested deeper than {DEPTH_MAX} levels"));
@@ -148,7 +148,7 @@ impl<'a> Vetting<'a> {
         };
         let pattern = pattern.inner();
         let schema = Map::from_iter([("pattern".to_owned(), Value::from(pattern))]);
-        CompiledSchema::compile(&schema, Profile::Results).map_err(|error| error.to_string())?;
+        CompiledSchema::compile(&schema, SchemaProfile::Results).map_err(|error| error.to_string())?;
         let unusable = |reason: String| format!("the pattern `{pattern}` cannot be used: {reason}");
         let probe = self.environment.compile("''.matches(args)").map_err(|error| unusable(error.to_string()))?;
         let mut context = Context::with_env(self.environment.clone());

@@ -11,11 +11,11 @@ use servanda_authority::{
     api_key::{self, KeyTerms, MadeKey, PresentedKey},
     rights::{Resources, Scopes, Tools},
 };
-use servanda_contract::{GateName, Refusal, TaxonomyClass, Timestamp, record::WouldHave, tool::SideEffectClass};
-use servanda_policy::{Defaults, Identity, Limits, Policies, Principal, Shadow, Source, ToolFacts, Vocabulary};
+use servanda_contract::{GateName, Refusal, TaxonomyClass, Timestamp, record::ShadowDecision, tool::SideEffectClass};
+use servanda_policy::{BuiltInPermits, PartyIdentity, PolicyLimits, Policies, Principal, ShadowPolicies, PolicySource, ToolFacts, Vocabulary};
 
 use super::{LIMITS, Ticks, admitted, booking, proposal};
-use crate::{CompiledContract, InForce, Mandate, Permit, Resolved, Trail, pass_all};
+use crate::{CompiledContract, PoliciesInForce, Mandate, Permit, ResolvedCall, Trail, pass_all};
 
 pub(super) const NOW: Timestamp = Timestamp::from_unix_ms(0);
 
@@ -51,18 +51,18 @@ fn judged_with(
     at: Timestamp,
     arguments: &Value,
 ) -> Result<Permit, Box<Refusal>> {
-    let vocabulary = Arc::new(Vocabulary::of([facts(contract)]).unwrap());
-    let sources = [Source { name: "test.cedar", text: policies }];
-    let policies = Policies::load(vocabulary, &sources, Defaults::On, &Limits::default()).unwrap();
-    let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..Identity::default() };
+    let vocabulary = Arc::new(Vocabulary::from_tools([facts(contract)]).unwrap());
+    let sources = [PolicySource { name: "test.cedar", text: policies }];
+    let policies = Policies::load(vocabulary, &sources, BuiltInPermits::On, &PolicyLimits::default()).unwrap();
+    let user = PartyIdentity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..PartyIdentity::default() };
     let principal = Principal::user(policies.vocabulary(), &user).unwrap();
-    let policy = InForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
+    let policy = PoliciesInForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
     let mut proposal = proposal(arguments.to_string());
     proposal.caller = authenticated.caller();
     proposal.received_at = at;
     let ticks = Ticks(AtomicU64::new(0));
     let mandate = Mandate { authenticated, policy };
-    pass_all(Resolved::new(proposal, contract.clone()), &mandate, LIMITS, &mut Trail::new(&ticks))
+    pass_all(ResolvedCall::new(proposal, contract.clone()), &mandate, LIMITS, &mut Trail::new(&ticks))
 }
 
 fn refused(authenticated: &Authenticated, policies: &str, at: Timestamp) -> Refusal {
@@ -164,16 +164,16 @@ fn a_policy_that_forbids_is_named_with_its_reason() {
 fn a_call_in_another_tenants_name_is_refused() {
     let contract = admitted(&[]);
     let authenticated = holder(|_| {});
-    let vocabulary = Arc::new(Vocabulary::of([ToolFacts::from(contract.contract())]).unwrap());
-    let policies = Policies::load(vocabulary, &[], Defaults::On, &Limits::default()).unwrap();
-    let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..Identity::default() };
+    let vocabulary = Arc::new(Vocabulary::from_tools([ToolFacts::from(contract.contract())]).unwrap());
+    let policies = Policies::load(vocabulary, &[], BuiltInPermits::On, &PolicyLimits::default()).unwrap();
+    let user = PartyIdentity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..PartyIdentity::default() };
     let principal = Principal::user(policies.vocabulary(), &user).unwrap();
-    let policy = InForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
+    let policy = PoliciesInForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
     let ticks = Ticks(AtomicU64::new(0));
     let mut elsewhere = proposal(booking(&json!({})).to_string());
     elsewhere.caller.tenant = "globex".to_owned();
     let mandate = Mandate { authenticated: &authenticated, policy };
-    let refusal = pass_all(Resolved::new(elsewhere, contract), &mandate, LIMITS, &mut Trail::new(&ticks)).unwrap_err();
+    let refusal = pass_all(ResolvedCall::new(elsewhere, contract), &mandate, LIMITS, &mut Trail::new(&ticks)).unwrap_err();
     assert_eq!(refusal.gate, GateName::Policy);
 }
 
@@ -182,26 +182,26 @@ fn a_call_in_another_tenants_name_is_refused() {
 fn policies_that_are_tried_out_are_heard_by_the_record_alone() {
     let contract = admitted(&[]);
     let authenticated = holder(|_| {});
-    let vocabulary = Arc::new(Vocabulary::of([ToolFacts::from(contract.contract())]).unwrap());
+    let vocabulary = Arc::new(Vocabulary::from_tools([ToolFacts::from(contract.contract())]).unwrap());
     let load = |text: &str| {
-        let sources = [Source { name: "test.cedar", text }];
-        Policies::load(Arc::clone(&vocabulary), &sources, Defaults::On, &Limits::default()).unwrap()
+        let sources = [PolicySource { name: "test.cedar", text }];
+        Policies::load(Arc::clone(&vocabulary), &sources, BuiltInPermits::On, &PolicyLimits::default()).unwrap()
     };
     let forbid = "@id(\"no-rooms\") forbid (principal, action, resource);";
     for (in_force, tried_out, passes, would_have) in
-        [("", forbid, true, WouldHave::Refused), (forbid, "", false, WouldHave::Allowed)]
+        [("", forbid, true, ShadowDecision::Refused), (forbid, "", false, ShadowDecision::Allowed)]
     {
-        let (policies, shadow) = (load(in_force), Shadow::new(load(tried_out)));
+        let (policies, shadow) = (load(in_force), ShadowPolicies::new(load(tried_out)));
         let scopes = ["rooms:write".to_owned()].into();
-        let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), scopes, ..Identity::default() };
+        let user = PartyIdentity { id: "ada".to_owned(), tenant: "acme".to_owned(), scopes, ..PartyIdentity::default() };
         let principal = Principal::user(policies.vocabulary(), &user).unwrap();
         let ticks = Ticks(AtomicU64::new(0));
         let mut trail = Trail::new(&ticks);
         let mut proposal = proposal(booking(&json!({})).to_string());
         proposal.caller = authenticated.caller();
-        let policy = InForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
+        let policy = PoliciesInForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
         let mandate = Mandate { authenticated: &authenticated, policy };
-        let judged = pass_all(Resolved::new(proposal, contract.clone()), &mandate, LIMITS, &mut trail);
+        let judged = pass_all(ResolvedCall::new(proposal, contract.clone()), &mandate, LIMITS, &mut trail);
         assert_eq!(judged.is_ok(), passes);
         let told = trail.take_policy().unwrap();
         assert_eq!(told.by.as_slice(), [if passes { "default.writes" } else { "no-rooms" }]);

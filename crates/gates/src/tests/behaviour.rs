@@ -10,7 +10,7 @@ use servanda_contract::{
 };
 
 use super::{LIMITS, Ticks, admitted, proposal, rejected};
-use crate::{CompiledContract, Expected, Permit, Resolved, Trail, mandate::Account, sequence::pass};
+use crate::{CompiledContract, ToolExpectation, Permit, ResolvedCall, Trail, mandate::CallOrigin, sequence::pass};
 
 /// A tool that takes a query; whether it changes something, and what it declares.
 fn querying(pure: bool, effect: &Value, behaviour: &Value) -> Vec<(&'static str, Value)> {
@@ -59,20 +59,20 @@ fn write_query() -> Arc<CompiledContract> {
 fn judged(
     contract: &Arc<CompiledContract>,
     arguments: &Value,
-    expected: Vec<Expected>,
+    expected: Vec<ToolExpectation>,
 ) -> Result<Permit, Box<Refusal>> {
     let ticks = Ticks(AtomicU64::new(0));
-    let resolved = Resolved::new(proposal(arguments.to_string()), contract.clone()).expecting(expected);
-    pass(resolved, &Account::Gateway, LIMITS, &mut Trail::new(&ticks))
+    let resolved = ResolvedCall::new(proposal(arguments.to_string()), contract.clone()).expecting(expected);
+    pass(resolved, &CallOrigin::Gateway, LIMITS, &mut Trail::new(&ticks))
 }
 
-fn refused(contract: &Arc<CompiledContract>, arguments: &Value, expected: Vec<Expected>) -> Refusal {
+fn refused(contract: &Arc<CompiledContract>, arguments: &Value, expected: Vec<ToolExpectation>) -> Refusal {
     *judged(contract, arguments, expected).unwrap_err()
 }
 
-fn task(allowed: &Value) -> Expected {
+fn task(allowed: &Value) -> ToolExpectation {
     let allowed: Vec<BehaviourPattern> = serde_json::from_value(allowed.clone()).unwrap();
-    Expected::Of(Expectation { source: ExpectationSource::Task("triage".to_owned()), allowed })
+    ToolExpectation::Known(Expectation { source: ExpectationSource::Task("triage".to_owned()), allowed })
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn an_intent_is_checked_in_both_directions() {
         (&write, Intent::Destructive, true),
     ];
     for (contract, intent, fits) in table {
-        let expected = vec![Expected::Of(intent.expectation())];
+        let expected = vec![ToolExpectation::Known(intent.expectation())];
         assert_eq!(judged(contract, &select, expected).is_ok(), fits, "{intent:?}");
     }
 }
@@ -133,14 +133,14 @@ fn an_intent_is_checked_in_both_directions() {
 fn of_a_tool_that_declares_nothing_only_its_mutability_is_known() {
     let plain = admitted(&querying(true, &json!("sqlite"), &Value::Null));
     let select = json!({ "query": "select 1" });
-    assert!(judged(&plain, &select, vec![Expected::Of(Intent::Read.expectation())]).is_ok());
+    assert!(judged(&plain, &select, vec![ToolExpectation::Known(Intent::Read.expectation())]).is_ok());
     let refusal = refused(&plain, &select, vec![task(&json!([{ "action": "READ" }]))]);
     assert_eq!(refusal.message, "`office__book` is PURE, and declares no more; the task `triage` expects *|READ|*");
 }
 
 #[test]
 fn what_cannot_be_compared_does_not_fit() {
-    let unclear = Expected::Unclear { message: "no such task".to_owned(), hint: "leave it out".to_owned() };
+    let unclear = ToolExpectation::Unclear { message: "no such task".to_owned(), hint: "leave it out".to_owned() };
     let refusal = refused(&read_query(), &json!({ "query": "select 1" }), vec![unclear]);
     assert_eq!(
         (refusal.gate, refusal.message.as_str(), refusal.hint.as_str()),

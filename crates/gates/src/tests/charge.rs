@@ -12,16 +12,16 @@ use super::{
     fence::{effects, intent, now},
 };
 use crate::{
-    Begun, Permit, WhyNot, begin,
+    FenceProgress, Permit, NotFencedReason, begin,
     budget::{
-        Allowance, Charge, Cleared, Leasing, NotCleared, Only, Paced, Per, Purse, Rates, Unaffordable, Undrawable,
-        Unfunded,
+        Allowance, PricedCall, Cleared, UnitLeaseProgress, NotCleared, AllowanceFilter, RateCheckedCall, AllowanceScope, BudgetSources, ToolRateLimiter, NotClearedReason, DrawError,
+        FundingError,
     },
     fence, fence_funded, fund,
 };
 use servanda_effects::{
-    budget::{Budgets as _, Chunks, Dimension, FleetingBudgets, Period, Scope, StandingQuery},
-    effect::{ClientKey, EffectState, Effects as _, FleetingEffects, Target},
+    budget::{BudgetStore as _, Chunks, BudgetDimension, InMemoryBudgets, Period, BudgetScope, BalanceQuery},
+    effect::{ClientKey, EffectState, EffectStore as _, InMemoryEffects, EffectTarget},
 };
 
 const LEASE_MS: u64 = 1_000;
@@ -34,17 +34,17 @@ fn costly() -> [(&'static str, Value); 1] {
     [("/runtime/cost_profile/cost_per_call", json!(2.5))]
 }
 
-fn allowance(dimension: Dimension, amount: u64) -> Allowance {
-    let currency = (dimension == Dimension::Financial).then(|| "EUR".to_owned());
-    Allowance { per: Per::Caller, only: Only::default(), dimension, currency, amount, period: Period::Day }
+fn allowance(dimension: BudgetDimension, amount: u64) -> Allowance {
+    let currency = (dimension == BudgetDimension::Financial).then(|| "EUR".to_owned());
+    Allowance { per: AllowanceScope::Caller, only: AllowanceFilter::default(), dimension, currency, amount, period: Period::Day }
 }
 
-fn charge(permit: Permit, authenticated: &Authenticated, allowances: &[Allowance]) -> Result<Charge, Box<NotCleared>> {
-    Charge::of(permit, &Purse { allowances, authenticated, run: None })
+fn charge(permit: Permit, authenticated: &Authenticated, allowances: &[Allowance]) -> Result<PricedCall, Box<NotCleared>> {
+    PricedCall::new(permit, &BudgetSources { allowances, authenticated, run: None })
 }
 
-fn paced(permit: Permit, authenticated: &Authenticated, allowances: &[Allowance]) -> Paced {
-    charge(permit, authenticated, allowances).unwrap().pace(&mut Rates::new(8), 0).unwrap()
+fn paced(permit: Permit, authenticated: &Authenticated, allowances: &[Allowance]) -> RateCheckedCall {
+    charge(permit, authenticated, allowances).unwrap().check_rate(&mut ToolRateLimiter::new(8), 0).unwrap()
 }
 
 fn cleared(authenticated: &Authenticated, changes: &[(&str, Value)], allowances: &[Allowance]) -> Cleared {
@@ -52,20 +52,20 @@ fn cleared(authenticated: &Authenticated, changes: &[(&str, Value)], allowances:
 }
 
 /// Books and effects that know each other.
-fn stores() -> (Arc<FleetingEffects>, FleetingBudgets) {
+fn stores() -> (Arc<InMemoryEffects>, InMemoryBudgets) {
     let effects = Arc::new(effects());
-    (effects.clone(), FleetingBudgets::new(Arc::new(super::fence::Still::default()), effects))
+    (effects.clone(), InMemoryBudgets::new(Arc::new(super::fence::Still::default()), effects))
 }
 
-fn reserved(budgets: &FleetingBudgets) -> Vec<u64> {
-    let standings = now(budgets.standings(StandingQuery { tenant: None, limit: 9 })).unwrap();
+fn reserved(budgets: &InMemoryBudgets) -> Vec<u64> {
+    let standings = now(budgets.balances(BalanceQuery { tenant: None, limit: 9 })).unwrap();
     standings.iter().map(|standing| standing.reserved).collect()
 }
 
 #[test]
 fn what_no_allowance_is_about_is_cleared_and_fenced_at_once() {
     let ada = holder(|_| {});
-    let cleared = cleared(&ada, &costly(), &[allowance(Dimension::Critical, 1), allowance(Dimension::Read, 1)]);
+    let cleared = cleared(&ada, &costly(), &[allowance(BudgetDimension::Critical, 1), allowance(BudgetDimension::Read, 1)]);
     assert!(!cleared.is_due());
     let intent = intent(cleared.permit(), ClientKey::Given("k".to_owned()));
     assert!(now(fence(cleared, intent, &effects())).is_ok());
@@ -75,19 +75,19 @@ fn what_no_allowance_is_about_is_cleared_and_fenced_at_once() {
 fn what_is_due_is_claimed_kept_back_for_its_effect_and_then_fenced() {
     let ada = holder(|_| {});
     let (effects, budgets) = stores();
-    let one = cleared(&ada, &costly(), &[allowance(Dimension::Financial, 4_000_000)]);
+    let one = cleared(&ada, &costly(), &[allowance(BudgetDimension::Financial, 4_000_000)]);
     // There is no way around it.
     let refused = {
         let intent = intent(one.permit(), ClientKey::Given("k".to_owned()));
         now(fence(one, intent, effects.as_ref())).unwrap_err()
     };
-    let WhyNot::NotOnRecord(refusal) = refused.why else { panic!("it was begun") };
+    let NotFencedReason::NotOnRecord(refusal) = refused.why else { panic!("it was begun") };
     assert!(refusal.message.contains("kept back first") && refusal.gate == GateName::Fence, "{refusal:?}");
     let begun = |cleared: Cleared, key: &str| {
         let intent = intent(cleared.permit(), ClientKey::Given(key.to_owned()));
         match now(begin(cleared, intent, LEASE_MS, effects.as_ref())).unwrap() {
-            Begun::Claimed(claimed) => *claimed,
-            Begun::Fenced(fenced) => panic!("it was let out: {fenced:?}"),
+            FenceProgress::Claimed(claimed) => *claimed,
+            FenceProgress::Fenced(fenced) => panic!("it was let out: {fenced:?}"),
         }
     };
     let claimed = begun(refused.cleared, "k");
@@ -100,22 +100,22 @@ fn what_is_due_is_claimed_kept_back_for_its_effect_and_then_fenced() {
     assert_eq!(held[0].effect.as_ref(), Some(&id), "whoever finds it knows what it is for");
     let fenced = now(fence_funded(funded, record, effects.as_ref())).unwrap();
     assert_eq!(fenced.claim().unwrap().id, id);
-    assert_eq!(now(effects.find(Target::Id(id))).unwrap().unwrap().state, EffectState::Dispatching);
+    assert_eq!(now(effects.find(EffectTarget::Id(id))).unwrap().unwrap().state, EffectState::Dispatching);
 }
 
 #[test]
 fn what_is_not_enough_lets_nothing_out() {
     let ada = holder(|_| {});
     let (effects, budgets) = stores();
-    let cleared = cleared(&ada, &costly(), &[allowance(Dimension::Financial, 2_000_000)]);
+    let cleared = cleared(&ada, &costly(), &[allowance(BudgetDimension::Financial, 2_000_000)]);
     let intent = intent(cleared.permit(), ClientKey::Given("k".to_owned()));
-    let Begun::Claimed(claimed) = now(begin(cleared, intent, LEASE_MS, effects.as_ref())).unwrap() else {
+    let FenceProgress::Claimed(claimed) = now(begin(cleared, intent, LEASE_MS, effects.as_ref())).unwrap() else {
         panic!("it was let out")
     };
-    let Unfunded::Exhausted(exhausted) = now(fund(claimed.judge(&[]).unwrap(), &budgets)).unwrap_err() else {
+    let FundingError::Exhausted(exhausted) = now(fund(claimed.judge(&[]).unwrap(), &budgets)).unwrap_err() else {
         panic!("it was paid for")
     };
-    assert_eq!((exhausted.left, exhausted.account.dimension), (2_000_000, Dimension::Financial));
+    assert_eq!((exhausted.left, exhausted.account.dimension), (2_000_000, BudgetDimension::Financial));
     assert!(reserved(&budgets).is_empty());
 }
 
@@ -137,7 +137,7 @@ fn what_changes_nothing_is_kept_back_alone_and_then_fenced_in_one() {
     let (effects, budgets) = stores();
     let mut changes = vec![("/runtime/cost_profile/cost_per_call", json!(2.5))];
     changes.extend(only_reads());
-    let cleared = cleared(&ada, &changes, &[allowance(Dimension::Financial, 4_000_000)]);
+    let cleared = cleared(&ada, &changes, &[allowance(BudgetDimension::Financial, 4_000_000)]);
     assert!(cleared.is_due());
     let cleared = now(cleared.reserve_alone(&budgets)).unwrap();
     assert!(!cleared.is_due());
@@ -151,7 +151,7 @@ fn what_changes_nothing_is_kept_back_alone_and_then_fenced_in_one() {
 fn the_gateways_own_questions_are_free_and_change_nothing() {
     let ask = |changes: &[(&str, Value)]| {
         let ticks = super::Ticks(std::sync::atomic::AtomicU64::new(0));
-        let resolved = crate::Resolved::new(super::proposal(super::booking(&json!({})).to_string()), admitted(changes));
+        let resolved = crate::ResolvedCall::new(super::proposal(super::booking(&json!({})).to_string()), admitted(changes));
         crate::pass_question(resolved, super::LIMITS, &mut crate::Trail::new(&ticks))
     };
     let refusal = ask(&[]).unwrap_err();
@@ -163,23 +163,23 @@ fn the_gateways_own_questions_are_free_and_change_nothing() {
 fn it_is_the_tools_rate_and_units_are_taken_or_asked_for() {
     let ada = holder(|_| {});
     let rate = [("/runtime/rate_limits/max_requests", json!(1))];
-    let (mut rates, mut chunks) = (Rates::new(8), Chunks::default());
-    let allowances = [allowance(Dimension::Write, 2)];
-    let mut pace = |now_ms| charge(permit(&ada, &rate), &ada, &allowances).unwrap().pace(&mut rates, now_ms);
+    let (mut rates, mut chunks) = (ToolRateLimiter::new(8), Chunks::default());
+    let allowances = [allowance(BudgetDimension::Write, 2)];
+    let mut pace = |now_ms| charge(permit(&ada, &rate), &ada, &allowances).unwrap().check_rate(&mut rates, now_ms);
     let first = pace(0).unwrap();
-    let Unaffordable::TooOften(denied, _) = pace(1_000).unwrap_err().why else { panic!("for another reason") };
+    let NotClearedReason::TooOften(denied, _) = pace(1_000).unwrap_err().why else { panic!("for another reason") };
     assert_eq!(denied.retry_after_ms, 59_000);
     assert!(pace(60_000).is_ok());
     let paced = first.clear().unwrap_err();
-    let Leasing::First(paced, entries) = paced.lease(&mut chunks, 0) else { panic!("there was nothing to take") };
+    let UnitLeaseProgress::First(paced, entries) = paced.lease(&mut chunks, 0) else { panic!("there was nothing to take") };
     let (_, budgets) = stores();
     for entry in entries {
-        let booked = now(budgets.book(entry.clone())).unwrap();
-        chunks.answered(&entry, Some(&booked), 0);
+        let booked = now(budgets.apply_entry(entry.clone())).unwrap();
+        chunks.record_reply(&entry, Some(&booked), 0);
     }
-    let Leasing::Cleared(cleared, ticket) = paced.lease(&mut chunks, 0) else { panic!("there is one") };
+    let UnitLeaseProgress::Cleared(cleared, ticket) = paced.lease(&mut chunks, 0) else { panic!("there is one") };
     assert!(!cleared.is_due());
-    assert_ne!(ticket, servanda_effects::budget::Ticket::default());
+    assert_ne!(ticket, servanda_effects::budget::UnitTicket::default());
 }
 
 /// Critical is zero unless the operator allowed it; a credential only takes away.
@@ -188,20 +188,20 @@ fn what_nobody_allowed_to_be_critical_is_refused_whatever_the_credential_says() 
     let critical = [("/transactional/side_effect_class", json!("CRITICAL_MUTATION"))];
     let ada = holder(|rights| rights.budget = [(rights::Dimension::Critical, 3)].into());
     let refused = charge(permit(&ada, &critical), &ada, &[]).unwrap_err();
-    let Unaffordable::Undrawable(Undrawable::Exhausted(exhausted)) = refused.why else { panic!("it was let through") };
+    let NotClearedReason::Undrawable(DrawError::Exhausted(exhausted)) = refused.why else { panic!("it was let through") };
     assert_eq!((exhausted.left, exhausted.renews_at_ms), (0, None));
-    let cleared = cleared(&ada, &critical, &[allowance(Dimension::Critical, 5)]);
+    let cleared = cleared(&ada, &critical, &[allowance(BudgetDimension::Critical, 5)]);
     assert!(cleared.is_due());
     let (effects, budgets) = stores();
     let intent = intent(cleared.permit(), ClientKey::Given("k".to_owned()));
-    let Begun::Claimed(claimed) = now(begin(cleared, intent, LEASE_MS, effects.as_ref())).unwrap() else {
+    let FenceProgress::Claimed(claimed) = now(begin(cleared, intent, LEASE_MS, effects.as_ref())).unwrap() else {
         panic!("it was let out")
     };
     now(fund(claimed.judge(&[]).unwrap(), &budgets)).unwrap();
-    let standings = now(budgets.standings(StandingQuery { tenant: None, limit: 9 })).unwrap();
+    let standings = now(budgets.balances(BalanceQuery { tenant: None, limit: 9 })).unwrap();
     let mut limits: Vec<(u64, bool)> = standings
         .iter()
-        .map(|standing| (standing.limit, matches!(standing.account.scope, Scope::Credential { .. })))
+        .map(|standing| (standing.limit, matches!(standing.account.scope, BudgetScope::Credential { .. })))
         .collect();
     limits.sort_unstable();
     assert_eq!(limits, [(3, true), (5, false)], "both are drawn on");
@@ -229,6 +229,6 @@ fn a_call_is_counted_by_the_program_that_it_brings() {
     assert!(judged("select 1").is_ok());
     for query in ["drop table t", "delete from t", "not sql"] {
         let refused = judged(query).unwrap_err();
-        assert!(matches!(refused.why, Unaffordable::Undrawable(Undrawable::Exhausted(_))), "{query}");
+        assert!(matches!(refused.why, NotClearedReason::Undrawable(DrawError::Exhausted(_))), "{query}");
     }
 }

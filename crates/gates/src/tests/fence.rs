@@ -16,13 +16,13 @@ use servanda_contract::{
 };
 
 use super::{admitted, booking, cleared, passed};
-use crate::{Fenced, Intent, NotFenced, Permit, Recovery, WhyNot, fence, recover};
+use crate::{Fenced, FenceRequest, NotFenced, Permit, Recovery, NotFencedReason, fence, recover};
 use servanda_effects::{
     JournalError, PortFuture,
-    budget::FleetingBudgets,
+    budget::InMemoryBudgets,
     effect::{
-        Applied, Change, ClientKey, Effect, EffectQuery, EffectState, Effects, End, Event, FleetingEffects,
-        OrphanQuery, OwnerId, Reply, Target,
+        AppliedChange, EffectChange, ClientKey, Effect, EffectQuery, EffectState, EffectStore, DispatchEnd, EffectEvent, InMemoryEffects,
+        OrphanQuery, OwnerId, EffectReply, EffectTarget,
     },
 };
 
@@ -39,13 +39,13 @@ impl Clock for Still {
 /// A store whose acknowledgement gets lost, with or without the change.
 #[derive(Debug)]
 struct Flaky {
-    effects: FleetingEffects,
+    effects: InMemoryEffects,
     applies: bool,
     unreadable: AtomicBool,
 }
 
-impl Effects for Flaky {
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+impl EffectStore for Flaky {
+    fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         Box::pin(async move {
             if self.applies {
                 self.effects.apply(change).await?;
@@ -54,7 +54,7 @@ impl Effects for Flaky {
         })
     }
 
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+    fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         if self.unreadable.load(Ordering::Relaxed) {
             return Box::pin(async { Err(JournalError::new("gone")) });
         }
@@ -69,8 +69,8 @@ impl Effects for Flaky {
         self.effects.orphans(query)
     }
 
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        self.effects.beat(owner)
+    fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.heartbeat(owner)
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
@@ -86,12 +86,12 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-pub(super) fn effects() -> FleetingEffects {
-    FleetingEffects::new(Arc::new(Still::default()))
+pub(super) fn effects() -> InMemoryEffects {
+    InMemoryEffects::new(Arc::new(Still::default()))
 }
 
-pub(super) fn budgets() -> FleetingBudgets {
-    FleetingBudgets::new(Arc::new(Still::default()), Arc::new(effects()))
+pub(super) fn budgets() -> InMemoryBudgets {
+    InMemoryBudgets::new(Arc::new(Still::default()), Arc::new(effects()))
 }
 
 fn flaky(applies: bool) -> Flaky {
@@ -102,14 +102,14 @@ fn owner() -> OwnerId {
     OwnerId::from("own_1".to_owned())
 }
 
-pub(super) fn intent(permit: &Permit, key: ClientKey) -> Intent {
+pub(super) fn intent(permit: &Permit, key: ClientKey) -> FenceRequest {
     let record = CallRecord {
         contract: Some(permit.contract().reference()),
         proposal_digest: Some(permit.proposal_digest()),
         outcome: Outcome::Dispatching,
         ..CallRecord::new(permit.proposal())
     };
-    Intent {
+    FenceRequest {
         key,
         owner: owner(),
         timeout_ms: 5_000,
@@ -120,13 +120,13 @@ pub(super) fn intent(permit: &Permit, key: ClientKey) -> Intent {
     }
 }
 
-fn keyless(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+fn keyless(permit: Permit, effects: &dyn EffectStore) -> Result<Fenced, Box<NotFenced>> {
     let key = ClientKey::Call(permit.call_id().clone());
     let intent = intent(&permit, key);
     now(fence(cleared(permit), intent, effects))
 }
 
-fn keyed(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+fn keyed(permit: Permit, effects: &dyn EffectStore) -> Result<Fenced, Box<NotFenced>> {
     let intent = intent(&permit, ClientKey::Given("k".to_owned()));
     now(fence(cleared(permit), intent, effects))
 }
@@ -162,7 +162,7 @@ fn a_call_that_may_change_something_is_an_effect_on_record_first() {
     assert_eq!((&records[0].call_id, records[0].outcome), (fenced.call_id(), Outcome::Dispatching));
     let claim = fenced.claim().unwrap();
     assert_eq!(records[0].effect_id.as_deref(), Some(claim.id.as_str()));
-    let effect = now(effects.find(Target::Id(claim.id.clone()))).unwrap().unwrap();
+    let effect = now(effects.find(EffectTarget::Id(claim.id.clone()))).unwrap().unwrap();
     assert_eq!((effect.state, effect.epoch), (EffectState::Dispatching, claim.epoch));
     assert_eq!((fenced.upstream(), fenced.upstream_tool()), ("office", "book"));
     assert_eq!(fenced.arguments(), &arguments, "the upstream gets the bytes that were judged");
@@ -171,7 +171,7 @@ fn a_call_that_may_change_something_is_an_effect_on_record_first() {
 #[test]
 fn without_the_mark_nothing_is_sent() {
     let refused = keyless(permit(&[]), &flaky(false)).unwrap_err();
-    let WhyNot::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
+    let NotFencedReason::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
     assert_eq!((refusal.gate, refusal.error_code), (GateName::Fence, TaxonomyClass::DependencyUnavailable));
     assert_eq!(refusal.effect, EffectKnowledge::None);
     assert!(refusal.retryable && !refusal.repairable);
@@ -196,7 +196,7 @@ fn another_calls_dispatch_is_no_evidence_for_this_one() {
     other.call_id = servanda_contract::CallId::from("call_2".to_owned());
     let other = super::propose(&admitted(&[]), other).0.unwrap();
     let refused = keyed(other, &effects).unwrap_err();
-    assert!(matches!(refused.why, WhyNot::NotOnRecord(_)), "{refused:?}");
+    assert!(matches!(refused.why, NotFencedReason::NotOnRecord(_)), "{refused:?}");
 }
 
 #[test]
@@ -212,9 +212,9 @@ fn a_read_whose_end_can_be_asked_for_later_is_an_effect() {
     let permit = read_only();
     let key = ClientKey::Call(permit.call_id().clone());
     let effects = effects();
-    let lasting = Intent { outlasts: true, ..intent(&permit, key) };
+    let lasting = FenceRequest { outlasts: true, ..intent(&permit, key) };
     let claim = now(fence(cleared(permit), lasting, &effects)).unwrap().claim().cloned().unwrap();
-    let effect = now(effects.find(Target::Id(claim.id))).unwrap().unwrap();
+    let effect = now(effects.find(EffectTarget::Id(claim.id))).unwrap().unwrap();
     assert_eq!(effect.state, EffectState::Dispatching);
 }
 
@@ -234,21 +234,21 @@ fn the_same_key_is_not_this_calls_to_send() {
     let effects = effects();
     keyed(permit(&[]), &effects).unwrap();
     let again = keyed(permit(&[]), &effects).unwrap_err();
-    assert!(matches!(again.why, WhyNot::Reply { reply: Reply::Running { .. }, effect: Some(_) }), "{again:?}");
+    assert!(matches!(again.why, NotFencedReason::Reply { reply: EffectReply::Running { .. }, effect: Some(_) }), "{again:?}");
     let other = passed(&admitted(&[]), &booking(&json!({ "seats": 2 })));
     let mismatch = keyed(other, &effects).unwrap_err();
-    assert!(matches!(mismatch.why, WhyNot::Reply { reply: Reply::Mismatch, .. }), "{mismatch:?}");
+    assert!(matches!(mismatch.why, NotFencedReason::Reply { reply: EffectReply::Mismatch, .. }), "{mismatch:?}");
 }
 
 #[test]
 fn what_was_sent_before_under_a_key_is_sent_again_in_the_same_bytes_by_whoever_finds_it() {
     let clock = Arc::new(Still::default());
-    let effects = FleetingEffects::new(clock.clone());
+    let effects = InMemoryEffects::new(clock.clone());
     let first = keyed(of_class_k(), &effects).unwrap();
     let claim = first.claim().unwrap().clone();
     assert!(matches!(
         now(recover(&claim.id, &owner(), None, Vec::new(), &effects)).unwrap(),
-        Recovery::Done(Reply::NotNow, _)
+        Recovery::Done(EffectReply::NotNow, _)
     ));
     *clock.0.lock().unwrap() = 60_000;
     let Recovery::Resend(again, _) = now(recover(&claim.id, &owner(), None, Vec::new(), &effects)).unwrap() else {
@@ -256,8 +256,8 @@ fn what_was_sent_before_under_a_key_is_sent_again_in_the_same_bytes_by_whoever_f
     };
     assert_eq!((again.arguments(), again.upstream_key()), (first.arguments(), first.upstream_key()));
     assert_eq!(again.claim().unwrap().epoch, claim.epoch + 1);
-    let unknown = Event::Settle(claim.clone(), End::Unknown("reset".to_owned()));
+    let unknown = EffectEvent::Settle(claim.clone(), DispatchEnd::Unknown("reset".to_owned()));
     let late =
-        Change { target: Target::Id(claim.id), event: unknown, record: None, quarantine: None, notices: Vec::new() };
-    assert_eq!(now(effects.apply(late)).unwrap().reply, Reply::Stale, "the former owner may change nothing any more");
+        EffectChange { target: EffectTarget::Id(claim.id), event: unknown, record: None, quarantine: None, notices: Vec::new() };
+    assert_eq!(now(effects.apply(late)).unwrap().reply, EffectReply::Stale, "the former owner may change nothing any more");
 }

@@ -11,7 +11,7 @@ use servanda_contract::{
 };
 
 use super::{admitted, booking, call, golden, passed, proposal, refused};
-use crate::{CompiledContract, GateLimits, Resolved, Stopwatch, Trail, mandate::Account, sequence::pass};
+use crate::{CompiledContract, GateLimits, ResolvedCall, Stopwatch, Trail, mandate::CallOrigin, sequence::pass};
 
 const ALL: [GateName; 10] = [
     GateName::Parse,
@@ -185,7 +185,7 @@ fn limits_are_those_handed_in() {
     let outcome = |limits: GateLimits| {
         let ticks = Still;
         let mut trail = Trail::new(&ticks);
-        pass(Resolved::new(proposal(arguments.clone()), contract.clone()), &Account::Gateway, limits, &mut trail)
+        pass(ResolvedCall::new(proposal(arguments.clone()), contract.clone()), &CallOrigin::Gateway, limits, &mut trail)
             .map_err(|refusal| refusal.gate)
     };
     let exactly = GateLimits { arguments_bytes_max: arguments.len(), arguments_depth_max: 3 };
@@ -223,7 +223,7 @@ fn the_proposal_digest_binds_tenant_contract_and_meaning() {
     let ticks = Still;
     let mut trail = Trail::new(&ticks);
     let permit =
-        pass(Resolved::new(elsewhere, contract.clone()), &Account::Gateway, super::LIMITS, &mut trail).unwrap();
+        pass(ResolvedCall::new(elsewhere, contract.clone()), &CallOrigin::Gateway, super::LIMITS, &mut trail).unwrap();
     assert_ne!(digest(&contract, plain), permit.proposal_digest());
 }
 
@@ -269,8 +269,8 @@ fn structure_refuses_what_would_take_exponentially_long() {
     let ticks = super::Ticks(std::sync::atomic::AtomicU64::new(0));
     let mut trail = crate::Trail::new(&ticks);
     let arguments = booking(&json!({ "tree": nested(40) })).to_string();
-    let resolved = crate::Resolved::new(super::proposal(arguments), contract.clone());
-    let refusal = crate::sequence::pass(resolved, &Account::Gateway, limits, &mut trail).unwrap_err();
+    let resolved = crate::ResolvedCall::new(super::proposal(arguments), contract.clone());
+    let refusal = crate::sequence::pass(resolved, &CallOrigin::Gateway, limits, &mut trail).unwrap_err();
     assert_eq!(refusal.gate, GateName::Structure);
     assert!(refusal.message.starts_with("nested deeper than "), "{}", refusal.message);
     // Not so deep, it is told what is wrong.

@@ -22,13 +22,13 @@ use std::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{
-    CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, ToolContract, admission::Rejection, document,
+    CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, ToolContract, admission::AdmissionRejection, document,
     record::Verdict,
 };
 
 use crate::{
-    CompiledContract, GateLimits, Permit, Registered, Resolved, Stopwatch, Trail, admit, budget::Cleared,
-    mandate::Account, sequence::pass,
+    CompiledContract, GateLimits, Permit, RegisteredContracts, ResolvedCall, Stopwatch, Trail, admit, budget::Cleared,
+    mandate::CallOrigin, sequence::pass,
 };
 
 const LIMITS: GateLimits = GateLimits { arguments_bytes_max: 4_096, arguments_depth_max: 8 };
@@ -45,11 +45,11 @@ fn contract(changes: &[(&str, Value)]) -> ToolContract {
 }
 
 fn admitted(changes: &[(&str, Value)]) -> Arc<CompiledContract> {
-    Arc::new(admit(contract(changes), &Registered::new()).unwrap())
+    Arc::new(admit(contract(changes), &RegisteredContracts::new()).unwrap())
 }
 
-fn rejected(changes: &[(&str, Value)]) -> Rejection {
-    admit(contract(changes), &Registered::new()).unwrap_err()
+fn rejected(changes: &[(&str, Value)]) -> AdmissionRejection {
+    admit(contract(changes), &RegisteredContracts::new()).unwrap_err()
 }
 
 fn proposal(arguments: impl Into<Bytes>) -> Proposal {
@@ -83,7 +83,7 @@ fn call(contract: &Arc<CompiledContract>, arguments: impl Into<Bytes>) -> (Resul
 fn propose(contract: &Arc<CompiledContract>, proposal: Proposal) -> (Result<Permit, Box<Refusal>>, Vec<Verdict>) {
     let ticks = Ticks(AtomicU64::new(0));
     let mut trail = Trail::new(&ticks);
-    let result = pass(Resolved::new(proposal, contract.clone()), &Account::Gateway, LIMITS, &mut trail);
+    let result = pass(ResolvedCall::new(proposal, contract.clone()), &CallOrigin::Gateway, LIMITS, &mut trail);
     (result, trail.verdicts().to_vec())
 }
 

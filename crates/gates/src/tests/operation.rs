@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use servanda_contract::{GateName, OperationKeys, Proposal, Refusal, TaxonomyClass};
 
 use super::{admitted, booking, proposal, propose};
-use crate::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Permit, Said};
+use crate::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Permit, OperationIdentity};
 
 const READ_ONLY: [(&str, &str); 3] = [
     ("/effect", r#"{ "class": "R", "mutation_class": "read_only" }"#),
@@ -42,20 +42,20 @@ fn a_key_wins_over_an_operation_and_that_over_a_step() {
         workflow_id: text("w"),
         run_id: text("r"),
     };
-    let named = |id: &str| Some(Said::Operation { id: id.to_owned(), workflow: "w".to_owned(), run: "r".to_owned() });
+    let named = |id: &str| Some(OperationIdentity::Operation { id: id.to_owned(), workflow: "w".to_owned(), run: "r".to_owned() });
     let keyless = OperationKeys { idempotency_key: None, header_key: None, ..all.clone() };
     let step = OperationKeys { operation_id: None, ..keyless.clone() };
     let workflow_only = OperationKeys { step_id: None, ..step.clone() };
     let table = [
-        (all.clone(), Some(Said::Key("k".to_owned()))),
-        (OperationKeys { idempotency_key: None, ..all.clone() }, Some(Said::Key("k".to_owned()))),
+        (all.clone(), Some(OperationIdentity::Key("k".to_owned()))),
+        (OperationKeys { idempotency_key: None, ..all.clone() }, Some(OperationIdentity::Key("k".to_owned()))),
         (keyless, named("o")),
-        (step, Some(Said::Step("s".to_owned()))),
+        (step, Some(OperationIdentity::Step("s".to_owned()))),
         (workflow_only, None),
         (OperationKeys::default(), None),
     ];
     for (keys, said) in table {
-        assert_eq!(operation(keys.clone(), &booking(&json!({}))).said(), said.as_ref(), "{keys:?}");
+        assert_eq!(operation(keys.clone(), &booking(&json!({}))).identity(), said.as_ref(), "{keys:?}");
     }
     assert_eq!(operation(all, &booking(&json!({}))).operation_id(), Some("o"), "it is passed on all the same");
 }

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use servanda_contract::CallId;
 
 use super::{admitted, booking, passed};
-use crate::order::order;
-use servanda_effects::effect::{ClientKey, Order};
+use crate::dispatch_order::dispatch_order;
+use servanda_effects::effect::{ClientKey, DispatchOrder};
 
 const HOUR_MS: u64 = 3_600_000;
 
-fn ordered(changes: &[(&str, Value)], key: ClientKey) -> Order {
+fn ordered(changes: &[(&str, Value)], key: ClientKey) -> DispatchOrder {
     let permit = passed(&admitted(changes), &booking(&json!({})));
-    order(&permit, &permit.effect_key(key), 5_000).unwrap()
+    dispatch_order(&permit, &permit.effect_key(key), 5_000).unwrap()
 }
 
 fn given(key: &str) -> ClientKey {

@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use servanda_contract::CallId;
 
 use super::{admitted, booking, rejected};
-use crate::{CompiledContract, Inquiry, Look};
+use crate::{CompiledContract, ProbeQuery, ProbeSubject};
 
 fn probed(probe: &Value) -> Arc<CompiledContract> {
     admitted(&[("/probes", json!({ "list": [probe] }))])
 }
 
-fn inquiry(contract: &CompiledContract) -> &Inquiry {
-    match &contract.probes().iter().next().unwrap().look {
-        Look::Tool(inquiry) => inquiry,
-        Look::Path(path) => panic!("{path:?}"),
+fn inquiry(contract: &CompiledContract) -> &ProbeQuery {
+    match &contract.probes().iter().next().unwrap().subject {
+        ProbeSubject::Tool(inquiry) => inquiry,
+        ProbeSubject::Path(path) => panic!("{path:?}"),
     }
 }
 
@@ -43,8 +43,8 @@ proptest! {
     #[test]
     fn which_calls_are_chosen_follows_from_their_ids(id in "\\PC{0,40}") {
         let id = CallId::from(id);
-        let chosen: Vec<bool> = SAMPLED.iter().map(|contract| contract.probes().choose(&id)).collect();
-        let again: Vec<bool> = SAMPLED.iter().map(|contract| contract.probes().choose(&id)).collect();
+        let chosen: Vec<bool> = SAMPLED.iter().map(|contract| contract.probes().is_sampled(&id)).collect();
+        let again: Vec<bool> = SAMPLED.iter().map(|contract| contract.probes().is_sampled(&id)).collect();
         prop_assert_eq!(&chosen, &again);
         prop_assert!(chosen.is_sorted() && chosen.ends_with(&[true]), "{:?}", chosen);
     }
@@ -53,7 +53,7 @@ proptest! {
 #[test]
 fn so_many_of_a_hundred_are_chosen() {
     let contract = admitted(&[("/probes", json!({ "sample_percent": 25, "list": [{ "name": "x", "path": "/x" }] }))]);
-    let chosen = (0..10_000).filter(|number| contract.probes().choose(&CallId::from(format!("call_{number}")))).count();
+    let chosen = (0..10_000).filter(|number| contract.probes().is_sampled(&CallId::from(format!("call_{number}")))).count();
     assert!((2_300..2_700).contains(&chosen), "{chosen} of 10000");
     assert!(admitted(&[]).probes().is_empty());
 }

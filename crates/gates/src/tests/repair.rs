@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use servanda_contract::{
     CallId, Digest, FieldError, GateName, Refusal, TaxonomyClass,
-    digest::Domain,
+    digest::DigestDomain,
     refusal::{RepairProgress, RepairStop},
     taxonomy::NextAction,
 };
@@ -27,7 +27,7 @@ fn refusal(field: &str) -> Refusal {
 }
 
 fn arguments(text: &str) -> Digest {
-    Digest::of(Domain::Arguments, &[text.as_bytes()])
+    Digest::compute(DigestDomain::Arguments, &[text.as_bytes()])
 }
 
 /// Plays refusals as (arguments, failing field) and tells why each was stopped.

@@ -10,12 +10,12 @@ use super::{
     fence::{effects, intent, now},
     passed,
 };
-use crate::{NotFenced, WhyNot, begin};
+use crate::{NotFenced, NotFencedReason, begin};
 use servanda_effects::{
     JournalError, PortFuture,
     effect::{
-        Applied, Change, ClientKey, Effect, EffectQuery, Effects, End, Event, FleetingEffects, OrphanQuery, OwnerId,
-        Reply, StoredAnswer, Target,
+        AppliedChange, EffectChange, ClientKey, Effect, EffectQuery, EffectStore, DispatchEnd, EffectEvent, InMemoryEffects, OrphanQuery, OwnerId,
+        EffectReply, StoredAnswer, EffectTarget,
     },
 };
 
@@ -24,17 +24,17 @@ const LEASE_MS: u64 = 1_000;
 /// A store that says when it has no room.
 #[derive(Debug)]
 struct Full {
-    effects: FleetingEffects,
+    effects: InMemoryEffects,
     lacks_room: AtomicBool,
     unreadable: AtomicBool,
 }
 
-impl Effects for Full {
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+impl EffectStore for Full {
+    fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         self.effects.apply(change)
     }
 
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+    fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         if self.unreadable.load(Ordering::Relaxed) {
             return Box::pin(async { Err(JournalError::new("gone")) });
         }
@@ -49,8 +49,8 @@ impl Effects for Full {
         self.effects.orphans(query)
     }
 
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        self.effects.beat(owner)
+    fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.heartbeat(owner)
     }
 
     fn out_of_room(&self) -> Option<String> {
@@ -83,7 +83,7 @@ fn a_new_call_is_refused_before_the_disk_lacks_room_and_passes_when_there_is_roo
     for changes in ways() {
         let store = Full { effects: effects(), lacks_room: true.into(), unreadable: false.into() };
         let refused = begun(&store, &changes, "k").unwrap_err();
-        let WhyNot::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
+        let NotFencedReason::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
         assert_eq!((refusal.gate, refusal.error_code), (GateName::Fence, TaxonomyClass::DependencyUnavailable));
         assert_eq!((refusal.effect, refusal.retryable), (EffectKnowledge::None, true), "the key was looked up");
         assert!(refusal.message.contains("out of room") && refusal.message.contains("7 bytes"), "{}", refusal.message);
@@ -101,18 +101,18 @@ fn a_key_that_was_used_is_answered_as_ever() {
     begun(&store, &[], "k").unwrap();
     store.lacks_room.store(true, Ordering::Relaxed);
     let reply = || match begun(&store, &[], "k").unwrap_err().why {
-        WhyNot::Reply { reply, effect } => (reply, effect.unwrap()),
-        WhyNot::NotOnRecord(refusal) => panic!("{refusal:?}"),
+        NotFencedReason::Reply { reply, effect } => (reply, effect.unwrap()),
+        NotFencedReason::NotOnRecord(refusal) => panic!("{refusal:?}"),
     };
     let (running, effect) = reply();
-    assert!(matches!(running, Reply::Running { .. }), "{running:?}");
+    assert!(matches!(running, EffectReply::Running { .. }), "{running:?}");
     let answer = StoredAnswer::Known("done".to_owned());
-    let event = Event::Settle(effect.claim(), End::Completed(answer.clone()));
-    let target = Target::Id(effect.id.clone());
-    now(store.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() })).unwrap();
-    assert_eq!(reply().0, Reply::Replay(answer));
+    let event = EffectEvent::Settle(effect.claim(), DispatchEnd::Completed(answer.clone()));
+    let target = EffectTarget::Id(effect.id.clone());
+    now(store.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })).unwrap();
+    assert_eq!(reply().0, EffectReply::Replay(answer));
     // What cannot be looked up is not said to be new.
     store.unreadable.store(true, Ordering::Relaxed);
-    let WhyNot::NotOnRecord(refusal) = begun(&store, &[], "k").unwrap_err().why else { panic!("it is not on record") };
+    let NotFencedReason::NotOnRecord(refusal) = begun(&store, &[], "k").unwrap_err().why else { panic!("it is not on record") };
     assert!(!refusal.message.contains("out of room"), "{}", refusal.message);
 }

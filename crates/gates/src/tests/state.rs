@@ -8,9 +8,9 @@ use super::{
     fence::{budgets, effects, intent, now},
     passed, proposal, propose, rejected,
 };
-use crate::{Begun, Claimed, Funded, Permit, Question, WhyNot, begin, fence, fence_funded, fund};
+use crate::{FenceProgress, Claimed, Funded, Permit, PreconditionQuery, NotFencedReason, begin, fence, fence_funded, fund};
 use servanda_effects::effect::{
-    Change, ClientKey, EffectState, Effects as _, End, Event, FleetingEffects, Reply, Target,
+    EffectChange, ClientKey, EffectState, EffectStore as _, DispatchEnd, EffectEvent, InMemoryEffects, EffectReply, EffectTarget,
 };
 
 const LEASE_MS: u64 = 1_000;
@@ -34,11 +34,11 @@ fn permit() -> Permit {
     passed(&admitted(&[("/preconditions", free())]), &booking(&json!({})))
 }
 
-fn claimed(permit: Permit, effects: &FleetingEffects) -> Claimed {
+fn claimed(permit: Permit, effects: &InMemoryEffects) -> Claimed {
     let intent = intent(&permit, ClientKey::Given("k".to_owned()));
     match now(begin(cleared(permit), intent, LEASE_MS, effects)).unwrap() {
-        Begun::Claimed(claimed) => *claimed,
-        Begun::Fenced(fenced) => panic!("it was let out: {fenced:?}"),
+        FenceProgress::Claimed(claimed) => *claimed,
+        FenceProgress::Fenced(fenced) => panic!("it was let out: {fenced:?}"),
     }
 }
 
@@ -47,8 +47,8 @@ fn funded(claimed: Claimed) -> Funded {
     now(fund(claimed.judge(&[Ok(yes())]).unwrap(), &budgets())).unwrap()
 }
 
-fn state(effects: &FleetingEffects, claimed: &Claimed) -> EffectState {
-    let target = Target::Id(claimed.claim().unwrap().id.clone());
+fn state(effects: &InMemoryEffects, claimed: &Claimed) -> EffectState {
+    let target = EffectTarget::Id(claimed.claim().unwrap().id.clone());
     now(effects.find(target)).unwrap().unwrap().state
 }
 
@@ -87,7 +87,7 @@ fn questions_are_the_contract_s_with_the_arguments_of_the_call() {
     let ask = |changes: Value| {
         let contract = admitted(&[("/preconditions", free())]);
         let questions = claimed(passed(&contract, &booking(&changes)), &effects).questions();
-        let [Question { id, tool, arguments }] = &questions[..] else { panic!("{questions:?}") };
+        let [PreconditionQuery { id, tool, arguments }] = &questions[..] else { panic!("{questions:?}") };
         assert_eq!((&**id, &**tool), ("free", "office.room"));
         serde_json::from_slice::<Value>(arguments).unwrap()
     };
@@ -112,7 +112,7 @@ fn a_claim_becomes_a_dispatch_when_everything_holds() {
         (claimed.claim().unwrap().clone(), intent(claimed.permit(), ClientKey::Given("k".to_owned())).record);
     let fenced = now(fence_funded(funded(claimed), record, &effects)).unwrap();
     assert_eq!(fenced.claim(), Some(&claim));
-    let effect = now(effects.find(Target::Id(claim.id.clone()))).unwrap().unwrap();
+    let effect = now(effects.find(EffectTarget::Id(claim.id.clone()))).unwrap().unwrap();
     assert_eq!((effect.state, effect.dispatches), (EffectState::Dispatching, 1));
     assert_eq!(effects.records()[0].effect_id.as_deref(), Some(claim.id.as_str()));
 }
@@ -161,7 +161,7 @@ fn there_is_no_way_around_the_questions() {
     let (permit, effects) = (permit(), effects());
     let intent = intent(&permit, ClientKey::Given("k".to_owned()));
     let refused = now(fence(cleared(permit), intent, &effects)).unwrap_err();
-    assert!(matches!(refused.why, WhyNot::NotOnRecord(_)), "{refused:?}");
+    assert!(matches!(refused.why, NotFencedReason::NotOnRecord(_)), "{refused:?}");
     assert!(
         now(effects
             .orphans(servanda_effects::effect::OrphanQuery::oldest(servanda_effects::effect::OwnerId::new(), 10)))
@@ -177,15 +177,15 @@ fn a_claim_that_was_taken_over_lets_nothing_out() {
     let effects = effects();
     let first = claimed(permit(), &effects);
     let claim = first.claim().unwrap().clone();
-    let event = Event::Settle(claim.clone(), End::NotExecuted("given up".to_owned()));
+    let event = EffectEvent::Settle(claim.clone(), DispatchEnd::NotExecuted("given up".to_owned()));
     let change =
-        Change { target: Target::Id(claim.id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
+        EffectChange { target: EffectTarget::Id(claim.id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
     now(effects.apply(change)).unwrap();
     let second = claimed(permit(), &effects);
     assert_eq!(second.claim().unwrap().epoch, claim.epoch + 1);
     let record = intent(first.permit(), ClientKey::Given("k".to_owned())).record;
     let stale = now(fence_funded(funded(first), record, &effects)).unwrap_err();
-    assert!(matches!(stale, WhyNot::Reply { reply: Reply::Stale, .. }), "{stale:?}");
+    assert!(matches!(stale, NotFencedReason::Reply { reply: EffectReply::Stale, .. }), "{stale:?}");
     assert_eq!(state(&effects, &second), EffectState::Claimed);
 }
 

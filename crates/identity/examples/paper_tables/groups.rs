@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use servanda_contract::tool::{Behaviour, Mutability};
 use servanda_identity::{
-    classifier::{self, Options, classify},
+    classifier::{self, ClassifierOptions, classify},
     layers::confusions::{self, Conduct, confusions},
 };
 
@@ -15,7 +15,7 @@ use crate::tables::{Failure, share};
 /// A tool of the corpus.
 pub(crate) struct Tool {
     /// By what groups are made: what its author says of it.
-    told: confusions::Descriptor,
+    told: confusions::ConfusionCandidate,
     found: Behaviour,
     found_nameless: Behaviour,
 }
@@ -43,11 +43,11 @@ fn tool(line: &str) -> Result<Tool, Failure> {
     let hints = descriptor.annotations.take();
     let looks = hints.as_ref().and_then(|hints| hints.read_only_hint);
     let mutability = looks.map(|looks| if looks { Mutability::Pure } else { Mutability::Mutates });
-    let found = classify(&descriptor, Options::default()).behaviour;
-    let found_nameless = classify(&descriptor, Options { names: false, annotations: true }).behaviour;
+    let found = classify(&descriptor, ClassifierOptions::default()).behaviour;
+    let found_nameless = classify(&descriptor, ClassifierOptions { names: false, annotations: true }).behaviour;
     let conduct = Conduct { mutability, ..Conduct::default() };
     let input_schema = serde_json::Value::Object(descriptor.input_schema.unwrap_or_default());
-    let told = confusions::Descriptor { id, server, name: descriptor.name, input_schema, conduct };
+    let told = confusions::ConfusionCandidate { id, server, name: descriptor.name, input_schema, conduct };
     Ok(Tool { told, found, found_nameless })
 }
 
@@ -116,7 +116,7 @@ fn row(text: &mut String, name: &str, count: usize, mixed: &[Mixed<'_>]) -> Resu
 /// How many groups there are, and those that mix looks and changes.
 fn groups<'a>(tools: impl Iterator<Item = &'a Tool>) -> (usize, Vec<Mixed<'a>>) {
     let tools: Vec<&Tool> = tools.collect();
-    let told: Vec<confusions::Descriptor> = tools.iter().map(|tool| tool.told.clone()).collect();
+    let told: Vec<confusions::ConfusionCandidate> = tools.iter().map(|tool| tool.told.clone()).collect();
     let found = confusions(&told);
     let mixed = found.iter().filter_map(|group| {
         let of = |wanted: Mutability| {

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::{Map, Value, json};
 use servanda_contract::{
-    schema::{CompiledSchema, Profile},
+    schema::{CompiledSchema, SchemaProfile},
     tool::Behaviour,
 };
 use servanda_identity::{
-    classifier::{self, Options, classify},
+    classifier::{self, ClassifierOptions, classify},
     layers::confusions::{self, Conduct},
 };
 
@@ -63,11 +63,11 @@ fn tool(server: &'static str, name: &'static str, words: &str, definition: &Valu
     Ok(Tool {
         server,
         name,
-        schema: CompiledSchema::compile(&written, Profile::Arguments)?,
+        schema: CompiledSchema::compile(&written, SchemaProfile::Arguments)?,
         written,
         declared: serde_json::from_value(Value::Object(behaviour))?,
-        found: classify(&descriptor, Options::default()).behaviour,
-        found_nameless: classify(&descriptor, Options { names: false, annotations: true }).behaviour,
+        found: classify(&descriptor, ClassifierOptions::default()).behaviour,
+        found_nameless: classify(&descriptor, ClassifierOptions { names: false, annotations: true }).behaviour,
     })
 }
 
@@ -196,7 +196,7 @@ fn is_pair(one: &Tool, other: &Tool) -> bool {
 }
 
 fn same_schema(one: &Tool, other: &Tool) -> bool {
-    let descriptor = |tool: &Tool| confusions::Descriptor {
+    let descriptor = |tool: &Tool| confusions::ConfusionCandidate {
         id: tool.name.to_owned(),
         server: tool.server.to_owned(),
         name: tool.name.to_owned(),

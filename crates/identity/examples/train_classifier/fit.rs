@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use servanda_identity::classifier::training::{Feature, Kind, Model, Pair};
+use servanda_identity::classifier::training::{Feature, FeatureKind, ClassifierModel, WeightPair};
 
 use crate::{
     corpus::{self, Tool},
@@ -20,7 +20,7 @@ const ROUNDS: usize = 30;
 /// What a label counts that the rules of caution contradict: an author who calls `create_x` read-only.
 const DOUBTFUL: f64 = 0.25;
 /// What is added to every sum, so that what is uncertain counts as a change. Chosen on held-out families.
-const LEAN: Pair = Pair { named: 1.25, unnamed: 1.0 };
+const LEAN: WeightPair = WeightPair { named: 1.25, unnamed: 1.0 };
 
 /// A tool with everything training needs of it.
 pub(crate) struct Prepared<'a> {
@@ -35,16 +35,16 @@ pub(crate) struct Prepared<'a> {
 pub(crate) fn fit(tools: &[Prepared<'_>], chosen: &[usize], heading: &str) -> String {
     let (named_bias, named) = view(tools, chosen, |tool| &tool.named);
     let (unnamed_bias, unnamed) = view(tools, chosen, |tool| &tool.unnamed);
-    let bias = Pair { named: named_bias + LEAN.named, unnamed: unnamed_bias + LEAN.unnamed };
-    let mut weights: BTreeMap<Feature, Pair> = BTreeMap::new();
+    let bias = WeightPair { named: named_bias + LEAN.named, unnamed: unnamed_bias + LEAN.unnamed };
+    let mut weights: BTreeMap<Feature, WeightPair> = BTreeMap::new();
     for (feature, weight) in named {
         weights.entry(feature).or_default().named = weight;
     }
     for (feature, weight) in unnamed {
         weights.entry(feature).or_default().unnamed = weight;
     }
-    let weights: Vec<(Feature, Pair)> = weights.into_iter().collect();
-    Model::render(bias, &weights, heading)
+    let weights: Vec<(Feature, WeightPair)> = weights.into_iter().collect();
+    ClassifierModel::render(bias, &weights, heading)
 }
 
 fn view(
@@ -108,18 +108,18 @@ fn weigher<'a>(tools: &'a [Prepared<'_>], chosen: &[usize]) -> impl Fn(&Prepared
 }
 
 /// How freely a kind of feature may weigh: a verb's class is general, a word of a long description is chance.
-fn scale(kind: Kind) -> f64 {
+fn scale(kind: FeatureKind) -> f64 {
     match kind {
-        Kind::NameClass
-        | Kind::LeadClass
-        | Kind::NameLead
-        | Kind::NameVerb
-        | Kind::Lead
-        | Kind::Says
-        | Kind::NamePlace
-        | Kind::NameOther => 1.0,
-        Kind::ThenWord | Kind::ParameterText | Kind::Output => 0.3,
-        Kind::FirstWord | Kind::NameWord | Kind::ParameterWord => 0.5,
+        FeatureKind::NameClass
+        | FeatureKind::LeadClass
+        | FeatureKind::NameLead
+        | FeatureKind::NameVerb
+        | FeatureKind::Lead
+        | FeatureKind::Says
+        | FeatureKind::NamePlace
+        | FeatureKind::NameOther => 1.0,
+        FeatureKind::ThenWord | FeatureKind::ParameterText | FeatureKind::Output => 0.3,
+        FeatureKind::FirstWord | FeatureKind::NameWord | FeatureKind::ParameterWord => 0.5,
         _ => 0.7,
     }
 }

@@ -16,7 +16,7 @@ mod regression;
 use std::{collections::BTreeMap, path::Path};
 
 use fit::Prepared;
-use servanda_identity::classifier::training::{Model, cautions_of, features_of};
+use servanda_identity::classifier::training::{ClassifierModel, cautions_of, features_of};
 
 /// How many parts the families are dealt into.
 const FOLDS: usize = 20;
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut held_out = vec![None; prepared.len()];
     for held in 0..FOLDS {
         let chosen: Vec<usize> = labelled.iter().copied().filter(|at| fold[*at] != held).collect();
-        let model = Model::parse(&fit::fit(&prepared, &chosen, ""));
+        let model = ClassifierModel::parse(&fit::fit(&prepared, &chosen, ""));
         for at in (0..prepared.len()).filter(|at| fold[*at] == held) {
             held_out[at] = Some(measure::verdict(&model, &tools[at]));
         }
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let text = fit::fit(&prepared, &labelled, HEADING);
     println!("in sample ({} lines, {} bytes)", text.lines().count(), text.len());
-    let model = Model::parse(&text);
+    let model = ClassifierModel::parse(&text);
     let verdicts: Vec<_> = tools.iter().map(|tool| Some(measure::verdict(&model, tool))).collect();
     measure::report(&tools, &verdicts, &judged);
     if let Some(folder) = arguments.iter().find_map(|argument| argument.strip_prefix("--disagreements=")) {

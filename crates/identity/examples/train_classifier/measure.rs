@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use servanda_contract::tool::Mutability;
 use servanda_identity::classifier::{
-    Options,
-    training::{Model, classify_with},
+    ClassifierOptions,
+    training::{ClassifierModel, classify_with},
 };
 
 use crate::corpus::Tool;
@@ -14,9 +14,9 @@ use crate::corpus::Tool;
 pub(crate) type Verdict = (bool, bool);
 
 /// What a model says of a tool, hints withheld.
-pub(crate) fn verdict(model: &Model, tool: &Tool) -> Verdict {
+pub(crate) fn verdict(model: &ClassifierModel, tool: &Tool) -> Verdict {
     let mutates = |names| {
-        let found = classify_with(model, &tool.descriptor, Options { names, annotations: false });
+        let found = classify_with(model, &tool.descriptor, ClassifierOptions { names, annotations: false });
         found.behaviour.mutability == Mutability::Mutates
     };
     (mutates(true), mutates(false))

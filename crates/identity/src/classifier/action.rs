@@ -4,9 +4,9 @@ use servanda_contract::tool::{Action, Mutability};
 
 use super::{
     caution,
-    evidence::{Reason, Source},
-    lexicon::{self, Class, Verb},
-    reading::{NameReading, Reading, singular},
+    evidence::{ClassificationReason, EvidenceSource},
+    lexicon::{self, VerbClass, Verb},
+    reading::{NameReading, DescriptorReading, singular},
     words,
 };
 
@@ -29,34 +29,34 @@ const EXCEPTIONS: [(Action, &str); 7] = [
 const LOOKING_FOR: [&str; 9] = ["query", "q", "search", "keyword", "keywords", "pattern", "term", "regex", "question"];
 
 /// An action with its confidence and reasons.
-pub(super) struct Deed {
+pub(super) struct ActionJudgement {
     pub(super) action: Action,
     pub(super) confidence: f64,
-    pub(super) reasons: Vec<Reason>,
+    pub(super) reasons: Vec<ClassificationReason>,
     /// The verb it stands on, and where that stands.
-    pub(super) verb: Option<(Source, &'static str)>,
+    pub(super) verb: Option<(EvidenceSource, &'static str)>,
 }
 
-impl Deed {
-    fn of_verb(action: Action, confidence: f64, from: Source, verb: Verb) -> Self {
-        let reasons = vec![Reason::new(from, format!("verb `{}`", verb.infinitive))];
+impl ActionJudgement {
+    fn from_verb(action: Action, confidence: f64, from: EvidenceSource, verb: Verb) -> Self {
+        let reasons = vec![ClassificationReason::new(from, format!("verb `{}`", verb.infinitive))];
         Self { action, confidence, reasons, verb: Some((from, verb.infinitive)) }
     }
 
-    fn of_reason(action: Action, confidence: f64, reason: Reason) -> Self {
+    fn from_reason(action: Action, confidence: f64, reason: ClassificationReason) -> Self {
         Self { action, confidence, reasons: vec![reason], verb: None }
     }
 }
 
 /// The action. `READ` and `SEARCH` exactly where nothing is changed.
-pub(super) fn of(reading: &Reading, mutability: Mutability) -> Deed {
+pub(super) fn judge(reading: &DescriptorReading, mutability: Mutability) -> ActionJudgement {
     match mutability {
         Mutability::Pure => looking(reading),
         Mutability::Mutates => changing(reading),
     }
 }
 
-fn speaks_a_language(reading: &Reading) -> bool {
+fn speaks_a_language(reading: &DescriptorReading) -> bool {
     let mut words = reading.sentences.iter().take(2).flat_map(|sentence| &sentence.words);
     words.any(|word| {
         matches!(word.as_str(), "sql" | "flux" | "promql" | "soql" | "groq" | "dax" | "cql" | "language" | "statement")
@@ -68,19 +68,19 @@ fn exception(verb: Verb) -> Option<Action> {
     EXCEPTIONS.iter().find(|(_, words)| listed(words)).map(|(action, _)| *action)
 }
 
-fn looking(reading: &Reading) -> Deed {
+fn looking(reading: &DescriptorReading) -> ActionJudgement {
     // Who writes a query in a language reads what it names; who gives words looks for something.
     let in_a_language = caution::program(reading).is_some() || speaks_a_language(reading);
     let searches =
         |verb: Verb| exception(verb) == Some(Action::Search) && !(verb.infinitive == "query" && in_a_language);
     let name = reading.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
     let lead = reading.sentences.first().and_then(|sentence| sentence.verb);
-    for (verb, from, confidence) in [(name, Source::Name, 0.95), (lead, Source::Description, 0.85)] {
+    for (verb, from, confidence) in [(name, EvidenceSource::Name, 0.95), (lead, EvidenceSource::Description, 0.85)] {
         if let Some(verb) = verb {
             let action = if searches(verb) { Action::Search } else { Action::Read };
             // A vague verb ("perform a web search") leaves the question to the parameters.
             if action == Action::Search || verb.class.looks() {
-                return Deed::of_verb(action, confidence, from, verb);
+                return ActionJudgement::from_verb(action, confidence, from, verb);
             }
         }
     }
@@ -88,58 +88,58 @@ fn looking(reading: &Reading) -> Deed {
         parameter.required && parameter.words.last().is_some_and(|last| LOOKING_FOR.contains(&last.as_str()))
     });
     if let Some(parameter) = asked {
-        let reason = Reason::new(Source::Parameter, format!("it must be given `{}`", parameter.name));
-        return Deed::of_reason(Action::Search, 0.6, reason);
+        let reason = ClassificationReason::new(EvidenceSource::Parameter, format!("it must be given `{}`", parameter.name));
+        return ActionJudgement::from_reason(Action::Search, 0.6, reason);
     }
-    Deed::of_reason(Action::Read, 0.6, Reason::new(Source::Default, "nothing says that it searches"))
+    ActionJudgement::from_reason(Action::Read, 0.6, ClassificationReason::new(EvidenceSource::Default, "nothing says that it searches"))
 }
 
-fn changing(reading: &Reading) -> Deed {
+fn changing(reading: &DescriptorReading) -> ActionJudgement {
     if let Some(found) = reading.name.as_ref().and_then(|name| by_name(reading, name)) {
         return found;
     }
     let Some(first) = reading.sentences.first() else { return guess() };
     let lead = first.verb.filter(|verb| changes(*verb));
     if let Some(verb) = lead.or_else(|| first.also.iter().copied().find(|verb| changes(*verb))) {
-        let create = |verb: &Verb| verb.class == Class::Create;
-        let update = |verb: &Verb| verb.class == Class::Update;
+        let create = |verb: &Verb| verb.class == VerbClass::Create;
+        let update = |verb: &Verb| verb.class == VerbClass::Update;
         if create(&verb) && first.also.iter().any(update) {
-            let reason = Reason::new(Source::Description, "it creates or updates");
-            return Deed::of_reason(Action::Overwrite, 0.7, reason);
+            let reason = ClassificationReason::new(EvidenceSource::Description, "it creates or updates");
+            return ActionJudgement::from_reason(Action::Overwrite, 0.7, reason);
         }
         let confidence = if lead.is_some() { 0.85 } else { 0.6 };
-        return Deed::of_verb(meaning(reading, verb), confidence, Source::Description, verb);
+        return ActionJudgement::from_verb(meaning(reading, verb), confidence, EvidenceSource::Description, verb);
     }
     if let Some(found) = by_choice(reading) {
         return found;
     }
     let later = reading.sentences.iter().skip(1).filter_map(|sentence| sentence.verb);
     match first.others.iter().copied().chain(later).find(|verb| verb.class.changes()) {
-        Some(verb) => Deed::of_verb(meaning(reading, verb), 0.5, Source::Description, verb),
+        Some(verb) => ActionJudgement::from_verb(meaning(reading, verb), 0.5, EvidenceSource::Description, verb),
         None => guess(),
     }
 }
 
-fn guess() -> Deed {
-    Deed::of_reason(Action::Update, 0.3, Reason::new(Source::Default, "nothing says how it changes things"))
+fn guess() -> ActionJudgement {
+    ActionJudgement::from_reason(Action::Update, 0.3, ClassificationReason::new(EvidenceSource::Default, "nothing says how it changes things"))
 }
 
 fn changes(verb: Verb) -> bool {
     verb.class.change().is_some()
 }
 
-fn by_name(reading: &Reading, name: &NameReading) -> Option<Deed> {
+fn by_name(reading: &DescriptorReading, name: &NameReading) -> Option<ActionJudgement> {
     let changing: Vec<(usize, Verb)> = name.verbs.iter().copied().filter(|(_, verb)| changes(*verb)).collect();
     let sure = name.head.filter(|(_, verb)| changes(*verb) && !verb.or_noun);
     let head = sure.or_else(|| changing.first().copied())?;
-    let has = |class: Class| changing.iter().any(|(_, verb)| verb.class == class);
+    let has = |class: VerbClass| changing.iter().any(|(_, verb)| verb.class == class);
     let joined = name.words.iter().any(|word| word == "or" || word == "and");
     // A comment on an issue is a thing of its own; an issue in a project is one more in the project.
     let of_its_own =
         |word: &String| matches!(singular(word), "comment" | "reply" | "review" | "reaction" | "note" | "message");
     let into =
         head.1.infinitive == "add" && name.words.iter().any(|word| word == "to") && !name.words.iter().any(of_its_own);
-    let action = if joined && has(Class::Create) && (has(Class::Update) || has(Class::Overwrite)) {
+    let action = if joined && has(VerbClass::Create) && (has(VerbClass::Update) || has(VerbClass::Overwrite)) {
         Action::Overwrite
     } else if into {
         Action::Append
@@ -147,33 +147,33 @@ fn by_name(reading: &Reading, name: &NameReading) -> Option<Deed> {
         meaning(reading, head.1)
     };
     let confidence = if name.head == Some(head) { 0.9 } else { 0.6 };
-    Some(Deed::of_verb(action, confidence, Source::Name, head.1))
+    Some(ActionJudgement::from_verb(action, confidence, EvidenceSource::Name, head.1))
 }
 
 /// A parameter that chooses among actions: the one that changes most is what the tool may do.
-fn by_choice(reading: &Reading) -> Option<Deed> {
+fn by_choice(reading: &DescriptorReading) -> Option<ActionJudgement> {
     let gravest = [Action::Delete, Action::Overwrite, Action::Merge, Action::Update, Action::Create, Action::Append];
     for parameter in &reading.parameters {
         let actions: Vec<Action> = parameter
             .values
             .iter()
-            .filter_map(|value| words::of_identifier(value).first().and_then(|word| lexicon::verb_of_name(word)))
+            .filter_map(|value| words::split_identifier(value).first().and_then(|word| lexicon::verb_of_name(word)))
             .filter_map(|verb| verb.class.change().map(|_| verb_action(verb)))
             .collect();
         if actions.len() > 1
             && let Some(action) = gravest.into_iter().find(|action| actions.contains(action))
         {
-            let reason = Reason::new(Source::Parameter, format!("`{}` chooses among actions", parameter.name));
-            return Some(Deed::of_reason(action, 0.5, reason));
+            let reason = ClassificationReason::new(EvidenceSource::Parameter, format!("`{}` chooses among actions", parameter.name));
+            return Some(ActionJudgement::from_reason(action, 0.5, reason));
         }
     }
     None
 }
 
 /// What a verb means in its sentence: running what it is given is as grave as overwriting.
-fn meaning(reading: &Reading, verb: Verb) -> Action {
+fn meaning(reading: &DescriptorReading, verb: Verb) -> Action {
     let program = caution::program(reading).is_some();
-    if verb.class == Class::Run && program { Action::Overwrite } else { verb_action(verb) }
+    if verb.class == VerbClass::Run && program { Action::Overwrite } else { verb_action(verb) }
 }
 
 fn verb_action(verb: Verb) -> Action {

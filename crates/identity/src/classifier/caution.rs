@@ -4,8 +4,8 @@
 
 use super::{
     features,
-    lexicon::{self, Class, Verb},
-    reading::Reading,
+    lexicon::{self, VerbClass, Verb},
+    reading::DescriptorReading,
     schema::Parameter,
     words,
 };
@@ -14,14 +14,14 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caution {
     /// Which rule.
-    pub rule: Rule,
+    pub rule: CautionRule,
     /// The word or parameter it stands on.
     pub word: String,
 }
 
 /// A rule of caution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rule {
+pub enum CautionRule {
     /// The name's verb hardly ever means anything but a change.
     NameChanges,
     /// The name joins a change to something else: `get_or_create`.
@@ -42,7 +42,7 @@ pub enum Rule {
     Silent,
 }
 
-impl Rule {
+impl CautionRule {
     /// The rule in words.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -85,44 +85,44 @@ const AMBIGUOUS_PROGRAMS: [&str; 5] = ["code", "function", "statement", "command
 pub(super) const CHOICES: [&str; 7] = ["action", "operation", "op", "method", "mode", "command", "verb"];
 
 /// Every caution a descriptor gives rise to.
-pub(super) fn of(reading: &Reading) -> Vec<Caution> {
+pub(super) fn find_cautions(reading: &DescriptorReading) -> Vec<Caution> {
     let mut found = Vec::new();
-    let mut warn = |rule: Rule, word: Option<String>| found.extend(word.map(|word| Caution { rule, word }));
+    let mut warn = |rule: CautionRule, word: Option<String>| found.extend(word.map(|word| Caution { rule, word }));
     let harmless = reading.says("changes nothing");
-    warn(Rule::NameChanges, name_changes(reading).filter(|_| !harmless));
-    warn(Rule::NameJoins, name_joins(reading));
-    warn(Rule::LeadJoins, lead_joins(reading).filter(|_| !harmless && !reading.says("read-only")));
-    warn(Rule::LeadChanges, lead_changes(reading).filter(|_| !harmless));
+    warn(CautionRule::NameChanges, name_changes(reading).filter(|_| !harmless));
+    warn(CautionRule::NameJoins, name_joins(reading));
+    warn(CautionRule::LeadJoins, lead_joins(reading).filter(|_| !harmless && !reading.says("read-only")));
+    warn(CautionRule::LeadChanges, lead_changes(reading).filter(|_| !harmless));
     warn(
-        Rule::Program,
+        CautionRule::Program,
         program(reading).filter(|_| !reading.says("read-only") && !reading.says("only select") && !harmless),
     );
-    warn(Rule::Choice, choice(reading));
+    warn(CautionRule::Choice, choice(reading));
     warn(
-        Rule::Destination,
+        CautionRule::Destination,
         reading
             .parameters
             .iter()
             .find(|parameter| features::is_destination(parameter))
             .map(|parameter| parameter.name.clone()),
     );
-    warn(Rule::Foreign, (reading.foreign && !name_looks(reading)).then(String::new));
-    warn(Rule::Silent, (reading.words == 0 && !name_looks(reading)).then(String::new));
+    warn(CautionRule::Foreign, (reading.foreign && !name_looks(reading)).then(String::new));
+    warn(CautionRule::Silent, (reading.words == 0 && !name_looks(reading)).then(String::new));
     found
 }
 
 fn is_sure(verb: Verb) -> bool {
-    !verb.or_noun && verb.class.changes() && verb.class != Class::Run && verb.class != Class::Drive
+    !verb.or_noun && verb.class.changes() && verb.class != VerbClass::Run && verb.class != VerbClass::Drive
 }
 
-fn name_changes(reading: &Reading) -> Option<String> {
+fn name_changes(reading: &DescriptorReading) -> Option<String> {
     let (_, verb) = reading.name.as_ref()?.head?;
     is_sure(verb).then(|| verb.infinitive.to_owned())
 }
 
 /// Whether a name says "look" and nothing else. `find_replace` and `status_update` do not: a verb that changes something begins
 /// or ends them, and it is no noun, or the look itself may be one.
-fn name_looks(reading: &Reading) -> bool {
+fn name_looks(reading: &DescriptorReading) -> bool {
     let Some(name) = reading.name.as_ref() else { return false };
     let last = name.words.len().saturating_sub(1);
     name.head.is_some_and(|(at, head)| {
@@ -134,7 +134,7 @@ fn name_looks(reading: &Reading) -> bool {
     })
 }
 
-fn name_joins(reading: &Reading) -> Option<String> {
+fn name_joins(reading: &DescriptorReading) -> Option<String> {
     let name = reading.name.as_ref()?;
     let joined = |at: usize| {
         at.checked_sub(1)
@@ -149,17 +149,17 @@ fn name_joins(reading: &Reading) -> Option<String> {
     joint.or_else(that).map(|verb| verb.infinitive.to_owned())
 }
 
-fn lead_joins(reading: &Reading) -> Option<String> {
+fn lead_joins(reading: &DescriptorReading) -> Option<String> {
     let verb = reading.sentences.first()?.also.iter().find(|verb| verb.class.changes())?;
     Some(verb.infinitive.to_owned())
 }
 
-fn lead_changes(reading: &Reading) -> Option<String> {
+fn lead_changes(reading: &DescriptorReading) -> Option<String> {
     let verb = reading.sentences.first()?.verb?;
     is_sure(verb).then(|| verb.infinitive.to_owned())
 }
 
-pub(super) fn program(reading: &Reading) -> Option<String> {
+pub(super) fn program(reading: &DescriptorReading) -> Option<String> {
     if only_studies(reading) {
         return None;
     }
@@ -196,11 +196,11 @@ pub(super) fn program(reading: &Reading) -> Option<String> {
 }
 
 /// Whether the verb is one that looks at a program instead of running it: explain, validate, convert.
-fn only_studies(reading: &Reading) -> bool {
+fn only_studies(reading: &DescriptorReading) -> bool {
     let name = reading.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
     let lead = reading.sentences.first().and_then(|sentence| sentence.verb);
     let studies = |verb: Verb| {
-        matches!(verb.class, Class::Compute)
+        matches!(verb.class, VerbClass::Compute)
             || matches!(
                 verb.infinitive,
                 "explain" | "validate" | "lint" | "describe" | "verify" | "help" | "preview" | "list"
@@ -210,9 +210,9 @@ fn only_studies(reading: &Reading) -> bool {
     name.or(lead).is_some_and(|verb| studies(verb) || looks(verb))
 }
 
-fn choice(reading: &Reading) -> Option<String> {
+fn choice(reading: &DescriptorReading) -> Option<String> {
     let changing = |value: &String| {
-        let words = words::of_identifier(value);
+        let words = words::split_identifier(value);
         words.first().and_then(|word| lexicon::verb_of_name(word)).is_some_and(|verb| verb.class.changes())
     };
     let chooses = |parameter: &&Parameter| {

@@ -6,9 +6,9 @@ use servanda_contract::tool::{Action, ContentType, Mutability, OutputDomain};
 
 use super::{
     caution,
-    evidence::{Reason, Source},
-    lexicon::{self, Class},
-    reading::{NameReading, Reading, singular},
+    evidence::{ClassificationReason, EvidenceSource},
+    lexicon::{self, VerbClass},
+    reading::{NameReading, DescriptorReading, singular},
 };
 
 /// Nouns and the domain they name, in the singular.
@@ -52,21 +52,21 @@ const BINARY: &str = "image screenshot photo picture audio video pdf zip binary 
                       speech music download attachment icon favicon logo base64 archive heapsnapshot";
 
 /// A domain with its confidence and reasons.
-pub(super) struct Returned {
+pub(super) struct DomainJudgement {
     pub(super) domain: OutputDomain,
     pub(super) confidence: f64,
-    pub(super) reasons: Vec<Reason>,
+    pub(super) reasons: Vec<ClassificationReason>,
 }
 
 /// What comes back. Of a change it is the changed pull request, issue, reference, repository or person; otherwise an
 /// acknowledgement, unless the descriptor says that more comes back.
-pub(super) fn of(reading: &Reading, mutability: Mutability, action: Action) -> Returned {
+pub(super) fn judge(reading: &DescriptorReading, mutability: Mutability, action: Action) -> DomainJudgement {
     let named = noun(reading);
     if mutability == Mutability::Pure {
-        return named.unwrap_or_else(|| Returned {
+        return named.unwrap_or_else(|| DomainJudgement {
             domain: OutputDomain::Data,
             confidence: 0.6,
-            reasons: vec![Reason::new(Source::Default, "nothing names another domain")],
+            reasons: vec![ClassificationReason::new(EvidenceSource::Default, "nothing names another domain")],
         });
     }
     let entity = named.filter(|named| {
@@ -81,33 +81,33 @@ pub(super) fn of(reading: &Reading, mutability: Mutability, action: Action) -> R
     }
 }
 
-fn acknowledgement(reading: &Reading, action: Action) -> Returned {
-    let data = |confidence, from, what: &str| Returned {
+fn acknowledgement(reading: &DescriptorReading, action: Action) -> DomainJudgement {
+    let data = |confidence, from, what: &str| DomainJudgement {
         domain: OutputDomain::Data,
         confidence,
-        reasons: vec![Reason::new(from, what)],
+        reasons: vec![ClassificationReason::new(from, what)],
     };
     if caution::program(reading).is_some() {
-        return data(0.7, Source::Parameter, "what the program yields comes back");
+        return data(0.7, EvidenceSource::Parameter, "what the program yields comes back");
     }
     let returns = reading.says("returns");
     let bare = |name: &String| {
         matches!(name.as_str(), "success" | "ok" | "status" | "message" | "error" | "result" | "content" | "isError")
     };
     if action != Action::Delete && reading.output.as_ref().is_some_and(|names| !names.iter().all(bare)) {
-        return data(0.7, Source::Output, "the output schema has more than an acknowledgement");
+        return data(0.7, EvidenceSource::Output, "the output schema has more than an acknowledgement");
     }
     if action != Action::Delete && returns {
-        return data(0.6, Source::Description, "it says what it returns");
+        return data(0.6, EvidenceSource::Description, "it says what it returns");
     }
-    let reasons = vec![Reason::new(Source::Default, "nothing says that more than an acknowledgement comes back")];
-    Returned { domain: OutputDomain::Ack, confidence: 0.6, reasons }
+    let reasons = vec![ClassificationReason::new(EvidenceSource::Default, "nothing says that more than an acknowledgement comes back")];
+    DomainJudgement { domain: OutputDomain::Ack, confidence: 0.6, reasons }
 }
 
 /// The content type: bytes where a word says so, text otherwise.
-pub(super) fn content_type(reading: &Reading, mutability: Mutability) -> (ContentType, f64, Vec<Reason>) {
+pub(super) fn content_type(reading: &DescriptorReading, mutability: Mutability) -> (ContentType, f64, Vec<ClassificationReason>) {
     let is_binary = |word: &str| in_list(BINARY, singular(word));
-    let text = || (ContentType::Text, 0.8, vec![Reason::new(Source::Default, "nothing says that bytes come back")]);
+    let text = || (ContentType::Text, 0.8, vec![ClassificationReason::new(EvidenceSource::Default, "nothing says that bytes come back")]);
     if mutability == Mutability::Mutates {
         return text();
     }
@@ -117,31 +117,31 @@ pub(super) fn content_type(reading: &Reading, mutability: Mutability) -> (Conten
                 word.as_str(),
                 "text" | "markdown" | "metadata" | "list" | "information" | "details" | "search" | "analyze"
             )
-        }) || first.verb.is_some_and(|verb| verb.class == Class::Compute)
+        }) || first.verb.is_some_and(|verb| verb.class == VerbClass::Compute)
     });
     if let Some(name) = &reading.name
         && let Some(last) = name.words.iter().rev().find(|word| !in_list(OF_ANOTHER, singular(word)))
         && is_binary(last)
         && !converts
     {
-        return (ContentType::Binary, 0.8, vec![Reason::new(Source::Name, format!("`{last}`"))]);
+        return (ContentType::Binary, 0.8, vec![ClassificationReason::new(EvidenceSource::Name, format!("`{last}`"))]);
     }
     let first = reading.sentences.first();
     match first.and_then(|first| first.words.iter().take(9).find(|word| is_binary(word))) {
         Some(word) if !converts => {
-            (ContentType::Binary, 0.7, vec![Reason::new(Source::Description, format!("`{word}`"))])
+            (ContentType::Binary, 0.7, vec![ClassificationReason::new(EvidenceSource::Description, format!("`{word}`"))])
         }
         _ => text(),
     }
 }
 
-fn noun(reading: &Reading) -> Option<Returned> {
+fn noun(reading: &DescriptorReading) -> Option<DomainJudgement> {
     if let Some(name) = &reading.name {
         // `docx_to_markdown`: what comes out stands behind.
         if let Some(at) = name.words.iter().position(|word| word == "to").filter(|_| converts(name))
             && let Some((domain, word)) = of_phrases(name.words.get(at + 1..).unwrap_or_default())
         {
-            return Some(found(domain, 0.85, Source::Name, word));
+            return Some(found(domain, 0.85, EvidenceSource::Name, word));
         }
         let head = name.head.filter(|(_, verb)| !verb.or_noun).map(|(at, _)| at);
         let words: Vec<String> =
@@ -149,7 +149,7 @@ fn noun(reading: &Reading) -> Option<Returned> {
         if let Some((domain, word)) = of_phrases(&words) {
             // A list of files says how they are arranged, not what is in them.
             let listed = name.head.is_some_and(|(_, verb)| verb.infinitive == "list") && singular(word) == "file";
-            return Some(found(if listed { OutputDomain::Structure } else { domain }, 0.85, Source::Name, word));
+            return Some(found(if listed { OutputDomain::Structure } else { domain }, 0.85, EvidenceSource::Name, word));
         }
     }
     let first = reading.sentences.first()?;
@@ -158,7 +158,7 @@ fn noun(reading: &Reading) -> Option<Returned> {
     // "Search for repositories", "search across documents".
     let skipped = clause.iter().take_while(|word| is_divider(word)).count();
     let (domain, word) = of_phrases(clause.get(skipped..)?)?;
-    Some(found(domain, 0.65, Source::Description, word))
+    Some(found(domain, 0.65, EvidenceSource::Description, word))
 }
 
 /// The domain of the first phrase; of the second where the first only belongs to it: "a comment | on an issue".
@@ -202,11 +202,11 @@ fn is_divider(word: &str) -> bool {
 }
 
 fn converts(name: &NameReading) -> bool {
-    name.head.is_none_or(|(_, verb)| verb.class == Class::Compute)
+    name.head.is_none_or(|(_, verb)| verb.class == VerbClass::Compute)
 }
 
-fn found(domain: OutputDomain, confidence: f64, from: Source, word: &str) -> Returned {
-    Returned { domain, confidence, reasons: vec![Reason::new(from, format!("noun `{word}`"))] }
+fn found(domain: OutputDomain, confidence: f64, from: EvidenceSource, word: &str) -> DomainJudgement {
+    DomainJudgement { domain, confidence, reasons: vec![ClassificationReason::new(from, format!("noun `{word}`"))] }
 }
 
 /// The first word from the end that names a domain; one that names nothing known ends the search, one that belongs to another

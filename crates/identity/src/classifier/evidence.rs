@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use super::{
     caution::Caution,
-    features::{Feature, Kind},
+    features::{Feature, FeatureKind},
 };
 
 /// One reason for one field.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Reason {
+pub struct ClassificationReason {
     /// Where it was found.
-    pub from: Source,
+    pub from: EvidenceSource,
     /// What was found.
     pub what: String,
     /// How much it counts: for mutability, positive speaks for a change. Nothing where a rule decided.
@@ -22,7 +22,7 @@ pub struct Reason {
 /// Where evidence was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum EvidenceSource {
     /// The name.
     Name,
     /// The title.
@@ -41,15 +41,15 @@ pub enum Source {
     Default,
 }
 
-impl std::fmt::Display for Reason {
+impl std::fmt::Display for ClassificationReason {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let place = match self.from {
-            Source::Name => " in its name",
-            Source::Title => " in its title",
-            Source::Description => " in its description",
-            Source::Parameter => " among its arguments",
-            Source::Output => " in what it returns",
-            Source::Annotation | Source::Rule | Source::Default => "",
+            EvidenceSource::Name => " in its name",
+            EvidenceSource::Title => " in its title",
+            EvidenceSource::Description => " in its description",
+            EvidenceSource::Parameter => " among its arguments",
+            EvidenceSource::Output => " in what it returns",
+            EvidenceSource::Annotation | EvidenceSource::Rule | EvidenceSource::Default => "",
         };
         // What was weighed is a kind of word and the word; where it stands says enough of the kind.
         match self.what.split_once(": ").filter(|_| self.weight.is_some()) {
@@ -59,42 +59,42 @@ impl std::fmt::Display for Reason {
     }
 }
 
-impl Reason {
-    pub(super) fn new(from: Source, what: impl Into<String>) -> Self {
+impl ClassificationReason {
+    pub(super) fn new(from: EvidenceSource, what: impl Into<String>) -> Self {
         Self { from, what: what.into(), weight: None }
     }
 
-    pub(super) fn of_caution(caution: &Caution) -> Self {
+    pub(super) fn from_caution(caution: &Caution) -> Self {
         let word = if caution.word.is_empty() { String::new() } else { format!(" (`{}`)", caution.word) };
-        Self::new(Source::Rule, format!("{}{word}", caution.rule.sentence()))
+        Self::new(EvidenceSource::Rule, format!("{}{word}", caution.rule.sentence()))
     }
 
-    pub(super) fn of_feature((kind, word): &Feature, weight: f64) -> Self {
+    pub(super) fn from_feature((kind, word): &Feature, weight: f64) -> Self {
         let weight = (weight * 100.0).round() / 100.0;
         Self { from: source(*kind), what: format!("{}: {word}", kind.word()), weight: Some(weight) }
     }
 }
 
-fn source(kind: Kind) -> Source {
+fn source(kind: FeatureKind) -> EvidenceSource {
     match kind {
-        Kind::NameVerb
-        | Kind::NameClass
-        | Kind::NamePlace
-        | Kind::NameOther
-        | Kind::NameFirst
-        | Kind::NameLast
-        | Kind::NameWord
-        | Kind::NameObject
-        | Kind::NameLead => Source::Name,
-        Kind::TitleLead | Kind::TitleClass => Source::Title,
-        Kind::Parameter
-        | Kind::ParameterWord
-        | Kind::RequiredWord
-        | Kind::ParameterTo
-        | Kind::ParameterText
-        | Kind::Value
-        | Kind::Shape => Source::Parameter,
-        Kind::Output => Source::Output,
-        _ => Source::Description,
+        FeatureKind::NameVerb
+        | FeatureKind::NameClass
+        | FeatureKind::NamePlace
+        | FeatureKind::NameOther
+        | FeatureKind::NameFirst
+        | FeatureKind::NameLast
+        | FeatureKind::NameWord
+        | FeatureKind::NameObject
+        | FeatureKind::NameLead => EvidenceSource::Name,
+        FeatureKind::TitleLead | FeatureKind::TitleClass => EvidenceSource::Title,
+        FeatureKind::Parameter
+        | FeatureKind::ParameterWord
+        | FeatureKind::RequiredWord
+        | FeatureKind::ParameterTo
+        | FeatureKind::ParameterText
+        | FeatureKind::Value
+        | FeatureKind::Shape => EvidenceSource::Parameter,
+        FeatureKind::Output => EvidenceSource::Output,
+        _ => EvidenceSource::Description,
     }
 }

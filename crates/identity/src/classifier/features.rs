@@ -2,15 +2,15 @@
 //! The trainer and the classifier share this file: what is counted in training is what is counted in use.
 
 use super::{
-    lexicon::{self, Class, Verb},
-    reading::{NameReading, Reading, SentenceReading, singular},
+    lexicon::{self, VerbClass, Verb},
+    reading::{NameReading, DescriptorReading, SentenceReading, singular},
     schema::Parameter,
-    words::Form,
+    words::VerbForm,
 };
 
 /// Where a feature comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum FeatureKind {
     /// The verb that counts in the name.
     NameVerb,
     /// What that verb does.
@@ -78,42 +78,42 @@ pub enum Kind {
 }
 
 /// Every kind with its word in the model's file.
-pub(super) const KINDS: [(Kind, &str); 32] = [
-    (Kind::NameVerb, "name.verb"),
-    (Kind::NameClass, "name.class"),
-    (Kind::NamePlace, "name.place"),
-    (Kind::NameOther, "name.other"),
-    (Kind::NameFirst, "name.first"),
-    (Kind::NameLast, "name.last"),
-    (Kind::NameWord, "name.word"),
-    (Kind::NameObject, "name.object"),
-    (Kind::NameLead, "name.lead"),
-    (Kind::TitleLead, "title.lead"),
-    (Kind::TitleClass, "title.class"),
-    (Kind::Lead, "lead"),
-    (Kind::LeadClass, "lead.class"),
-    (Kind::LeadObject, "lead.object"),
-    (Kind::LeadAlso, "lead.also"),
-    (Kind::FirstClass, "first.class"),
-    (Kind::FirstWord, "first.word"),
-    (Kind::ThenVerb, "then.verb"),
-    (Kind::ThenAlso, "then.also"),
-    (Kind::ThenClass, "then.class"),
-    (Kind::ThenWord, "then.word"),
-    (Kind::Denied, "denied"),
-    (Kind::Says, "says"),
-    (Kind::Method, "method"),
-    (Kind::Parameter, "parameter"),
-    (Kind::ParameterWord, "parameter.word"),
-    (Kind::RequiredWord, "required.word"),
-    (Kind::ParameterTo, "parameter.to"),
-    (Kind::ParameterText, "parameter.text"),
-    (Kind::Value, "value"),
-    (Kind::Output, "output"),
-    (Kind::Shape, "shape"),
+pub(super) const KINDS: [(FeatureKind, &str); 32] = [
+    (FeatureKind::NameVerb, "name.verb"),
+    (FeatureKind::NameClass, "name.class"),
+    (FeatureKind::NamePlace, "name.place"),
+    (FeatureKind::NameOther, "name.other"),
+    (FeatureKind::NameFirst, "name.first"),
+    (FeatureKind::NameLast, "name.last"),
+    (FeatureKind::NameWord, "name.word"),
+    (FeatureKind::NameObject, "name.object"),
+    (FeatureKind::NameLead, "name.lead"),
+    (FeatureKind::TitleLead, "title.lead"),
+    (FeatureKind::TitleClass, "title.class"),
+    (FeatureKind::Lead, "lead"),
+    (FeatureKind::LeadClass, "lead.class"),
+    (FeatureKind::LeadObject, "lead.object"),
+    (FeatureKind::LeadAlso, "lead.also"),
+    (FeatureKind::FirstClass, "first.class"),
+    (FeatureKind::FirstWord, "first.word"),
+    (FeatureKind::ThenVerb, "then.verb"),
+    (FeatureKind::ThenAlso, "then.also"),
+    (FeatureKind::ThenClass, "then.class"),
+    (FeatureKind::ThenWord, "then.word"),
+    (FeatureKind::Denied, "denied"),
+    (FeatureKind::Says, "says"),
+    (FeatureKind::Method, "method"),
+    (FeatureKind::Parameter, "parameter"),
+    (FeatureKind::ParameterWord, "parameter.word"),
+    (FeatureKind::RequiredWord, "required.word"),
+    (FeatureKind::ParameterTo, "parameter.to"),
+    (FeatureKind::ParameterText, "parameter.text"),
+    (FeatureKind::Value, "value"),
+    (FeatureKind::Output, "output"),
+    (FeatureKind::Shape, "shape"),
 ];
 
-impl Kind {
+impl FeatureKind {
     /// Its word in the model's file and in evidence.
     pub fn word(self) -> &'static str {
         KINDS.iter().find(|(kind, _)| *kind == self).map_or("", |(_, word)| *word)
@@ -121,26 +121,26 @@ impl Kind {
 }
 
 /// A feature of a descriptor.
-pub type Feature = (Kind, String);
+pub type Feature = (FeatureKind, String);
 
 /// The features of a reading, each once, in order.
-pub(super) fn of(reading: &Reading) -> Vec<Feature> {
-    let mut found = Found(Vec::with_capacity(128));
+pub(super) fn extract(reading: &DescriptorReading) -> Vec<Feature> {
+    let mut found = FeatureCollector(Vec::with_capacity(128));
     let lead_class = reading.sentences.first().and_then(|first| first.verb).map_or("none", |verb| verb.class.word());
     if let Some(name) = &reading.name {
-        of_name(name, lead_class, &mut found);
+        add_name(name, lead_class, &mut found);
     }
     if let Some(title) = &reading.title {
-        of_title(title, &mut found);
+        add_title(title, &mut found);
     }
-    of_description(reading, &mut found);
+    add_description(reading, &mut found);
     for parameter in &reading.parameters {
-        of_parameter(parameter, &mut found);
+        add_parameter(parameter, &mut found);
     }
-    of_shape(reading, &mut found);
+    add_shape(reading, &mut found);
     for name in reading.output.iter().flatten() {
-        for word in super::words::of_identifier(name) {
-            found.add(Kind::Output, singular(&word));
+        for word in super::words::split_identifier(name) {
+            found.add(FeatureKind::Output, singular(&word));
         }
     }
     found.0.sort_unstable();
@@ -148,134 +148,134 @@ pub(super) fn of(reading: &Reading) -> Vec<Feature> {
     found.0
 }
 
-struct Found(Vec<Feature>);
+struct FeatureCollector(Vec<Feature>);
 
-impl Found {
-    fn add(&mut self, kind: Kind, word: impl Into<String>) {
+impl FeatureCollector {
+    fn add(&mut self, kind: FeatureKind, word: impl Into<String>) {
         self.0.push((kind, word.into()));
     }
 }
 
-fn of_name(name: &NameReading, lead_class: &str, found: &mut Found) {
+fn add_name(name: &NameReading, lead_class: &str, found: &mut FeatureCollector) {
     let last = name.words.len().saturating_sub(1);
     let class = name.head.map_or("none", |(_, verb)| verb.class.word());
-    found.add(Kind::NameClass, class);
-    found.add(Kind::NameLead, format!("{class} {lead_class}"));
+    found.add(FeatureKind::NameClass, class);
+    found.add(FeatureKind::NameLead, format!("{class} {lead_class}"));
     if let Some((at, verb)) = name.head {
         let place = match at {
             0 => "first",
             at if at == last => "last",
             _ => "inside",
         };
-        found.add(Kind::NameVerb, verb.infinitive);
-        found.add(Kind::NamePlace, format!("{class} {place}"));
+        found.add(FeatureKind::NameVerb, verb.infinitive);
+        found.add(FeatureKind::NamePlace, format!("{class} {place}"));
         if let Some(object) = name.words.last().filter(|_| at < last) {
-            found.add(Kind::NameObject, format!("{} {}", verb.infinitive, singular(object)));
+            found.add(FeatureKind::NameObject, format!("{} {}", verb.infinitive, singular(object)));
         }
     }
     let head = name.head.map(|(at, _)| at);
     for (at, verb) in name.verbs.iter().filter(|(at, _)| Some(*at) != head) {
         let before = if head.is_some_and(|head| *at < head) { "before" } else { "after" };
-        found.add(Kind::NameOther, format!("{} {before}", verb.class.word()));
+        found.add(FeatureKind::NameOther, format!("{} {before}", verb.class.word()));
         let joined = at.checked_sub(1).and_then(|before| name.words.get(before));
         if joined.is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then")) {
-            found.add(Kind::NameOther, format!("{} joined", verb.class.word()));
+            found.add(FeatureKind::NameOther, format!("{} joined", verb.class.word()));
         }
     }
     if let (Some(first), Some(last)) = (name.words.first(), name.words.last()) {
-        found.add(Kind::NameFirst, first.as_str());
-        found.add(Kind::NameLast, singular(last));
+        found.add(FeatureKind::NameFirst, first.as_str());
+        found.add(FeatureKind::NameLast, singular(last));
     }
     for word in &name.words {
-        found.add(Kind::NameWord, singular(word));
+        found.add(FeatureKind::NameWord, singular(word));
     }
 }
 
-fn of_title(title: &SentenceReading, found: &mut Found) {
+fn add_title(title: &SentenceReading, found: &mut FeatureCollector) {
     if let Some((_, lead)) = &title.lead {
-        found.add(Kind::TitleLead, title.verb.map_or(lead.as_str(), |verb| verb.infinitive));
+        found.add(FeatureKind::TitleLead, title.verb.map_or(lead.as_str(), |verb| verb.infinitive));
     }
-    found.add(Kind::TitleClass, title.verb.map_or("none", |verb| verb.class.word()));
+    found.add(FeatureKind::TitleClass, title.verb.map_or("none", |verb| verb.class.word()));
 }
 
-fn of_description(reading: &Reading, found: &mut Found) {
+fn add_description(reading: &DescriptorReading, found: &mut FeatureCollector) {
     for method in &reading.methods {
-        found.add(Kind::Method, method.to_ascii_lowercase());
+        found.add(FeatureKind::Method, method.to_ascii_lowercase());
     }
     for (at, sentence) in reading.sentences.iter().enumerate() {
         for phrase in &sentence.phrases {
-            found.add(Kind::Says, *phrase);
+            found.add(FeatureKind::Says, *phrase);
         }
         for verb in &sentence.denied {
-            found.add(Kind::Denied, verb.class.word());
+            found.add(FeatureKind::Denied, verb.class.word());
         }
         if at == 0 {
-            of_first(sentence, found);
+            add_first_sentence(sentence, found);
         } else {
-            of_later(sentence, found);
+            add_later_sentence(sentence, found);
         }
     }
 }
 
-fn of_first(sentence: &SentenceReading, found: &mut Found) {
+fn add_first_sentence(sentence: &SentenceReading, found: &mut FeatureCollector) {
     if let Some((_, lead)) = &sentence.lead {
-        found.add(Kind::Lead, sentence.verb.map_or_else(|| singular(lead), |verb| verb.infinitive));
+        found.add(FeatureKind::Lead, sentence.verb.map_or_else(|| singular(lead), |verb| verb.infinitive));
     }
     match sentence.verb {
         Some(verb) => {
-            found.add(Kind::LeadClass, verb.class.word());
-            found.add(Kind::LeadClass, format!("{} {}", verb.class.word(), form(verb)));
+            found.add(FeatureKind::LeadClass, verb.class.word());
+            found.add(FeatureKind::LeadClass, format!("{} {}", verb.class.word(), form(verb)));
             if let Some(object) = &sentence.object {
-                found.add(Kind::LeadObject, format!("{} {object}", verb.infinitive));
+                found.add(FeatureKind::LeadObject, format!("{} {object}", verb.infinitive));
             }
             // "Resolves a name to an id" works something out; "resolves a thread" does not.
             let into = sentence.words.iter().any(|word| matches!(word.as_str(), "to" | "into" | "as"));
-            if into && matches!(verb.class, Class::Compute | Class::Produce) {
-                found.add(Kind::LeadObject, format!("{} one to another", verb.class.word()));
+            if into && matches!(verb.class, VerbClass::Compute | VerbClass::Produce) {
+                found.add(FeatureKind::LeadObject, format!("{} one to another", verb.class.word()));
             }
             for word in sentence.words.iter().filter(|word| is_looked_at(word)) {
-                found.add(Kind::LeadObject, format!("{} a {}", verb.class.word(), singular(word)));
+                found.add(FeatureKind::LeadObject, format!("{} a {}", verb.class.word(), singular(word)));
             }
         }
-        None => found.add(Kind::LeadClass, "none"),
+        None => found.add(FeatureKind::LeadClass, "none"),
     }
     for verb in &sentence.also {
-        found.add(Kind::LeadAlso, verb.class.word());
+        found.add(FeatureKind::LeadAlso, verb.class.word());
     }
     for verb in &sentence.others {
-        found.add(Kind::FirstClass, verb.class.word());
-        found.add(Kind::FirstClass, format!("{} {}", verb.class.word(), form(*verb)));
+        found.add(FeatureKind::FirstClass, verb.class.word());
+        found.add(FeatureKind::FirstClass, format!("{} {}", verb.class.word(), form(*verb)));
     }
     for word in sentence.words.iter().filter(|word| is_content(word)) {
-        found.add(Kind::FirstWord, stem(word));
+        found.add(FeatureKind::FirstWord, stem(word));
     }
 }
 
-fn of_later(sentence: &SentenceReading, found: &mut Found) {
+fn add_later_sentence(sentence: &SentenceReading, found: &mut FeatureCollector) {
     if let Some(verb) = sentence.verb {
-        found.add(Kind::ThenVerb, format!("{} {}", verb.infinitive, form(verb)));
-        found.add(Kind::ThenClass, format!("{} {}", verb.class.word(), form(verb)));
+        found.add(FeatureKind::ThenVerb, format!("{} {}", verb.infinitive, form(verb)));
+        found.add(FeatureKind::ThenClass, format!("{} {}", verb.class.word(), form(verb)));
     }
     for verb in &sentence.also {
-        found.add(Kind::ThenAlso, format!("{} {}", verb.class.word(), form(*verb)));
+        found.add(FeatureKind::ThenAlso, format!("{} {}", verb.class.word(), form(*verb)));
     }
     for word in sentence.words.iter().filter(|word| is_content(word)) {
-        found.add(Kind::ThenWord, stem(word));
+        found.add(FeatureKind::ThenWord, stem(word));
     }
 }
 
-fn of_parameter(parameter: &Parameter, found: &mut Found) {
+fn add_parameter(parameter: &Parameter, found: &mut FeatureCollector) {
     if !parameter.nested {
-        found.add(Kind::Parameter, parameter.words.join("_"));
-        found.add(Kind::Shape, format!("takes {}", parameter.kind));
+        found.add(FeatureKind::Parameter, parameter.words.join("_"));
+        found.add(FeatureKind::Shape, format!("takes {}", parameter.kind));
         if parameter.required {
-            found.add(Kind::Shape, format!("needs {}", parameter.kind));
+            found.add(FeatureKind::Shape, format!("needs {}", parameter.kind));
         }
     }
     for word in &parameter.words {
-        found.add(Kind::ParameterWord, singular(word));
+        found.add(FeatureKind::ParameterWord, singular(word));
         if parameter.required {
-            found.add(Kind::RequiredWord, singular(word));
+            found.add(FeatureKind::RequiredWord, singular(word));
         }
     }
     for sentence in &parameter.sentences {
@@ -284,17 +284,17 @@ fn of_parameter(parameter: &Parameter, found: &mut Found) {
                 && to == "to"
                 && let Some(verb) = lexicon::verb(word)
             {
-                found.add(Kind::ParameterTo, verb.infinitive);
-                found.add(Kind::ParameterTo, format!("class {}", verb.class.word()));
+                found.add(FeatureKind::ParameterTo, verb.infinitive);
+                found.add(FeatureKind::ParameterTo, format!("class {}", verb.class.word()));
             }
         }
         for word in sentence.iter().filter(|word| is_content(word)) {
-            found.add(Kind::ParameterText, stem(word));
+            found.add(FeatureKind::ParameterText, stem(word));
         }
     }
     for value in &parameter.values {
-        if let Some(verb) = super::words::of_identifier(value).first().and_then(|word| lexicon::verb_of_name(word)) {
-            found.add(Kind::Value, verb.class.word());
+        if let Some(verb) = super::words::split_identifier(value).first().and_then(|word| lexicon::verb_of_name(word)) {
+            found.add(FeatureKind::Value, verb.class.word());
         }
     }
 }
@@ -322,26 +322,26 @@ pub(super) fn is_destination(parameter: &Parameter) -> bool {
     place && (said || has(&["output", "out", "save", "target", "destination", "dest", "export", "download"]))
 }
 
-fn of_shape(reading: &Reading, found: &mut Found) {
+fn add_shape(reading: &DescriptorReading, found: &mut FeatureCollector) {
     if reading.parameters.iter().any(is_destination) {
-        found.add(Kind::Shape, "destination");
+        found.add(FeatureKind::Shape, "destination");
     }
     let top: Vec<&Parameter> = reading.parameters.iter().filter(|parameter| !parameter.nested).collect();
     let required = top.iter().filter(|parameter| parameter.required).count();
-    found.add(Kind::Shape, format!("{} parameters", bucket(top.len())));
-    found.add(Kind::Shape, format!("{} required", bucket(required)));
+    found.add(FeatureKind::Shape, format!("{} parameters", bucket(top.len())));
+    found.add(FeatureKind::Shape, format!("{} required", bucket(required)));
     if reading.parameters.len() > top.len() {
-        found.add(Kind::Shape, "nested");
+        found.add(FeatureKind::Shape, "nested");
     }
     if reading.words == 0 {
-        found.add(Kind::Shape, "undescribed");
+        found.add(FeatureKind::Shape, "undescribed");
     }
     if reading.foreign {
-        found.add(Kind::Shape, "foreign");
+        found.add(FeatureKind::Shape, "foreign");
     }
     let changing =
         reading.sentences.iter().skip(1).filter_map(|sentence| sentence.verb).filter(|verb| verb.class.changes());
-    found.add(Kind::Shape, format!("{} later changes", bucket(changing.count())));
+    found.add(FeatureKind::Shape, format!("{} later changes", bucket(changing.count())));
 }
 
 /// Things one runs or makes only to look at them: a report is run, a query is executed, a preview is generated.
@@ -388,17 +388,17 @@ fn bucket(count: usize) -> &'static str {
 
 fn form(verb: Verb) -> &'static str {
     match verb.form {
-        Form::Infinitive => "do",
-        Form::Third => "does",
-        Form::Gerund => "doing",
-        Form::Participle => "done",
+        VerbForm::Infinitive => "do",
+        VerbForm::Third => "does",
+        VerbForm::Gerund => "doing",
+        VerbForm::Participle => "done",
     }
 }
 
 /// A word in the form that is counted: the infinitive of a verb, the singular of anything else.
 fn stem(word: &str) -> &str {
     match lexicon::verb(word) {
-        Some(verb) if verb.form != Form::Participle => verb.infinitive,
+        Some(verb) if verb.form != VerbForm::Participle => verb.infinitive,
         _ => singular(word),
     }
 }

@@ -4,11 +4,11 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use servanda_contract::tool::Action;
 
-use super::words::{self, Form};
+use super::words::{self, VerbForm};
 
 /// What a verb does, coarsely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Class {
+pub(super) enum VerbClass {
     /// Looks at something known.
     Read,
     /// Looks for something.
@@ -37,23 +37,23 @@ pub(super) enum Class {
     Drive,
 }
 
-const CLASSES: [(Class, &str); 13] = [
-    (Class::Read, "read"),
-    (Class::Search, "search"),
-    (Class::Compute, "compute"),
-    (Class::Produce, "produce"),
-    (Class::Create, "create"),
-    (Class::Send, "send"),
-    (Class::Update, "update"),
-    (Class::Delete, "delete"),
-    (Class::Merge, "merge"),
-    (Class::Overwrite, "overwrite"),
-    (Class::Append, "append"),
-    (Class::Run, "run"),
-    (Class::Drive, "drive"),
+const CLASSES: [(VerbClass, &str); 13] = [
+    (VerbClass::Read, "read"),
+    (VerbClass::Search, "search"),
+    (VerbClass::Compute, "compute"),
+    (VerbClass::Produce, "produce"),
+    (VerbClass::Create, "create"),
+    (VerbClass::Send, "send"),
+    (VerbClass::Update, "update"),
+    (VerbClass::Delete, "delete"),
+    (VerbClass::Merge, "merge"),
+    (VerbClass::Overwrite, "overwrite"),
+    (VerbClass::Append, "append"),
+    (VerbClass::Run, "run"),
+    (VerbClass::Drive, "drive"),
 ];
 
-impl Class {
+impl VerbClass {
     /// Its word.
     pub(super) fn word(self) -> &'static str {
         CLASSES.iter().find(|(class, _)| *class == self).map_or("", |(_, word)| *word)
@@ -89,14 +89,14 @@ pub(super) struct Verb {
     /// The infinitive.
     pub(super) infinitive: &'static str,
     /// What it does.
-    pub(super) class: Class,
+    pub(super) class: VerbClass,
     /// Whether the word is as often a noun.
     pub(super) or_noun: bool,
     /// How it stood there.
-    pub(super) form: Form,
+    pub(super) form: VerbForm,
 }
 
-static VERBS: LazyLock<HashMap<&'static str, (Class, bool)>> = LazyLock::new(|| {
+static VERBS: LazyLock<HashMap<&'static str, (VerbClass, bool)>> = LazyLock::new(|| {
     let mut verbs = HashMap::new();
     for line in include_str!("data/verbs.txt").lines().filter(|line| !line.starts_with('#')) {
         let Some((class, words)) = line.split_once(':') else { continue };
@@ -115,7 +115,7 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
         return None;
     }
     if let Some((infinitive, (class, or_noun))) = VERBS.get_key_value(word) {
-        return Some(Verb { infinitive, class: *class, or_noun: *or_noun, form: Form::Infinitive });
+        return Some(Verb { infinitive, class: *class, or_noun: *or_noun, form: VerbForm::Infinitive });
     }
     if !(word.ends_with('s') || word.ends_with("ing") || word.ends_with("ed") || word.ends_with("ise")) {
         return None;
@@ -179,7 +179,7 @@ const DOERS: [(&str, &str); 22] = [
 ];
 
 /// The verb of a doer: a `services_reader` reads.
-pub(super) fn doer(word: &str) -> Option<Verb> {
+pub(super) fn agent_noun_verb(word: &str) -> Option<Verb> {
     let (_, infinitive) = DOERS.iter().find(|(doer, _)| *doer == word)?;
     verb(infinitive).map(|verb| Verb { or_noun: false, ..verb })
 }
@@ -187,8 +187,8 @@ pub(super) fn doer(word: &str) -> Option<Verb> {
 /// The verb a word of a name is: `deletes` is one, `deleted` describes a thing, and so does a plural such as `orders`.
 pub(super) fn verb_of_name(word: &str) -> Option<Verb> {
     verb(word).filter(|verb| match verb.form {
-        Form::Infinitive => true,
-        Form::Third => !verb.or_noun,
-        Form::Gerund | Form::Participle => false,
+        VerbForm::Infinitive => true,
+        VerbForm::Third => !verb.or_noun,
+        VerbForm::Gerund | VerbForm::Participle => false,
     })
 }

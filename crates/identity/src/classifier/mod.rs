@@ -27,22 +27,22 @@ mod words;
 use serde::Serialize;
 use servanda_contract::tool::Behaviour;
 
-pub use caution::{Caution, Rule};
+pub use caution::{Caution, CautionRule};
 pub use descriptor::{Annotations, Descriptor};
-pub use evidence::{Reason, Source};
+pub use evidence::{ClassificationReason, EvidenceSource};
 pub use gravity::Gravity;
-pub use review::{CONFIDENCE_MIN, Declaration, Objection, Review, Witness, review};
+pub use review::{CONFIDENCE_MIN, DeclaredBehaviour, Objection, ReviewOutcome, ObjectionSource, review};
 
 /// What may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct ClassifierOptions {
     /// Whether the name and the title are read; without them the name is also masked in the description.
     pub names: bool,
     /// Whether the author's hints are read. They can only raise danger.
     pub annotations: bool,
 }
 
-impl Default for Options {
+impl Default for ClassifierOptions {
     fn default() -> Self {
         Self { names: true, annotations: true }
     }
@@ -56,15 +56,15 @@ pub struct Classification {
     /// How sure each is.
     pub confidence: Confidence,
     /// What each stands on.
-    pub evidence: Evidence,
+    pub evidence: ClassificationEvidence,
     /// The verb that the action stands on, in the infinitive, and where it stands; nothing where no verb decided.
-    pub verb: Option<(Source, &'static str)>,
+    pub verb: Option<(EvidenceSource, &'static str)>,
     /// The rules of caution that it gives rise to.
     pub cautions: Vec<Caution>,
     /// How grave it is where it changes something, and the reason where one family of words decided.
     pub gravity: (Gravity, Option<String>),
     /// Whether what an argument's program does is all that it does.
-    pub is_its_programs: bool,
+    pub acts_only_through_program: bool,
     /// The verb that surely looks, where the name and the description begin with no other kind.
     pub looking: Option<&'static str>,
 }
@@ -84,31 +84,31 @@ pub struct Confidence {
 
 /// What each field stands on, the weightiest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Evidence {
+pub struct ClassificationEvidence {
     /// The mutability.
-    pub mutability: Vec<Reason>,
+    pub mutability: Vec<ClassificationReason>,
     /// The action.
-    pub action: Vec<Reason>,
+    pub action: Vec<ClassificationReason>,
     /// The output domain.
-    pub output_domain: Vec<Reason>,
+    pub output_domain: Vec<ClassificationReason>,
     /// The content type.
-    pub content_type: Vec<Reason>,
+    pub content_type: Vec<ClassificationReason>,
 }
 
 /// Classifies a tool with the weights that ship.
-pub fn classify(descriptor: &Descriptor, options: Options) -> Classification {
+pub fn classify(descriptor: &Descriptor, options: ClassifierOptions) -> Classification {
     classify_with(model::shipped(), descriptor, options)
 }
 
-fn classify_with(model: &model::Model, descriptor: &Descriptor, options: Options) -> Classification {
+fn classify_with(model: &model::ClassifierModel, descriptor: &Descriptor, options: ClassifierOptions) -> Classification {
     let reading = reading::read(descriptor, options.names);
     let hints = descriptor.annotations.filter(|_| options.annotations);
     let judgement = mutability::judge(model, &reading, options.names, hints);
-    let deed = action::of(&reading, judgement.mutability);
-    let domain = domain::of(&reading, judgement.mutability, deed.action);
+    let deed = action::judge(&reading, judgement.mutability);
+    let domain = domain::judge(&reading, judgement.mutability, deed.action);
     let (content_type, certainty, reasons) = domain::content_type(&reading, judgement.mutability);
-    let is_its_programs = gravity::is_its_programs(&reading, &deed, &judgement.cautions);
-    let gravity = gravity::of(&reading, &deed, &judgement.cautions);
+    let is_its_programs = gravity::acts_only_through_program(&reading, &deed, &judgement.cautions);
+    let gravity = gravity::assess(&reading, &deed, &judgement.cautions);
     let rounded = |confidence: f64| (confidence * 1000.0).round() / 1000.0;
     Classification {
         behaviour: Behaviour {
@@ -121,15 +121,15 @@ fn classify_with(model: &model::Model, descriptor: &Descriptor, options: Options
             output_domain: rounded(domain.confidence),
             content_type: rounded(certainty),
         },
-        evidence: Evidence {
+        evidence: ClassificationEvidence {
             mutability: judgement.reasons,
             action: deed.reasons,
             output_domain: domain.reasons,
             content_type: reasons,
         },
         gravity,
-        is_its_programs,
-        looking: reading.looking(),
+        acts_only_through_program: is_its_programs,
+        looking: reading.reading_verb(),
         verb: deed.verb,
         cautions: judgement.cautions,
     }

@@ -2,42 +2,42 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::features::{Feature, KINDS, Kind};
+use super::features::{Feature, KINDS, FeatureKind};
 
 /// How many units of the file are one.
 const UNIT: f64 = 100.0;
 
 /// The weights that ship.
-static SHIPPED: LazyLock<Model> = LazyLock::new(|| Model::parse(include_str!("data/weights.tsv")));
+static SHIPPED: LazyLock<ClassifierModel> = LazyLock::new(|| ClassifierModel::parse(include_str!("data/weights.tsv")));
 
 /// The weights that ship with this build.
-pub(super) fn shipped() -> &'static Model {
+pub(super) fn shipped() -> &'static ClassifierModel {
     &SHIPPED
 }
 
 /// One weight a feature for descriptors with names, one for descriptors without. Positive speaks for a change.
 #[derive(Debug, Default)]
-pub struct Model {
-    bias: Pair,
-    weights: HashMap<Kind, HashMap<String, Pair>>,
+pub struct ClassifierModel {
+    bias: WeightPair,
+    weights: HashMap<FeatureKind, HashMap<String, WeightPair>>,
 }
 
 /// A weight with names and one without.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Pair {
+pub struct WeightPair {
     /// Where names are read.
     pub named: f64,
     /// Where names are withheld.
     pub unnamed: f64,
 }
 
-impl Pair {
-    fn of(self, names: bool) -> f64 {
+impl WeightPair {
+    fn select(self, names: bool) -> f64 {
         if names { self.named } else { self.unnamed }
     }
 }
 
-impl Model {
+impl ClassifierModel {
     /// Reads the file's text: kind, word, weight with names, weight without, in hundredths, between tabs. A line that cannot be
     /// read is left out: the bias leans towards a change, so a missing weight never makes a tool look safer by itself.
     pub fn parse(text: &str) -> Self {
@@ -50,7 +50,7 @@ impl Model {
                 continue;
             };
             let (Ok(named), Ok(unnamed)) = (named.parse::<i32>(), unnamed.parse::<i32>()) else { continue };
-            let pair = Pair { named: f64::from(named) / UNIT, unnamed: f64::from(unnamed) / UNIT };
+            let pair = WeightPair { named: f64::from(named) / UNIT, unnamed: f64::from(unnamed) / UNIT };
             if kind == "bias" {
                 model.bias = pair;
             } else if let Some((kind, _)) = KINDS.iter().find(|(_, known)| *known == kind) {
@@ -61,12 +61,12 @@ impl Model {
     }
 
     /// The file's text for some weights, in the order of the file: kinds as declared, words by the alphabet.
-    pub fn render(bias: Pair, weights: &[(Feature, Pair)], heading: &str) -> String {
+    pub fn render(bias: WeightPair, weights: &[(Feature, WeightPair)], heading: &str) -> String {
         let units = |weight: f64| format!("{:.0}", weight * UNIT).parse::<i32>().unwrap_or(0);
-        let line = |kind: &str, word: &str, pair: Pair| {
+        let line = |kind: &str, word: &str, pair: WeightPair| {
             format!("{kind}\t{word}\t{}\t{}\n", units(pair.named), units(pair.unnamed))
         };
-        let mut sorted: Vec<&(Feature, Pair)> = weights.iter().collect();
+        let mut sorted: Vec<&(Feature, WeightPair)> = weights.iter().collect();
         sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
         let comment = |sentence: &str| ["# ", sentence, "\n"].concat();
         let mut text = heading.lines().map(comment).collect::<String>();
@@ -84,10 +84,10 @@ impl Model {
         let contributions: Vec<(&Feature, f64)> = features
             .iter()
             .filter_map(|feature| {
-                let weight = self.weights.get(&feature.0)?.get(&feature.1)?.of(names);
+                let weight = self.weights.get(&feature.0)?.get(&feature.1)?.select(names);
                 (weight != 0.0).then_some((feature, weight))
             })
             .collect();
-        (self.bias.of(names) + contributions.iter().map(|(_, weight)| weight).sum::<f64>(), contributions)
+        (self.bias.select(names) + contributions.iter().map(|(_, weight)| weight).sum::<f64>(), contributions)
     }
 }

@@ -5,10 +5,10 @@ use servanda_contract::tool::Mutability;
 use super::{
     Annotations,
     caution::{self, Caution},
-    evidence::{Reason, Source},
+    evidence::{ClassificationReason, EvidenceSource},
     features,
-    model::Model,
-    reading::Reading,
+    model::ClassifierModel,
+    reading::DescriptorReading,
 };
 
 /// How many weighed features are named as evidence.
@@ -18,24 +18,24 @@ const RULE_CONFIDENCE_MIN: f64 = 0.6;
 
 /// A decision with its reasons.
 #[derive(Debug)]
-pub(super) struct Judgement {
+pub(super) struct MutabilityJudgement {
     pub(super) mutability: Mutability,
     pub(super) confidence: f64,
-    pub(super) reasons: Vec<Reason>,
+    pub(super) reasons: Vec<ClassificationReason>,
     pub(super) cautions: Vec<Caution>,
 }
 
 /// Decides. A hint can only raise danger: `readOnlyHint: true` is not even looked at.
-pub(super) fn judge(model: &Model, reading: &Reading, names: bool, hints: Option<Annotations>) -> Judgement {
-    let features = features::of(reading);
+pub(super) fn judge(model: &ClassifierModel, reading: &DescriptorReading, names: bool, hints: Option<Annotations>) -> MutabilityJudgement {
+    let features = features::extract(reading);
     let (score, mut contributions) = model.score(&features, names);
     contributions.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
-    let cautions = caution::of(reading);
-    let mut reasons: Vec<Reason> = cautions.iter().map(Reason::of_caution).collect();
+    let cautions = caution::find_cautions(reading);
+    let mut reasons: Vec<ClassificationReason> = cautions.iter().map(ClassificationReason::from_caution).collect();
     reasons.extend(hints.and_then(warning));
     let forced = !reasons.is_empty();
     reasons.extend(
-        contributions.into_iter().take(REASONS_MAX).map(|(feature, weight)| Reason::of_feature(feature, weight)),
+        contributions.into_iter().take(REASONS_MAX).map(|(feature, weight)| ClassificationReason::from_feature(feature, weight)),
     );
     let probability = 1.0 / (1.0 + (-score).exp());
     let (mutability, confidence) = match (forced, score > 0.0) {
@@ -43,14 +43,14 @@ pub(super) fn judge(model: &Model, reading: &Reading, names: bool, hints: Option
         (true, false) => (Mutability::Mutates, RULE_CONFIDENCE_MIN.max(probability)),
         (false, false) => (Mutability::Pure, 1.0 - probability),
     };
-    Judgement { mutability, confidence, reasons, cautions }
+    MutabilityJudgement { mutability, confidence, reasons, cautions }
 }
 
 /// What the author's hints say against the tool.
-fn warning(hints: Annotations) -> Option<Reason> {
+fn warning(hints: Annotations) -> Option<ClassificationReason> {
     if hints.read_only_hint == Some(false) {
-        return Some(Reason::new(Source::Annotation, "its author says it is not read-only"));
+        return Some(ClassificationReason::new(EvidenceSource::Annotation, "its author says it is not read-only"));
     }
     let destroys = hints.destructive_hint == Some(true) && hints.read_only_hint.is_none();
-    destroys.then(|| Reason::new(Source::Annotation, "its author says it may destroy"))
+    destroys.then(|| ClassificationReason::new(EvidenceSource::Annotation, "its author says it may destroy"))
 }

@@ -215,7 +215,7 @@ static BY_FIRST: LazyLock<HashMap<&'static str, Vec<(&'static str, &'static str)
 });
 
 /// The phrases of a sentence, each once.
-pub(super) fn of(sentence: &[String]) -> Vec<&'static str> {
+pub(super) fn find_phrases(sentence: &[String]) -> Vec<&'static str> {
     let mut found = Vec::new();
     for (at, word) in sentence.iter().enumerate() {
         let rest = sentence.get(at + 1..).unwrap_or_default();

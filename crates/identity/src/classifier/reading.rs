@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{
     Descriptor,
-    lexicon::{self, Class, Verb},
+    lexicon::{self, VerbClass, Verb},
     mask, phrases,
     schema::{self, Parameter},
-    words::{self, Form, Sentence},
+    words::{self, VerbForm, Sentence},
 };
 
 /// How many sentences of a description are read.
@@ -82,7 +82,7 @@ const NEGATION_WORDS_MAX: usize = 4;
 
 /// What a descriptor says, word by word.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct DescriptorReading {
     /// Its name; nothing where names are withheld.
     pub(super) name: Option<NameReading>,
     /// Its title's first words, read like a sentence.
@@ -133,7 +133,7 @@ pub(super) struct SentenceReading {
     pub(super) phrases: Vec<&'static str>,
 }
 
-impl Reading {
+impl DescriptorReading {
     /// Whether any sentence of the description contains a phrase.
     pub(super) fn says(&self, phrase: &str) -> bool {
         self.sentences.iter().any(|sentence| sentence.phrases.contains(&phrase))
@@ -141,7 +141,7 @@ impl Reading {
 
     /// The verb that surely looks: the name's, or the one that the description begins with where the name has none, or only words that
     /// may be nouns. No verb that surely changes something may stand beside it.
-    pub(super) fn looking(&self) -> Option<&'static str> {
+    pub(super) fn reading_verb(&self) -> Option<&'static str> {
         let lead = self.sentences.first().and_then(|sentence| sentence.verb);
         let head = self.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
         let changes = |verb: &Verb| verb.class.changes() && !verb.or_noun;
@@ -149,7 +149,7 @@ impl Reading {
             return None;
         }
         let looks = |verb: &Verb| {
-            let surely = matches!(verb.class, Class::Read | Class::Search) || STUDIES.contains(&verb.infinitive);
+            let surely = matches!(verb.class, VerbClass::Read | VerbClass::Search) || STUDIES.contains(&verb.infinitive);
             surely && !verb.or_noun
         };
         let named = head.filter(looks).or_else(|| lead.filter(looks)).map(|verb| verb.infinitive);
@@ -167,7 +167,7 @@ impl Reading {
 }
 
 /// Reads a descriptor; without its name and title if so asked.
-pub(super) fn read(descriptor: &Descriptor, names: bool) -> Reading {
+pub(super) fn read(descriptor: &Descriptor, names: bool) -> DescriptorReading {
     let clean = |text: &str| if names { text.to_owned() } else { mask::masked(text, &descriptor.name) };
     let description = descriptor.description.as_deref().unwrap_or_default();
     let description = clean(words::cut(description, words::DESCRIPTION_BYTES_MAX));
@@ -175,7 +175,7 @@ pub(super) fn read(descriptor: &Descriptor, names: bool) -> Reading {
         words::sentences(&description, SENTENCES_MAX).into_iter().map(read_sentence).collect();
     let title = descriptor.title.as_deref().filter(|_| names);
     let lead = sentences.first().and_then(|first| first.verb);
-    Reading {
+    DescriptorReading {
         name: names.then(|| reconcile(read_name(&descriptor.name), lead)),
         title: title.and_then(|title| words::sentences(title, 1).into_iter().next()).map(read_sentence),
         words: sentences.iter().map(|sentence| sentence.words.len()).sum(),
@@ -194,7 +194,7 @@ pub(super) fn read(descriptor: &Descriptor, names: bool) -> Reading {
 /// A word of the name that may be a noun is one where the description begins with a verb that surely only looks:
 /// `schedule-one` with "Get …" schedules nothing.
 fn reconcile(name: NameReading, lead: Option<Verb>) -> NameReading {
-    let looks = lead.is_some_and(|verb| !verb.or_noun && matches!(verb.class, Class::Read | Class::Search));
+    let looks = lead.is_some_and(|verb| !verb.or_noun && matches!(verb.class, VerbClass::Read | VerbClass::Search));
     let head = name.head.filter(|(_, verb)| !(looks && verb.or_noun && verb.class.changes()));
     NameReading { head, ..name }
 }
@@ -206,7 +206,7 @@ fn is_wrapped(schema: &Map<String, Value>) -> bool {
 }
 
 fn read_name(name: &str) -> NameReading {
-    let words = words::of_identifier(name);
+    let words = words::split_identifier(name);
     // `mark_as_read`, `can_create`: what follows a preposition or a question is no verb of the name.
     let out_of_place = |at: usize| {
         at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|before| is_no_verbs_place(before))
@@ -222,7 +222,7 @@ fn read_name(name: &str) -> NameReading {
         .collect();
     let last = words.len().saturating_sub(1);
     if verbs.iter().all(|(_, verb)| verb.or_noun) {
-        verbs.extend(words.last().and_then(|word| lexicon::doer(word)).map(|verb| (last, verb)));
+        verbs.extend(words.last().and_then(|word| lexicon::agent_noun_verb(word)).map(|verb| (last, verb)));
     }
     let sure = verbs.iter().find(|(_, verb)| !verb.or_noun);
     let in_place = || verbs.iter().find(|(at, _)| *at == 0).or_else(|| verbs.iter().rev().find(|(at, _)| *at == last));
@@ -239,7 +239,7 @@ fn read_name(name: &str) -> NameReading {
 pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
     let mut reading = SentenceReading::default();
     let mut denied_until = 0;
-    let mut joint = Joint::Run;
+    let mut joint = VerbLink::Run;
     let mut aside = 0_usize;
     for (at, word) in words.iter().enumerate() {
         match word.as_str() {
@@ -260,7 +260,7 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
             if at >= denied_until && (verb.is_some() || !is_opener(word)) {
                 reading.lead = Some((at, word.clone()));
                 // "Unified search", "Enhanced statistics": a participle in front describes.
-                reading.verb = verb.filter(|verb| verb.form != Form::Participle);
+                reading.verb = verb.filter(|verb| verb.form != VerbForm::Participle);
             } else if let Some(verb) = verb {
                 reading.denied.push(verb);
             }
@@ -276,7 +276,7 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
             };
             continue;
         }
-        let verb = verb.filter(|verb| !(verb.or_noun && matches!(verb.form, Form::Third | Form::Participle)));
+        let verb = verb.filter(|verb| !(verb.or_noun && matches!(verb.form, VerbForm::Third | VerbForm::Participle)));
         match verb {
             Some(verb) if at < denied_until => reading.denied.push(verb),
             Some(verb) if joins(&reading, verb, joint, words.get(at + 1)) => reading.also.push(verb),
@@ -289,11 +289,11 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
         // An adverb does not part what is joined ("inspect and dynamically invoke"), another verb keeps a list of verbs going.
         joint = match (joint, verb) {
             (joint, None) if word.ends_with("ly") => joint,
-            (Joint::List, Some(_)) => Joint::Run,
-            _ => Joint::None,
+            (VerbLink::List, Some(_)) => VerbLink::Run,
+            _ => VerbLink::None,
         };
     }
-    reading.phrases = phrases::of(&words);
+    reading.phrases = phrases::find_phrases(&words);
     reading.words = words;
     reading
 }
@@ -306,7 +306,7 @@ fn is_opener(word: &str) -> bool {
 
 /// How a word is joined to the leading verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Joint {
+enum VerbLink {
     /// In one run of verbs from the leading one on, a separator last: "List, create or close".
     List,
     /// In that run, no separator since the last verb: "Get email campaigns".
@@ -317,7 +317,7 @@ enum Joint {
     None,
 }
 
-impl Joint {
+impl VerbLink {
     fn after(self, word: &str) -> Self {
         match self {
             Self::List | Self::Run => Self::List,
@@ -329,7 +329,7 @@ impl Joint {
 
 /// Whether a verb is joined to the leading one. After an object the same form and an object of its own are asked for, because
 /// "history and order book" joins nouns.
-fn joins(reading: &SentenceReading, verb: Verb, joint: Joint, next: Option<&String>) -> bool {
+fn joins(reading: &SentenceReading, verb: Verb, joint: VerbLink, next: Option<&String>) -> bool {
     let Some(lead) = reading.verb.filter(|lead| lead.form == verb.form) else { return false };
     let has_object = next.is_some_and(|next| {
         matches!(
@@ -352,9 +352,9 @@ fn joins(reading: &SentenceReading, verb: Verb, joint: Joint, next: Option<&Stri
         )
     });
     match joint {
-        Joint::List => lead.class != verb.class || !verb.or_noun,
-        Joint::Conjunction => has_object,
-        Joint::Run | Joint::None => false,
+        VerbLink::List => lead.class != verb.class || !verb.or_noun,
+        VerbLink::Conjunction => has_object,
+        VerbLink::Run | VerbLink::None => false,
     }
 }
 

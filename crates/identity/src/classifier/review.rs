@@ -10,7 +10,7 @@ use servanda_contract::{
     tool::{Action, Mutability, SideEffectClass},
 };
 
-use super::{Annotations, Classification, Evidence, Reason, Source};
+use super::{Annotations, Classification, ClassificationEvidence, ClassificationReason, EvidenceSource};
 
 /// How sure a classification has to be before it speaks against a person. Measured on the tools whose authors declare that
 /// they are read-only (`docs/classifier.md`): at 0.8 five of six objections look right, at 0.6 hardly three of five.
@@ -21,7 +21,7 @@ const REASONS_MAX: usize = 2;
 
 /// What a contract declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Declaration<'a> {
+pub struct DeclaredBehaviour<'a> {
     /// Whether it changes anything: by its effect class, which every contract has.
     pub mutability: Mutability,
     /// What it does, where the contract says so.
@@ -35,7 +35,7 @@ pub struct Declaration<'a> {
 /// What came of hearing everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Review {
+pub enum ReviewOutcome {
     /// What was found bears out what is declared.
     Corroborated,
     /// Somebody says that it changes something, or destroys, and the declaration says that it does not.
@@ -60,7 +60,7 @@ pub enum Review {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Objection {
     /// Whose.
-    pub by: Witness,
+    pub by: ObjectionSource,
     /// What is declared: `PURE`, or an action.
     pub declared: &'static str,
     /// What the witness says it is.
@@ -72,16 +72,16 @@ pub struct Objection {
 /// Who says what a tool does, apart from its contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Witness {
+pub enum ObjectionSource {
     /// The server's author, by hints.
     Author,
     /// The definition, as the classifier reads it.
     Definition,
 }
 
-impl<'a> Declaration<'a> {
+impl<'a> DeclaredBehaviour<'a> {
     /// What a contract says with its effect class, its side effects and, where it has one, its behaviour.
-    pub fn of(contract: &'a ToolContract) -> Self {
+    pub fn from_contract(contract: &'a ToolContract) -> Self {
         let behaviour = contract.behaviour.as_ref();
         Self {
             mutability: contract.mutability(),
@@ -92,7 +92,7 @@ impl<'a> Declaration<'a> {
     }
 }
 
-impl Review {
+impl ReviewOutcome {
     /// What nobody has answered yet.
     pub fn open_objections(&self) -> &[Objection] {
         match self {
@@ -105,8 +105,8 @@ impl Review {
 impl std::fmt::Display for Objection {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let who = match self.by {
-            Witness::Author => "its author",
-            Witness::Definition => "its definition",
+            ObjectionSource::Author => "its author",
+            ObjectionSource::Definition => "its definition",
         };
         write!(formatter, "the contract says {}, {who} says {}", self.declared, self.found)?;
         if self.evidence.is_empty() { Ok(()) } else { write!(formatter, " ({})", self.evidence.join("; ")) }
@@ -116,21 +116,21 @@ impl std::fmt::Display for Objection {
 /// Hears the author and the definition about a declaration. `found` is to be read without the author's hints: they are a
 /// witness of their own, and nothing is to be counted twice. A hint that is absent says nothing, and one that would make a
 /// tool look safer is not heard.
-pub fn review(declared: Declaration<'_>, hints: Option<Annotations>, found: &Classification) -> Review {
+pub fn review(declared: DeclaredBehaviour<'_>, hints: Option<Annotations>, found: &Classification) -> ReviewOutcome {
     let hints = hints.unwrap_or_default();
     let objections: Vec<Objection> = author(declared, hints).into_iter().chain(definition(declared, found)).collect();
     if !objections.is_empty() {
         return match declared.reviewed {
-            Some(why) => Review::Settled { why: why.to_owned(), objections },
-            None => Review::Flagged { objections },
+            Some(why) => ReviewOutcome::Settled { why: why.to_owned(), objections },
+            None => ReviewOutcome::Flagged { objections },
         };
     }
     let sure = found.confidence.mutability >= CONFIDENCE_MIN;
     let author_agrees = hints.read_only_hint == Some(declared.mutability == Mutability::Pure);
     match (declared.mutability, found.behaviour.mutability) {
-        (declared, found) if declared == found && (sure || author_agrees) => Review::Corroborated,
-        (Mutability::Mutates, Mutability::Pure) if sure => Review::Cautious,
-        _ => Review::Unclear,
+        (declared, found) if declared == found && (sure || author_agrees) => ReviewOutcome::Corroborated,
+        (Mutability::Mutates, Mutability::Pure) if sure => ReviewOutcome::Cautious,
+        _ => ReviewOutcome::Unclear,
     }
 }
 
@@ -147,10 +147,10 @@ fn gravity(action: Action) -> u8 {
 
 /// What the author's hints say against the declaration. `destructiveHint` means something only beside a change, and a tool
 /// that only adds is the one thing that it contradicts; authors also give it to what cannot be taken back, such as a payment.
-fn author(declared: Declaration<'_>, hints: Annotations) -> Option<Objection> {
+fn author(declared: DeclaredBehaviour<'_>, hints: Annotations) -> Option<Objection> {
     let destroys = hints.destructive_hint == Some(true) && hints.read_only_hint != Some(true);
     let objection = |declared, found, hint: &str| Objection {
-        by: Witness::Author,
+        by: ObjectionSource::Author,
         declared,
         found,
         evidence: vec![hint.to_owned()],
@@ -171,11 +171,11 @@ fn author(declared: Declaration<'_>, hints: Annotations) -> Option<Objection> {
     }
 }
 
-fn definition(declared: Declaration<'_>, found: &Classification) -> Option<Objection> {
+fn definition(declared: DeclaredBehaviour<'_>, found: &Classification) -> Option<Objection> {
     if found.behaviour.mutability == Mutability::Pure || found.confidence.mutability < CONFIDENCE_MIN {
         return None;
     }
-    let by = Witness::Definition;
+    let by = ObjectionSource::Definition;
     if declared.mutability == Mutability::Pure {
         let (declared, said) = (Mutability::Pure.word(), Mutability::Mutates.word());
         return Some(Objection { by, declared, found: said, evidence: for_a_change(&found.evidence) });
@@ -191,11 +191,11 @@ fn definition(declared: Declaration<'_>, found: &Classification) -> Option<Objec
 }
 
 /// The reasons that speak for a change: rules, else the verb, else what was weighed, which says least to a person.
-fn for_a_change(evidence: &Evidence) -> Vec<String> {
-    let told = |reasons: &[&Reason]| reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect::<Vec<_>>();
-    let of = |speaks: fn(&&Reason) -> bool| evidence.mutability.iter().filter(speaks).collect::<Vec<&Reason>>();
+fn for_a_change(evidence: &ClassificationEvidence) -> Vec<String> {
+    let told = |reasons: &[&ClassificationReason]| reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect::<Vec<_>>();
+    let of = |speaks: fn(&&ClassificationReason) -> bool| evidence.mutability.iter().filter(speaks).collect::<Vec<&ClassificationReason>>();
     let rules = of(|reason| reason.weight.is_none());
-    let verbs: Vec<&Reason> = evidence.action.iter().filter(|reason| reason.from != Source::Default).collect();
+    let verbs: Vec<&ClassificationReason> = evidence.action.iter().filter(|reason| reason.from != EvidenceSource::Default).collect();
     let weighed = of(|reason| reason.weight.is_some_and(|weight| weight > 0.0));
     [rules, verbs, weighed].iter().find(|reasons| !reasons.is_empty()).map(|reasons| told(reasons)).unwrap_or_default()
 }

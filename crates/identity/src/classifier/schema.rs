@@ -60,7 +60,7 @@ fn collect(
         let description = property.get("description").or_else(|| resolved.get("description")).and_then(Value::as_str);
         found.push(Parameter {
             name: name.clone(),
-            words: words::of_identifier(name),
+            words: words::split_identifier(name),
             required: is_required,
             nested: depth > 0,
             kind: kind(resolved),

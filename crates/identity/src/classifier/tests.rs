@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability};
 
-use super::{Annotations, Classification, Descriptor, Options, Rule, Source, classify, lexicon, mask, training, words};
+use super::{Annotations, Classification, Descriptor, ClassifierOptions, CautionRule, EvidenceSource, classify, lexicon, mask, training, words};
 
-const HIDDEN: Options = Options { names: true, annotations: false };
-const NAMELESS: Options = Options { names: false, annotations: false };
+const HIDDEN: ClassifierOptions = ClassifierOptions { names: true, annotations: false };
+const NAMELESS: ClassifierOptions = ClassifierOptions { names: false, annotations: false };
 
 fn tool(name: &str, description: &str, parameters: &[&str]) -> Descriptor {
     let properties: Map<String, Value> =
@@ -25,7 +25,7 @@ fn found(name: &str, description: &str, parameters: &[&str]) -> Classification {
     classify(&tool(name, description, parameters), HIDDEN)
 }
 
-fn mutates(descriptor: &Descriptor, options: Options) -> bool {
+fn mutates(descriptor: &Descriptor, options: ClassifierOptions) -> bool {
     classify(descriptor, options).behaviour.mutability == Mutability::Mutates
 }
 
@@ -120,23 +120,23 @@ fn each_rule_of_caution_raises_what_it_is_there_for() {
     .cloned();
     let mut undescribed = tool("overview", "", &[]);
     undescribed.description = None;
-    let cases: [(Rule, Descriptor); 9] = [
-        (Rule::NameChanges, tool("delete_view", "Get all the details of a view, as a list", &["id"])),
-        (Rule::NameJoins, tool("get_or_create_view", "Get all the details of a view", &["id"])),
-        (Rule::LeadJoins, tool("get_view", "Get a view and delete it", &["id"])),
-        (Rule::LeadChanges, tool("get_view", "Removes a view", &["id"])),
-        (Rule::Program, tool("query_data", "Query data, returns a list of rows", &["sql"])),
-        (Rule::Choice, choice),
-        (Rule::Destination, tool("get_page", "Get the details of a page", &["output_path"])),
-        (Rule::Foreign, tool("tickets", foreign, &["query"])),
-        (Rule::Silent, undescribed),
+    let cases: [(CautionRule, Descriptor); 9] = [
+        (CautionRule::NameChanges, tool("delete_view", "Get all the details of a view, as a list", &["id"])),
+        (CautionRule::NameJoins, tool("get_or_create_view", "Get all the details of a view", &["id"])),
+        (CautionRule::LeadJoins, tool("get_view", "Get a view and delete it", &["id"])),
+        (CautionRule::LeadChanges, tool("get_view", "Removes a view", &["id"])),
+        (CautionRule::Program, tool("query_data", "Query data, returns a list of rows", &["sql"])),
+        (CautionRule::Choice, choice),
+        (CautionRule::Destination, tool("get_page", "Get the details of a page", &["output_path"])),
+        (CautionRule::Foreign, tool("tickets", foreign, &["query"])),
+        (CautionRule::Silent, undescribed),
     ];
     for (rule, descriptor) in cases {
         let cautions = training::cautions_of(&descriptor, true);
         assert!(cautions.iter().any(|caution| caution.rule == rule), "{rule:?}: {cautions:?}");
         let classification = classify(&descriptor, HIDDEN);
         assert_eq!(classification.behaviour.mutability, Mutability::Mutates, "{rule:?}");
-        let named = classification.evidence.mutability.iter().any(|reason| reason.from == Source::Rule);
+        let named = classification.evidence.mutability.iter().any(|reason| reason.from == EvidenceSource::Rule);
         assert!(named, "{rule:?} is not named as evidence");
     }
 }
@@ -178,7 +178,7 @@ fn a_hint_can_raise_danger_and_never_lower_it() {
     let hinted = |name: &str, description: &str, annotations: Value| {
         let annotations = serde_json::from_value(annotations).expect("annotations");
         let descriptor = Descriptor { annotations: Some(annotations), ..tool(name, description, &["id"]) };
-        mutates(&descriptor, Options::default())
+        mutates(&descriptor, ClassifierOptions::default())
     };
     let look = ("get_user", "Get a user");
     assert!(!hinted(look.0, look.1, json!({})));
@@ -225,7 +225,7 @@ fn a_strange_descriptor_is_read_as_far_as_it_can_be() {
     assert!(mutates(&descriptor, HIDDEN), "nothing to go by is a change");
     let descriptor: Descriptor =
         serde_json::from_value(json!({"annotations": "none", "name": "get_user"})).expect("read");
-    assert!(!mutates(&descriptor, Options::default()));
+    assert!(!mutates(&descriptor, ClassifierOptions::default()));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn identifiers_come_apart_at_their_words() {
         ("", ""),
     ];
     for (identifier, expected) in cases {
-        assert_eq!(words::of_identifier(identifier).join(" "), expected, "{identifier}");
+        assert_eq!(words::split_identifier(identifier).join(" "), expected, "{identifier}");
     }
 }
 
@@ -286,21 +286,21 @@ fn descriptors() -> impl Strategy<Value = Descriptor> {
 proptest! {
     #[test]
     fn a_tool_looks_exactly_when_it_is_pure(descriptor in descriptors(), names: bool, annotations: bool) {
-        let behaviour = classify(&descriptor, Options { names, annotations }).behaviour;
+        let behaviour = classify(&descriptor, ClassifierOptions { names, annotations }).behaviour;
         let looks = matches!(behaviour.action, Action::Read | Action::Search);
         prop_assert_eq!(looks, behaviour.mutability == Mutability::Pure);
     }
 
     #[test]
     fn hints_never_make_a_tool_safer(descriptor in descriptors(), names: bool) {
-        let without = mutates(&descriptor, Options { names, annotations: false });
-        let with = mutates(&descriptor, Options { names, annotations: true });
+        let without = mutates(&descriptor, ClassifierOptions { names, annotations: false });
+        let with = mutates(&descriptor, ClassifierOptions { names, annotations: true });
         prop_assert!(with || !without);
     }
 
     #[test]
     fn the_same_descriptor_is_always_the_same(descriptor in descriptors(), names: bool) {
-        let options = Options { names, annotations: true };
+        let options = ClassifierOptions { names, annotations: true };
         prop_assert_eq!(classify(&descriptor, options), classify(&descriptor.clone(), options));
     }
 }

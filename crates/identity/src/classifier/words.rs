@@ -17,7 +17,7 @@ const BRANDS: [(&str, &str); 8] = [
 
 /// The words of an identifier, in lower case: `getDNSRecordsV1`, `get-dns.records_v1` and `get dns records` alike.
 /// A trailing version (`v1`) says nothing and is left out.
-pub(super) fn of_identifier(text: &str) -> Vec<String> {
+pub(super) fn split_identifier(text: &str) -> Vec<String> {
     let branded = BRANDS.iter().filter(|(brand, _)| text.contains(brand));
     let whole = branded.fold(text.to_owned(), |text, (brand, word)| text.replace(brand, word));
     let characters: Vec<char> = whole.chars().take(256).collect();
@@ -121,7 +121,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
 
 /// In which form a verb stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum VerbForm {
     /// `create`.
     Infinitive,
     /// `creates`.
@@ -133,19 +133,19 @@ pub(super) enum Form {
 }
 
 /// The infinitives an inflected word may stand for, the likeliest first.
-pub(super) fn infinitives(word: &str) -> Vec<(String, Form)> {
-    let mut found = vec![(word.to_owned(), Form::Infinitive)];
+pub(super) fn infinitives(word: &str) -> Vec<(String, VerbForm)> {
+    let mut found = vec![(word.to_owned(), VerbForm::Infinitive)];
     let mut offer = |stem: &str, ending: &str, form| found.push((format!("{stem}{ending}"), form));
     if let Some(stem) = word.strip_suffix("ies") {
-        offer(stem, "y", Form::Third);
+        offer(stem, "y", VerbForm::Third);
     }
     if let Some(stem) = word.strip_suffix('s') {
-        offer(stem, "", Form::Third);
+        offer(stem, "", VerbForm::Third);
     }
     if let Some(stem) = word.strip_suffix("es") {
-        offer(stem, "", Form::Third);
+        offer(stem, "", VerbForm::Third);
     }
-    for (ending, form) in [("ing", Form::Gerund), ("ed", Form::Participle)] {
+    for (ending, form) in [("ing", VerbForm::Gerund), ("ed", VerbForm::Participle)] {
         if let Some(stem) = word.strip_suffix(ending) {
             offer(stem, "", form);
             offer(stem, "e", form);
@@ -155,7 +155,7 @@ pub(super) fn infinitives(word: &str) -> Vec<(String, Form)> {
         }
     }
     if let Some(stem) = word.strip_suffix("ied") {
-        offer(stem, "y", Form::Participle);
+        offer(stem, "y", VerbForm::Participle);
     }
     found
 }

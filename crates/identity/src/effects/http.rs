@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::effects::{Effect, Verdict, shown};
+use crate::effects::{ProgramEffect, ProgramVerdict, shown};
 
 /// Headers and parameters that ask a server to take the request for another method.
 const OVERRIDES: &[&str] = &[
@@ -56,22 +56,22 @@ const GAP_CHARACTERS_MAX: usize = 32;
 const DECODINGS_MAX: usize = 3;
 
 /// What a request of `method` to `url` would do. `headers` are names and values, in any case.
-pub fn classify_request<'h>(method: &str, url: &str, headers: impl IntoIterator<Item = (&'h str, &'h str)>) -> Verdict {
+pub fn classify_request<'h>(method: &str, url: &str, headers: impl IntoIterator<Item = (&'h str, &'h str)>) -> ProgramVerdict {
     if url.len() > 64 * 1024 || url.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-        return Verdict::of_text(Effect::Unknown, "the URL is too long or holds control characters");
+        return ProgramVerdict::for_text(ProgramEffect::Unknown, "the URL is too long or holds control characters");
     }
     if let Some(scheme) = foreign_scheme(url) {
-        return Verdict::of_text(Effect::Unknown, format!("the URL's scheme {} is not http or https", shown(&scheme)));
+        return ProgramVerdict::for_text(ProgramEffect::Unknown, format!("the URL's scheme {} is not http or https", shown(&scheme)));
     }
     let stated = judge_method(method);
     let overriding = headers.into_iter().filter(|(name, _)| is_override(name)).map(|(_, value)| value.to_owned());
     let in_query = query_pairs(url).filter(|(name, _)| is_override(name)).map(|(_, value)| value);
-    overriding.chain(in_query).map(|method| overridden(&method)).fold(stated, Verdict::or_heavier)
+    overriding.chain(in_query).map(|method| overridden(&method)).fold(stated, ProgramVerdict::or_heavier)
 }
 
 /// Whether a method only reads, in the spelling of the standard or in small letters.
 pub fn is_safe_method(method: &str) -> bool {
-    judge_method(method).effect == Effect::Read
+    judge_method(method).effect == ProgramEffect::Read
 }
 
 /// Whether anything in the arguments of a request asks the server to override the method: a member with an override name, or any text
@@ -202,7 +202,7 @@ fn names_an_override(name: &str) -> bool {
 }
 
 fn is_safe_override(method: &str) -> bool {
-    overridden(method).effect == Effect::Read
+    overridden(method).effect == ProgramEffect::Read
 }
 
 /// A name as servers compare it: without case, and with `_` for `-`.
@@ -210,25 +210,25 @@ fn normal_name(name: &str) -> String {
     name.to_ascii_lowercase().replace('_', "-")
 }
 
-fn judge_method(method: &str) -> Verdict {
+fn judge_method(method: &str) -> ProgramVerdict {
     // Methods are case-sensitive, but enough servers take `post` for `POST` that only the spelling of the standard reads.
     match method {
-        "GET" | "HEAD" | "OPTIONS" | "QUERY" => Verdict::of_text(Effect::Read, format!("{method} is a safe method")),
-        "POST" | "PUT" | "PATCH" | "DELETE" => Verdict::of_text(Effect::Write, format!("{method} changes something")),
+        "GET" | "HEAD" | "OPTIONS" | "QUERY" => ProgramVerdict::for_text(ProgramEffect::Read, format!("{method} is a safe method")),
+        "POST" | "PUT" | "PATCH" | "DELETE" => ProgramVerdict::for_text(ProgramEffect::Write, format!("{method} changes something")),
         _ if ["GET", "HEAD", "OPTIONS"].iter().any(|known| method.eq_ignore_ascii_case(known)) => {
-            Verdict::of_text(Effect::Read, "a safe method, not spelt as the standard does")
+            ProgramVerdict::for_text(ProgramEffect::Read, "a safe method, not spelt as the standard does")
         }
-        _ if method.is_empty() => Verdict::of_text(Effect::Unknown, "there is no method"),
-        _ => Verdict::of_text(Effect::Write, format!("{} is not a safe method", shown(method))),
+        _ if method.is_empty() => ProgramVerdict::for_text(ProgramEffect::Unknown, "there is no method"),
+        _ => ProgramVerdict::for_text(ProgramEffect::Write, format!("{} is not a safe method", shown(method))),
     }
 }
 
-fn overridden(method: &str) -> Verdict {
+fn overridden(method: &str) -> ProgramVerdict {
     let judged = judge_method(method.trim().to_ascii_uppercase().as_str());
     match judged.effect {
-        Effect::Read => judged,
+        ProgramEffect::Read => judged,
         effect => {
-            Verdict::of_text(effect, "the request asks to be taken for another method, one that changes something")
+            ProgramVerdict::for_text(effect, "the request asks to be taken for another method, one that changes something")
         }
     }
 }
@@ -346,21 +346,21 @@ mod tests {
     fn a_method_is_judged_with_what_overrides_it() {
         let none: [(&str, &str); 0] = [];
         for (method, url, headers, expected) in [
-            ("GET", "https://api.example/x?a=1", &none[..], Effect::Read),
-            ("get", "https://api.example/x", &none[..], Effect::Read),
-            ("HEAD", "/x", &none[..], Effect::Read),
-            ("POST", "https://api.example/x", &none[..], Effect::Write),
-            ("DELETE", "https://api.example/x", &none[..], Effect::Write),
-            ("PROPPATCH", "https://api.example/x", &none[..], Effect::Write),
-            ("", "https://api.example/x", &none[..], Effect::Unknown),
-            ("GET", "https://api.example/x", &[("X-HTTP-Method-Override", "DELETE")][..], Effect::Write),
-            ("GET", "https://api.example/x", &[("X-HTTP-Method-Override", "GET")][..], Effect::Read),
-            ("GET", "https://api.example/x?_method=delete", &none[..], Effect::Write),
-            ("GET", "https://api.example/x?%5fmethod=PUT", &none[..], Effect::Write),
-            ("GET", "file:///etc/passwd", &none[..], Effect::Unknown),
-            ("GET", "gopher://127.0.0.1:6379/_FLUSHALL", &none[..], Effect::Unknown),
-            ("GET", "localhost:8080/x", &none[..], Effect::Read),
-            ("GET", "https://a/\r\nDELETE / HTTP/1.1", &none[..], Effect::Unknown),
+            ("GET", "https://api.example/x?a=1", &none[..], ProgramEffect::Read),
+            ("get", "https://api.example/x", &none[..], ProgramEffect::Read),
+            ("HEAD", "/x", &none[..], ProgramEffect::Read),
+            ("POST", "https://api.example/x", &none[..], ProgramEffect::Write),
+            ("DELETE", "https://api.example/x", &none[..], ProgramEffect::Write),
+            ("PROPPATCH", "https://api.example/x", &none[..], ProgramEffect::Write),
+            ("", "https://api.example/x", &none[..], ProgramEffect::Unknown),
+            ("GET", "https://api.example/x", &[("X-HTTP-Method-Override", "DELETE")][..], ProgramEffect::Write),
+            ("GET", "https://api.example/x", &[("X-HTTP-Method-Override", "GET")][..], ProgramEffect::Read),
+            ("GET", "https://api.example/x?_method=delete", &none[..], ProgramEffect::Write),
+            ("GET", "https://api.example/x?%5fmethod=PUT", &none[..], ProgramEffect::Write),
+            ("GET", "file:///etc/passwd", &none[..], ProgramEffect::Unknown),
+            ("GET", "gopher://127.0.0.1:6379/_FLUSHALL", &none[..], ProgramEffect::Unknown),
+            ("GET", "localhost:8080/x", &none[..], ProgramEffect::Read),
+            ("GET", "https://a/\r\nDELETE / HTTP/1.1", &none[..], ProgramEffect::Unknown),
         ] {
             let verdict = classify_request(method, url, headers.iter().copied());
             assert_eq!(verdict.effect, expected, "{method} {url}: {}", verdict.why);

@@ -18,13 +18,13 @@ mod tests;
 mod url;
 
 pub use http::{asks_for_another_method, breaks_out_of_request, classify_request, is_safe_method};
-pub use path::{NormalPath, PathRefusal, Roots, normalise};
-pub use url::{Destination, UrlRefusal, UrlRules};
+pub use path::{NormalPath, PathRefusal, PathRoots, normalise};
+pub use url::{UrlDestination, UrlRefusal, UrlRules};
 
 /// What running a program would do to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Effect {
+pub enum ProgramEffect {
     /// It changes nothing.
     Read,
     /// It changes data, files, settings or locks.
@@ -35,7 +35,7 @@ pub enum Effect {
     Unknown,
 }
 
-impl Effect {
+impl ProgramEffect {
     /// Whether a gate must take it for a change.
     pub fn may_change(self) -> bool {
         self != Self::Read
@@ -52,7 +52,7 @@ impl Effect {
     }
 }
 
-impl fmt::Display for Effect {
+impl fmt::Display for ProgramEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Read => "read",
@@ -65,21 +65,21 @@ impl fmt::Display for Effect {
 
 /// The language of an argument, as a contract names it in `x-effect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Language {
+pub enum ProgramLanguage {
     /// SQL of a dialect.
-    Sql(Dialect),
+    Sql(SqlDialect),
     /// Bash, and what its subset `sh` has of it.
     Shell,
 }
 
-impl Language {
+impl ProgramLanguage {
     /// The language of a name: a dialect (`postgresql`, `sqlite`, `mysql`), `sql` for any, `shell` or `bash`.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
-            "sql" | "generic" => Self::Sql(Dialect::Generic),
-            "postgres" | "postgresql" => Self::Sql(Dialect::Postgres),
-            "sqlite" => Self::Sql(Dialect::Sqlite),
-            "mysql" | "mariadb" => Self::Sql(Dialect::MySql),
+            "sql" | "generic" => Self::Sql(SqlDialect::Generic),
+            "postgres" | "postgresql" => Self::Sql(SqlDialect::Postgres),
+            "sqlite" => Self::Sql(SqlDialect::Sqlite),
+            "mysql" | "mariadb" => Self::Sql(SqlDialect::MySql),
             "shell" | "bash" | "sh" => Self::Shell,
             _ => return None,
         })
@@ -88,10 +88,10 @@ impl Language {
     /// Its name, as a contract writes it.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Sql(Dialect::Generic) => "sql",
-            Self::Sql(Dialect::Postgres) => "postgresql",
-            Self::Sql(Dialect::Sqlite) => "sqlite",
-            Self::Sql(Dialect::MySql) => "mysql",
+            Self::Sql(SqlDialect::Generic) => "sql",
+            Self::Sql(SqlDialect::Postgres) => "postgresql",
+            Self::Sql(SqlDialect::Sqlite) => "sqlite",
+            Self::Sql(SqlDialect::MySql) => "mysql",
             Self::Shell => "shell",
         }
     }
@@ -99,7 +99,7 @@ impl Language {
 
 /// Whose SQL it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
+pub enum SqlDialect {
     /// PostgreSQL.
     Postgres,
     /// SQLite.
@@ -112,7 +112,7 @@ pub enum Dialect {
 
 /// What may be asked of a reader. Beyond a limit the answer is `unknown`.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ProgramLimits {
     /// Bytes of the text.
     pub text_bytes_max: usize,
     /// Statements of SQL, or commands of shell text.
@@ -123,13 +123,13 @@ pub struct Limits {
     pub depth_max: usize,
 }
 
-impl Limits {
+impl ProgramLimits {
     /// Enough for what people write, and little enough for a thread's stack.
     pub const DEFAULT: Self =
         Self { text_bytes_max: 256 * 1024, statements_max: 1_000, tokens_max: 50_000, depth_max: 30 };
 }
 
-impl Default for Limits {
+impl Default for ProgramLimits {
     fn default() -> Self {
         Self::DEFAULT
     }
@@ -137,9 +137,9 @@ impl Default for Limits {
 
 /// What a text would do, and what made it so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct ProgramVerdict {
     /// What it would do.
-    pub effect: Effect,
+    pub effect: ProgramEffect,
     /// A sentence that names the statement kind, the function or the command. Never a literal of the text.
     pub why: Cow<'static, str>,
     /// Which statement or command it was, unless the text as a whole could not be read.
@@ -157,27 +157,27 @@ pub struct StatementRef {
 }
 
 /// What `text` would do if it were run.
-pub fn classify(language: Language, text: &str) -> Verdict {
-    classify_within(language, text, &Limits::DEFAULT)
+pub fn classify(language: ProgramLanguage, text: &str) -> ProgramVerdict {
+    classify_within(language, text, &ProgramLimits::DEFAULT)
 }
 
 /// [`classify`] with limits of the caller's.
-pub fn classify_within(language: Language, text: &str, limits: &Limits) -> Verdict {
+pub fn classify_within(language: ProgramLanguage, text: &str, limits: &ProgramLimits) -> ProgramVerdict {
     if text.len() > limits.text_bytes_max {
-        return Verdict::of_text(Effect::Unknown, format!("the text is longer than {} bytes", limits.text_bytes_max));
+        return ProgramVerdict::for_text(ProgramEffect::Unknown, format!("the text is longer than {} bytes", limits.text_bytes_max));
     }
     if text.contains('\0') {
         // C programs end a text at a NUL; others do not.
-        return Verdict::of_text(Effect::Unknown, "the text holds a NUL character, which engines read differently");
+        return ProgramVerdict::for_text(ProgramEffect::Unknown, "the text holds a NUL character, which engines read differently");
     }
     match language {
-        Language::Sql(dialect) => sql::classify(dialect, text, limits),
-        Language::Shell => shell::classify(text, limits),
+        ProgramLanguage::Sql(dialect) => sql::classify(dialect, text, limits),
+        ProgramLanguage::Shell => shell::classify(text, limits),
     }
 }
 
-impl Verdict {
-    fn of_text(effect: Effect, why: impl Into<Cow<'static, str>>) -> Self {
+impl ProgramVerdict {
+    fn for_text(effect: ProgramEffect, why: impl Into<Cow<'static, str>>) -> Self {
         Self { effect, why: why.into(), statement: None }
     }
 
@@ -189,23 +189,23 @@ impl Verdict {
 
 /// What is known of one part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Finding {
-    effect: Effect,
+struct EffectFinding {
+    effect: ProgramEffect,
     why: Cow<'static, str>,
 }
 
-impl Finding {
-    fn new(effect: Effect, why: impl Into<Cow<'static, str>>) -> Self {
+impl EffectFinding {
+    fn new(effect: ProgramEffect, why: impl Into<Cow<'static, str>>) -> Self {
         Self { effect, why: why.into() }
     }
     fn read(why: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Effect::Read, why)
+        Self::new(ProgramEffect::Read, why)
     }
     fn write(why: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Effect::Write, why)
+        Self::new(ProgramEffect::Write, why)
     }
     fn unknown(why: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Effect::Unknown, why)
+        Self::new(ProgramEffect::Unknown, why)
     }
     fn or_heavier(self, other: Self) -> Self {
         if other.effect.weight() > self.effect.weight() { other } else { self }

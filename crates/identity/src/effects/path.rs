@@ -55,7 +55,7 @@ pub enum PathRefusal {
 
 /// The roots that paths may lie under.
 #[derive(Clone, Debug, Default)]
-pub struct Roots(Vec<NormalPath>);
+pub struct PathRoots(Vec<NormalPath>);
 
 /// One spelling of an absolute `path`.
 pub fn normalise(path: &str) -> Result<NormalPath, PathRefusal> {
@@ -142,7 +142,7 @@ fn undisguised(path: &str) -> Result<String, PathRefusal> {
     if path.contains("%u") || path.contains("%U") {
         return Err(PathRefusal::Encoded);
     }
-    if path.chars().any(|c| c.is_control() || c == '\u{fffd}') || !legibility::hidden(&path).is_empty() {
+    if path.chars().any(|c| c.is_control() || c == '\u{fffd}') || !legibility::hidden_characters(&path).is_empty() {
         return Err(PathRefusal::ControlCharacter);
     }
     // Some systems fold compatibility characters, so that `﹒﹒` becomes `..` and `﹨` a backslash.
@@ -182,7 +182,7 @@ impl fmt::Display for NormalPath {
     }
 }
 
-impl Roots {
+impl PathRoots {
     /// Roots of these absolute paths.
     pub fn new<'p>(paths: impl IntoIterator<Item = &'p str>) -> Result<Self, PathRefusal> {
         paths.into_iter().map(normalise).collect::<Result<_, _>>().map(Self)
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn disguises_of_a_way_out_are_refused() {
-        let roots = Roots::new(["/srv/data", "/var/lib/app/"]).expect("roots");
+        let roots = PathRoots::new(["/srv/data", "/var/lib/app/"]).expect("roots");
         for inside in [
             "/srv/data",
             "/srv/data/",
@@ -272,12 +272,12 @@ mod tests {
         ] {
             assert!(roots.admit(outside).is_err(), "{outside:?} became {:?}", roots.admit(outside));
         }
-        assert_eq!(Roots::default().admit("/x"), Err(PathRefusal::Outside));
+        assert_eq!(PathRoots::default().admit("/x"), Err(PathRefusal::Outside));
     }
 
     #[test]
     fn characters_that_a_system_folds_to_dots_and_slashes_are_no_disguise() {
-        let roots = Roots::new(["/srv/data"]).expect("roots");
+        let roots = PathRoots::new(["/srv/data"]).expect("roots");
         for outside in [
             "/srv/data/\u{2025}/secret",
             "/srv/data/\u{fe52}\u{fe52}/secret",
@@ -293,7 +293,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_admitted_is_normal_and_under_a_root(path in "([./\\\\%a-c]|%2e|%2f|%5c|\\.\\.|~){0,24}") {
-            let roots = Roots::new(["/srv/data"]).expect("roots");
+            let roots = PathRoots::new(["/srv/data"]).expect("roots");
             if let Ok(normal) = roots.admit(&path) {
                 prop_assert!(normal.as_str() == "/srv/data" || normal.as_str().starts_with("/srv/data/"));
                 prop_assert!(normal.as_str().split('/').all(|part| part != ".." && part != "."));

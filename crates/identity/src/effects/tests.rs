@@ -6,18 +6,18 @@ mod disguised;
 mod repetition;
 mod statements;
 
-fn sql(dialect: Dialect, text: &str) -> Verdict {
-    classify(Language::Sql(dialect), text)
+fn sql(dialect: SqlDialect, text: &str) -> ProgramVerdict {
+    classify(ProgramLanguage::Sql(dialect), text)
 }
 
-use Effect::{Read, Unknown, Write};
+use ProgramEffect::{Read, Unknown, Write};
 
 #[test]
 fn a_verdict_names_the_statement_and_the_function_and_no_literal() {
-    let verdict = sql(Dialect::Postgres, "SELECT 1; SELECT steal('hunter2')");
+    let verdict = sql(SqlDialect::Postgres, "SELECT 1; SELECT steal('hunter2')");
     assert_eq!(verdict.why, "calls steal(), a function that is not known");
     assert_eq!(verdict.statement, Some(StatementRef { index: 1, kind: Cow::Borrowed("SELECT") }));
-    let verdict = classify(Language::Shell, "cat a; rm hunter2");
+    let verdict = classify(ProgramLanguage::Shell, "cat a; rm hunter2");
     assert_eq!(verdict.why, "`rm` is not among the commands that are known to only read");
     assert_eq!(verdict.statement, Some(StatementRef { index: 1, kind: Cow::Borrowed("rm") }));
     assert_eq!(
@@ -28,15 +28,15 @@ fn a_verdict_names_the_statement_and_the_function_and_no_literal() {
 
 #[test]
 fn beyond_a_limit_nothing_is_claimed() {
-    let limits = Limits { text_bytes_max: 100, statements_max: 2, tokens_max: 20, depth_max: 4 };
+    let limits = ProgramLimits { text_bytes_max: 100, statements_max: 2, tokens_max: 20, depth_max: 4 };
     let judge = |language, text: &str| classify_within(language, text, &limits).effect;
-    let postgres = Language::Sql(Dialect::Postgres);
+    let postgres = ProgramLanguage::Sql(SqlDialect::Postgres);
     assert_eq!(judge(postgres, "SELECT 1; SELECT 2"), Read);
     assert_eq!(judge(postgres, "SELECT 1; SELECT 2; SELECT 3"), Unknown);
     assert_eq!(judge(postgres, &format!("SELECT {}", "1,".repeat(12))), Unknown);
     assert_eq!(judge(postgres, &format!("SELECT '{}'", "x".repeat(100))), Unknown);
-    assert_eq!(judge(Language::Shell, &format!("ls {}", "x".repeat(100))), Unknown);
-    assert_eq!(judge(Language::Shell, "ls; ls; ls; ls"), Unknown);
+    assert_eq!(judge(ProgramLanguage::Shell, &format!("ls {}", "x".repeat(100))), Unknown);
+    assert_eq!(judge(ProgramLanguage::Shell, "ls; ls; ls; ls"), Unknown);
     assert_eq!(judge(postgres, "SELECT 1\0; DROP TABLE t"), Unknown);
 }
 
@@ -47,7 +47,7 @@ fn shell_text_that_changes_something_is_never_read() {
         .map(str::trim_start)
         .filter(|text| !text.trim().is_empty())
         .filter_map(|text| {
-            let verdict = classify(Language::Shell, text);
+            let verdict = classify(ProgramLanguage::Shell, text);
             (verdict.effect == Read).then(|| format!("{text:?}: {}", verdict.why))
         })
         .collect();
@@ -61,7 +61,7 @@ fn shell_text_that_only_looks_is_read() {
         .map(str::trim_start)
         .filter(|text| !text.trim().is_empty())
         .filter_map(|text| {
-            let verdict = classify(Language::Shell, text);
+            let verdict = classify(ProgramLanguage::Shell, text);
             (verdict.effect != Read).then(|| format!("{text:?}: {} {}", verdict.effect, verdict.why))
         })
         .collect();
@@ -85,7 +85,7 @@ proptest! {
     #[test]
     fn a_change_is_found_among_reads(before in reads(), after in reads(), change in prop::sample::select(&["DELETE FROM t", "DROP TABLE t", "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", "SELECT nextval('s')"][..])) {
         let text = format!("{before};{change};{after}");
-        for dialect in [Dialect::Postgres, Dialect::Sqlite, Dialect::MySql, Dialect::Generic] {
+        for dialect in [SqlDialect::Postgres, SqlDialect::Sqlite, SqlDialect::MySql, SqlDialect::Generic] {
             prop_assert_ne!(sql(dialect, &text).effect, Read);
         }
     }
@@ -94,18 +94,18 @@ proptest! {
     #[test]
     fn a_command_that_changes_is_found_among_others(before in "(ls|cat a|echo b|true)", joint in prop::sample::select(&[";", "\n", " && ", " || ", " | ", " & "][..]), wrap in prop::sample::select(&["rm x", "(rm x)", "{ rm x; }", "if true; then rm x; fi", "for i in a; do rm x; done", "echo $(rm x)", "echo \"`rm x`\"", "echo <(rm x)", "! rm x"][..])) {
         let text = format!("{before}{joint}{wrap}");
-        prop_assert_ne!(classify(Language::Shell, &text).effect, Read, "{}", text);
+        prop_assert_ne!(classify(ProgramLanguage::Shell, &text).effect, Read, "{}", text);
     }
 }
 
-fn languages() -> impl Strategy<Value = Language> {
+fn languages() -> impl Strategy<Value = ProgramLanguage> {
     prop::sample::select(
         &[
-            Language::Sql(Dialect::Postgres),
-            Language::Sql(Dialect::Sqlite),
-            Language::Sql(Dialect::MySql),
-            Language::Sql(Dialect::Generic),
-            Language::Shell,
+            ProgramLanguage::Sql(SqlDialect::Postgres),
+            ProgramLanguage::Sql(SqlDialect::Sqlite),
+            ProgramLanguage::Sql(SqlDialect::MySql),
+            ProgramLanguage::Sql(SqlDialect::Generic),
+            ProgramLanguage::Shell,
         ][..],
     )
 }

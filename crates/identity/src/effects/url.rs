@@ -23,7 +23,7 @@ pub struct UrlRules {
 
 /// Where a URL leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Destination {
+pub struct UrlDestination {
     /// The host, as a name or an address.
     pub host: String,
     /// The port.
@@ -71,7 +71,7 @@ impl UrlRules {
     }
 
     /// Where the URL leads, if its text does not forbid to send a tool there.
-    pub fn admit(&self, text: &str) -> Result<Destination, UrlRefusal> {
+    pub fn admit(&self, text: &str) -> Result<UrlDestination, UrlRefusal> {
         let plain = text.len() <= URL_BYTES_MAX
             && text.chars().all(|character| !character.is_control() && !character.is_whitespace() && character != '\\');
         let url = plain.then(|| Url::parse(text).ok()).flatten().ok_or(UrlRefusal::NotPlain)?;
@@ -99,7 +99,7 @@ impl UrlRules {
         if !self.hosts.is_empty() && !is_named {
             return Err(UrlRefusal::Host);
         }
-        let destination = Destination { host: bare(&host, name), port, is_named };
+        let destination = UrlDestination { host: bare(&host, name), port, is_named };
         let inside = match host {
             Host::Ipv4(address) => !destination.network_allowed(IpAddr::V4(address)),
             Host::Ipv6(address) => !destination.network_allowed(IpAddr::V6(address)),
@@ -109,10 +109,10 @@ impl UrlRules {
     }
 }
 
-impl Destination {
+impl UrlDestination {
     /// Whether its host may have that address. A name may never lead to link-local addresses, where cloud machines get their credentials.
     pub fn network_allowed(&self, address: IpAddr) -> bool {
-        match Network::of(address) {
+        match Network::from_address(address) {
             Network::Public => true,
             Network::Private | Network::Loopback => self.is_named,
             Network::Link => self.is_named && self.host.parse::<IpAddr>().is_ok(),
@@ -120,7 +120,7 @@ impl Destination {
     }
 }
 
-impl fmt::Display for Destination {
+impl fmt::Display for UrlDestination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }

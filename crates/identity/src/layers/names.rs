@@ -26,16 +26,16 @@ pub struct TraceName(String);
 
 /// A name with the namespace it was said with: what a call says, and where a tool is. Everything else follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address {
+pub struct ToolAddress {
     /// The name.
     pub name: PublicName,
     /// The namespace, if one was said.
     pub namespace: Option<ExplicitNamespace>,
 }
 
-impl Address {
+impl ToolAddress {
     /// The address in a call's payload. Only `name` and `namespace` are read; what is no text, or empty, was not said.
-    pub fn of_call(call: &Value) -> Option<Self> {
+    pub fn from_call(call: &Value) -> Option<Self> {
         let name = PublicName::read(call.get("name"))?;
         Some(Self { name, namespace: ExplicitNamespace::read(call.get("namespace")) })
     }

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 use servanda_contract::tool::{Behaviour, ContentType, Mutability};
-use servanda_identity::classifier::{Declaration, Descriptor, Options, classify, review};
+use servanda_identity::classifier::{DeclaredBehaviour, Descriptor, ClassifierOptions, classify, review};
 use servanda_requirements::shared;
 
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct Tool {
 
 impl Tool {
     fn found(&self, names: bool) -> Behaviour {
-        classify(&self.descriptor, Options { names, annotations: false }).behaviour
+        classify(&self.descriptor, ClassifierOptions { names, annotations: false }).behaviour
     }
 
     /// What its author says, where its author says anything.
@@ -123,8 +123,8 @@ fn review_asks_seldom_and_mostly_rightly() {
     for tool in &tools {
         let Some(author) = tool.author() else { continue };
         declared += 1;
-        let found = classify(&tool.descriptor, Options { names: true, annotations: false });
-        let declaration = Declaration { mutability: author, action: None, grave: false, reviewed: None };
+        let found = classify(&tool.descriptor, ClassifierOptions { names: true, annotations: false });
+        let declaration = DeclaredBehaviour { mutability: author, action: None, grave: false, reviewed: None };
         if !review(declaration, None, &found).open_objections().is_empty() {
             *asked.entry(judged[tool.id.as_str()]).or_default() += 1;
         }

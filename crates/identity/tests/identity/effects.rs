@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde::Deserialize;
-use servanda_identity::effects::{Effect, Language, classify};
+use servanda_identity::effects::{ProgramEffect, ProgramLanguage, classify};
 use servanda_requirements::shared;
 
 #[derive(Deserialize)]
@@ -12,7 +12,7 @@ struct Line {
     sql: Option<String>,
     shell: Option<String>,
     dialect: String,
-    effect: Effect,
+    effect: ProgramEffect,
 }
 
 impl Line {
@@ -20,8 +20,8 @@ impl Line {
         self.sql.as_deref().or(self.shell.as_deref()).expect("a text")
     }
 
-    fn language(&self) -> Language {
-        Language::parse(&self.dialect).expect("a known dialect")
+    fn language(&self) -> ProgramLanguage {
+        ProgramLanguage::parse(&self.dialect).expect("a known dialect")
     }
 }
 
@@ -36,14 +36,14 @@ struct Score {
 }
 
 impl Score {
-    fn count(&mut self, label: Effect, verdict: Effect, text: &str) {
-        if label == Effect::Read {
+    fn count(&mut self, label: ProgramEffect, verdict: ProgramEffect, text: &str) {
+        if label == ProgramEffect::Read {
             self.reads += 1;
-            self.puzzled += usize::from(verdict == Effect::Unknown);
-            self.accused += usize::from(matches!(verdict, Effect::Write | Effect::Ddl));
+            self.puzzled += usize::from(verdict == ProgramEffect::Unknown);
+            self.accused += usize::from(matches!(verdict, ProgramEffect::Write | ProgramEffect::Ddl));
         } else {
             self.mutating += 1;
-            if verdict == Effect::Read {
+            if verdict == ProgramEffect::Read {
                 self.missed.push(text.to_owned());
             }
         }
@@ -107,9 +107,9 @@ fn the_corpus_of_effects_is_within_its_bars() {
 #[test]
 fn no_change_of_the_corpus_passes_when_the_engine_is_not_stated() {
     let Some(lines) = corpus() else { return };
-    let generic = Language::parse("sql").expect("sql");
+    let generic = ProgramLanguage::parse("sql").expect("sql");
     let passed = |line: &&Line| {
-        line.sql.is_some() && line.effect != Effect::Read && classify(generic, line.text()).effect == Effect::Read
+        line.sql.is_some() && line.effect != ProgramEffect::Read && classify(generic, line.text()).effect == ProgramEffect::Read
     };
     let passed: Vec<&str> = lines.iter().step_by(3).filter(passed).map(Line::text).collect();
     assert!(passed.is_empty(), "{passed:#?}");
@@ -144,7 +144,7 @@ fn garbled_statements_of_the_corpus_make_nothing_panic() {
             }
         }
         let garbled: String = garbled.into_iter().collect();
-        for language in [line.language(), Language::Shell, Language::parse("sql").expect("sql")] {
+        for language in [line.language(), ProgramLanguage::Shell, ProgramLanguage::parse("sql").expect("sql")] {
             assert!(!classify(language, &garbled).why.is_empty());
         }
     }

@@ -5,13 +5,13 @@ use std::{path::Path, sync::Arc};
 use bytes::Bytes;
 use servanda_contract::{
     CallId, CallRecord, Caller, Digest, Timestamp,
-    digest::Domain,
+    digest::DigestDomain,
     record::{Outcome, RECORD_VERSION},
     tool::EffectClass,
 };
 use servanda_effects::effect::{
-    Begin, Change, Circumstances, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, LedgerNow, Order,
-    OwnerId, Reply, StoredAnswer, Target, step,
+    BeginRequest, EffectChange, EffectContext, ClientKey, EffectId, EffectKey, EffectStore as _, DispatchEnd, EffectEvent, BeginMode, LedgerNow, DispatchOrder,
+    OwnerId, EffectReply, StoredAnswer, EffectTarget, step,
 };
 use servanda_ledger::Ledger;
 
@@ -43,8 +43,8 @@ pub(crate) async fn encoded(folder: &Path) -> Encoded {
     ledger.close().await;
     let one = rusqlite::Connection::open(&path).unwrap();
     let record = one.query_row("select body from calls", [], |row| row.get(0)).unwrap();
-    let event = Event::Begin(Box::new(begin(&CallId::new(), USUAL)));
-    let around = Circumstances::at(LedgerNow::plain(1_800_000_000_000));
+    let event = EffectEvent::Begin(Box::new(begin(&CallId::new(), USUAL)));
+    let around = EffectContext::at(LedgerNow::plain(1_800_000_000_000));
     let effect = step(None, &event, &around).change.unwrap();
     Encoded { body: serde_json::to_string(&effect).unwrap(), arguments: effect.order.arguments, record }
 }
@@ -59,21 +59,21 @@ pub(crate) async fn call_on(ledger: Arc<Ledger>, terms: Terms) {
     let call_id = CallId::new();
     let first = begin(&call_id, terms);
     let key = first.key.clone();
-    let change = |target, event, outcome| Change {
+    let change = |target, event, outcome| EffectChange {
         target,
         event,
         record: Some(record(call_id.clone(), outcome, terms)),
         quarantine: None,
         notices: Vec::new(),
     };
-    let begun = change(Target::Key(key), Event::Begin(Box::new(first)), Outcome::Dispatching);
-    let Reply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };
-    let end = End::Completed(StoredAnswer::Result(Bytes::from_static(ANSWER)));
-    let settled = change(Target::Id(claim.id.clone()), Event::Settle(claim, end), Outcome::Completed);
-    assert_eq!(ledger.apply(settled).await.unwrap().reply, Reply::Settled);
+    let begun = change(EffectTarget::Key(key), EffectEvent::Begin(Box::new(first)), Outcome::Dispatching);
+    let EffectReply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };
+    let end = DispatchEnd::Completed(StoredAnswer::Result(Bytes::from_static(ANSWER)));
+    let settled = change(EffectTarget::Id(claim.id.clone()), EffectEvent::Settle(claim, end), Outcome::Completed);
+    assert_eq!(ledger.apply(settled).await.unwrap().reply, EffectReply::Settled);
 }
 
-fn begin(call_id: &CallId, terms: Terms) -> Begin {
+fn begin(call_id: &CallId, terms: Terms) -> BeginRequest {
     let key = EffectKey {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
@@ -81,26 +81,26 @@ fn begin(call_id: &CallId, terms: Terms) -> Begin {
         contract_major: 1,
         client_key: ClientKey::Given(format!("order-{call_id}")),
     };
-    Begin {
+    BeginRequest {
         id: EffectId::new(),
         key,
-        request: Digest::of(Domain::Proposal, &[call_id.as_str().as_bytes()]),
+        request: Digest::compute(DigestDomain::Proposal, &[call_id.as_str().as_bytes()]),
         class: EffectClass::N,
         owner: OwnerId::from("own_bench".to_owned()),
         call_id: call_id.clone(),
-        order: Order { dedup_window_ms: terms.dedup_window_ms, ..order() },
-        go: Go::Dispatch,
+        order: DispatchOrder { dedup_window_ms: terms.dedup_window_ms, ..order() },
+        mode: BeginMode::Dispatch,
         continues: None,
     }
 }
 
-fn order() -> Order {
-    Order {
+fn order() -> DispatchOrder {
+    DispatchOrder {
         exposed_tool: "bank__pay".to_owned(),
         upstream: "bank".to_owned(),
         upstream_tool: "pay".to_owned(),
         contract_version: "1.2.0".to_owned(),
-        contract_digest: Digest::of(Domain::Contract, &[b"bank.pay"]),
+        contract_digest: Digest::compute(DigestDomain::Contract, &[b"bank.pay"]),
         upstream_key: "sv-00000000000000000000000000000000".to_owned(),
         arguments: Bytes::from_static(br#"{"amount":1200,"currency":"EUR","to":"DE89370400440532013000"}"#),
         timeout_ms: 5_000,
@@ -122,7 +122,7 @@ fn record(call_id: CallId, outcome: Outcome, terms: Terms) -> CallRecord {
         caller: Caller::local(),
         tool: "bank__pay".to_owned(),
         contract: None,
-        arguments_digest: Digest::of(Domain::Arguments, &[b"{}"]),
+        arguments_digest: Digest::compute(DigestDomain::Arguments, &[b"{}"]),
         proposal_digest: None,
         received_at: Timestamp::from_unix_ms(terms.received_ms),
         dispatched_at: None,

@@ -10,9 +10,9 @@ use std::{
 };
 
 use rusqlite::{TransactionBehavior, params};
-use servanda_contract::{CallId, Digest, digest::Domain};
+use servanda_contract::{CallId, Digest, digest::DigestDomain};
 use servanda_effects::effect::EffectId;
-use servanda_ledger::{Guard, Ledger};
+use servanda_ledger::{LedgerGuard, Ledger};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::Encoded;
@@ -44,7 +44,7 @@ impl Raw {
 
     /// Into a file that a ledger has made its tables in.
     pub(crate) async fn file(path: &Path, encoded: Encoded) -> Self {
-        Ledger::open_guarded(path, &Guard::default()).unwrap().close().await;
+        Ledger::open_guarded(path, &LedgerGuard::default()).unwrap().close().await;
         let mut connection = rusqlite::Connection::open(path).unwrap();
         let settings = [("cache_size", -32_768), ("wal_autocheckpoint", 8_000)];
         connection.pragma_update(None, "journal_mode", "wal").unwrap();
@@ -160,7 +160,7 @@ fn put_in_file(transaction: &rusqlite::Connection, encoded: &Encoded) {
 
 fn ids() -> (String, Digest, String) {
     let (effect_id, call_id) = (EffectId::new().as_str().to_owned(), CallId::new().to_string());
-    let digest = Digest::of(Domain::EffectKey, &[effect_id.as_bytes()]);
+    let digest = Digest::compute(DigestDomain::EffectKey, &[effect_id.as_bytes()]);
     (effect_id, digest, call_id)
 }
 

@@ -18,7 +18,7 @@ const UUID: u64 = 3;
 
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed(pub(super) &'static str);
+pub(super) struct MalformedBytes(pub(super) &'static str);
 
 /// Appends to bytes.
 #[derive(Debug, Default)]
@@ -124,61 +124,61 @@ impl<'a> Decoder<'a> {
     }
 
     /// Nothing may be left.
-    pub(super) fn end(&self) -> Result<(), Malformed> {
-        if self.is_at_end() { Ok(()) } else { Err(Malformed("a field is longer than its content")) }
+    pub(super) fn end(&self) -> Result<(), MalformedBytes> {
+        if self.is_at_end() { Ok(()) } else { Err(MalformedBytes("a field is longer than its content")) }
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
-        let (first, rest) = self.rest.split_first().ok_or(Malformed("it ends too early"))?;
+    pub(super) fn byte(&mut self) -> Result<u8, MalformedBytes> {
+        let (first, rest) = self.rest.split_first().ok_or(MalformedBytes("it ends too early"))?;
         self.rest = rest;
         Ok(*first)
     }
 
-    pub(super) fn number(&mut self) -> Result<u64, Malformed> {
+    pub(super) fn number(&mut self) -> Result<u64, MalformedBytes> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
             if bits != 0 && bits.leading_zeros() < shift {
-                return Err(Malformed("a number is too large"));
+                return Err(MalformedBytes("a number is too large"));
             }
             number |= bits << shift;
             if byte & 0x80 == 0 {
                 // One number has one form, so that equal records are equal bytes.
                 let is_shortest = byte != 0 || shift == 0;
-                return is_shortest.then_some(number).ok_or(Malformed("a number is longer than it has to be"));
+                return is_shortest.then_some(number).ok_or(MalformedBytes("a number is longer than it has to be"));
             }
         }
-        Err(Malformed("a number is too long"))
+        Err(MalformedBytes("a number is too long"))
     }
 
     /// A number by its distance from another.
-    pub(super) fn distance(&mut self, from: u64) -> Result<u64, Malformed> {
+    pub(super) fn distance(&mut self, from: u64) -> Result<u64, MalformedBytes> {
         let folded = self.number()?;
         let distance = (folded >> 1) ^ (folded & 1).wrapping_neg();
         Ok(from.wrapping_add(distance))
     }
 
-    pub(super) fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
-        T::try_from(self.number()?).map_err(|_| Malformed("a number is too large"))
+    pub(super) fn small<T: TryFrom<u64>>(&mut self) -> Result<T, MalformedBytes> {
+        T::try_from(self.number()?).map_err(|_| MalformedBytes("a number is too large"))
     }
 
-    pub(super) fn take(&mut self, length: u64) -> Result<&'a [u8], Malformed> {
-        let length = usize::try_from(length).map_err(|_| Malformed("a length is too large"))?;
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Malformed("it ends too early"))?;
+    pub(super) fn take(&mut self, length: u64) -> Result<&'a [u8], MalformedBytes> {
+        let length = usize::try_from(length).map_err(|_| MalformedBytes("a length is too large"))?;
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(MalformedBytes("it ends too early"))?;
         self.rest = rest;
         Ok(taken)
     }
 
-    pub(super) fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], Malformed> {
-        self.take(BYTES as u64)?.try_into().map_err(|_| Malformed("it ends too early"))
+    pub(super) fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], MalformedBytes> {
+        self.take(BYTES as u64)?.try_into().map_err(|_| MalformedBytes("it ends too early"))
     }
 
-    pub(super) fn digest(&mut self) -> Result<Digest, Malformed> {
+    pub(super) fn digest(&mut self) -> Result<Digest, MalformedBytes> {
         self.array::<32>().map(Digest::from)
     }
 
-    pub(super) fn text(&mut self) -> Result<String, Malformed> {
+    pub(super) fn text(&mut self) -> Result<String, MalformedBytes> {
         let number = self.number()?;
         let length = number >> 2;
         match number & 3 {
@@ -190,17 +190,17 @@ impl<'a> Decoder<'a> {
                 Ok(format!("{prefix}_{}", hex(self.take(length)?)))
             }
             _ if length == 16 => Ok(hyphenated(&hex(self.take(length)?))),
-            _ => Err(Malformed("a UUID has another length")),
+            _ => Err(MalformedBytes("a UUID has another length")),
         }
     }
 
-    pub(super) fn texts<T: FromIterator<String>>(&mut self) -> Result<T, Malformed> {
+    pub(super) fn texts<T: FromIterator<String>>(&mut self) -> Result<T, MalformedBytes> {
         let count = self.number()?;
         (0..count).map(|_| self.text()).collect()
     }
 
     /// The next field: its tag and its content.
-    pub(super) fn field(&mut self) -> Result<(u8, Self), Malformed> {
+    pub(super) fn field(&mut self) -> Result<(u8, Self), MalformedBytes> {
         let tag = self.byte()?;
         let length = self.number()?;
         Ok((tag, Self { rest: self.take(length)? }))
@@ -213,8 +213,8 @@ pub(super) fn check_sum(bytes: &[u8]) -> [u8; 4] {
     bytes.iter().fold(0x811c_9dc5, mix).to_le_bytes()
 }
 
-fn plain(bytes: &[u8]) -> Result<&str, Malformed> {
-    std::str::from_utf8(bytes).map_err(|_| Malformed("a text is not UTF-8"))
+fn plain(bytes: &[u8]) -> Result<&str, MalformedBytes> {
+    std::str::from_utf8(bytes).map_err(|_| MalformedBytes("a text is not UTF-8"))
 }
 
 fn low_bits(number: u64) -> u8 {

@@ -8,17 +8,17 @@ use servanda_contract::{
 
 use super::{
     ENCODING_VERSION,
-    bytes::{Decoder, Malformed, check_sum},
-    dictionary::{Entries, EntryId},
+    bytes::{Decoder, MalformedBytes, check_sum},
+    dictionary::{DictionaryEntries, DictionaryEntryId},
     numbers::named,
     parts, tag,
 };
 use crate::LedgerError;
 
-const NOT_RECEIVED: Malformed = Malformed("it has no time of receipt");
+const NOT_RECEIVED: MalformedBytes = MalformedBytes("it has no time of receipt");
 
 /// The entries that a stored record refers to. A record that cannot be read refers to none: decoding it says why.
-pub(crate) fn entries_of(stored: &[u8]) -> Vec<EntryId> {
+pub(crate) fn entries_of(stored: &[u8]) -> Vec<DictionaryEntryId> {
     let mut found = Vec::new();
     let mut fields = Decoder::new(stored.split_last_chunk::<4>().map_or(&[][..], |(fields, _)| fields));
     if fields.byte() != Ok(ENCODING_VERSION) || fields.number().is_err() {
@@ -26,68 +26,68 @@ pub(crate) fn entries_of(stored: &[u8]) -> Vec<EntryId> {
     }
     while let Ok((tag, mut content)) = fields.field() {
         if matches!(tag, tag::CONTRACT_ENTRY | tag::POLICY_ENTRY) {
-            found.extend(content.array().map(EntryId));
+            found.extend(content.array().map(DictionaryEntryId));
         }
     }
     found
 }
 
 /// The record of a call from its stored form.
-pub(crate) fn decode(call_id: &str, stored: &[u8], entries: &Entries) -> Result<CallRecord, LedgerError> {
+pub(crate) fn decode(call_id: &str, stored: &[u8], entries: &DictionaryEntries) -> Result<CallRecord, LedgerError> {
     read(call_id, stored, entries).map_err(|unreadable| {
         let call_id = call_id.to_owned();
         match unreadable {
-            Unreadable::Newer(found) => LedgerError::RecordNewer { call_id, found, known: ENCODING_VERSION },
-            Unreadable::Malformed(Malformed(reason)) => LedgerError::Record { call_id, reason: reason.to_owned() },
-            Unreadable::Reason(reason) => LedgerError::Record { call_id, reason },
+            RecordDecodeError::Newer(found) => LedgerError::RecordNewer { call_id, found, known: ENCODING_VERSION },
+            RecordDecodeError::Malformed(MalformedBytes(reason)) => LedgerError::Record { call_id, reason: reason.to_owned() },
+            RecordDecodeError::Reason(reason) => LedgerError::Record { call_id, reason },
         }
     })
 }
 
 /// Why a stored record cannot be read.
 #[derive(Debug)]
-enum Unreadable {
+enum RecordDecodeError {
     /// It has a version that is not known here.
     Newer(u8),
-    Malformed(Malformed),
+    Malformed(MalformedBytes),
     Reason(String),
 }
 
-impl From<Malformed> for Unreadable {
-    fn from(malformed: Malformed) -> Self {
+impl From<MalformedBytes> for RecordDecodeError {
+    fn from(malformed: MalformedBytes) -> Self {
         Self::Malformed(malformed)
     }
 }
 
-impl From<serde_json::Error> for Unreadable {
+impl From<serde_json::Error> for RecordDecodeError {
     fn from(error: serde_json::Error) -> Self {
         Self::Reason(error.to_string())
     }
 }
 
-fn read(call_id: &str, stored: &[u8], entries: &Entries) -> Result<CallRecord, Unreadable> {
+fn read(call_id: &str, stored: &[u8], entries: &DictionaryEntries) -> Result<CallRecord, RecordDecodeError> {
     match stored.first() {
         Some(&ENCODING_VERSION) => {}
-        Some(0) | None => return Err(Malformed("it has no version").into()),
-        Some(newer) => return Err(Unreadable::Newer(*newer)),
+        Some(0) | None => return Err(MalformedBytes("it has no version").into()),
+        Some(newer) => return Err(RecordDecodeError::Newer(*newer)),
     }
-    let (stored, check) = stored.split_last_chunk().ok_or(Malformed("it ends too early"))?;
+    let (stored, check) = stored.split_last_chunk().ok_or(MalformedBytes("it ends too early"))?;
     if *check != check_sum(stored) {
-        return Err(Malformed("it is not as it was written").into());
+        return Err(MalformedBytes("it is not as it was written").into());
     }
     let mut fields = Decoder::new(stored);
     fields.byte()?;
     let record_version = fields.small()?;
     if record_version > RECORD_VERSION {
         let reason = format!("it has version {record_version}, this servanda knows up to {RECORD_VERSION}");
-        return Err(Unreadable::Reason(reason));
+        return Err(RecordDecodeError::Reason(reason));
     }
-    let mut read = Partial { call_id: call_id.to_owned(), record_version, ..Partial::default() };
+    let mut read = PartialRecord { call_id: call_id.to_owned(), record_version, ..PartialRecord::default() };
     let mut before = 0;
     while !fields.is_at_end() {
         let (tag, mut content) = fields.field()?;
         if tag <= before {
-            return Err(Malformed("its fields are not in their order").into());
+            return Err(MalformedBytes("its fields are not in their order").into());
         }
         before = tag;
         read.take(tag, &mut content, entries)?;
@@ -98,7 +98,7 @@ fn read(call_id: &str, stored: &[u8], entries: &Entries) -> Result<CallRecord, U
 
 /// A record as far as it was read: what every record has may still be missing.
 #[derive(Debug, Default)]
-struct Partial {
+struct PartialRecord {
     call_id: String,
     record_version: u32,
     trace_id: Option<String>,
@@ -109,11 +109,11 @@ struct Partial {
     outcome: Option<Outcome>,
     policy: Option<PolicyRecord>,
     /// What a record may be without.
-    rest: Rest,
+    rest: OptionalFields,
 }
 
 #[derive(Debug, Default)]
-struct Rest {
+struct OptionalFields {
     proposal_digest: Option<Digest>,
     dispatched_ms: Option<u64>,
     finished_ms: Option<u64>,
@@ -130,8 +130,8 @@ struct Rest {
     questions: Vec<QuestionRecord>,
 }
 
-impl Partial {
-    fn take(&mut self, tag: u8, from: &mut Decoder<'_>, entries: &Entries) -> Result<(), Unreadable> {
+impl PartialRecord {
+    fn take(&mut self, tag: u8, from: &mut Decoder<'_>, entries: &DictionaryEntries) -> Result<(), RecordDecodeError> {
         let (received_ms, rest) = (self.received_ms, &mut self.rest);
         let received = || received_ms.ok_or(NOT_RECEIVED);
         match tag {
@@ -164,30 +164,30 @@ impl Partial {
             }
             tag::POLICY_DETAIL => self.policy = Some(parts::with_detail(self.policy.take(), json(from)?)?),
             tag::QUESTIONS => rest.questions = json(from)?,
-            _ => return Err(Malformed("it has a field that is not known").into()),
+            _ => return Err(MalformedBytes("it has a field that is not known").into()),
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<CallRecord, Unreadable> {
+    fn finish(self) -> Result<CallRecord, RecordDecodeError> {
         let received_ms = self.received_ms.ok_or(NOT_RECEIVED)?;
-        let Rest { dispatched_ms, finished_ms, continues, .. } = self.rest;
+        let OptionalFields { dispatched_ms, finished_ms, continues, .. } = self.rest;
         let (tool, contract) = self.tool.finish()?;
         Ok(CallRecord {
             record_version: self.record_version,
             call_id: CallId::from(self.call_id),
-            trace_id: self.trace_id.ok_or(Malformed("it has no trace"))?,
+            trace_id: self.trace_id.ok_or(MalformedBytes("it has no trace"))?,
             caller: self.caller.finish()?,
             tool,
             contract,
-            arguments_digest: self.arguments_digest.ok_or(Malformed("it has no digest of its arguments"))?,
+            arguments_digest: self.arguments_digest.ok_or(MalformedBytes("it has no digest of its arguments"))?,
             proposal_digest: self.rest.proposal_digest,
             received_at: Timestamp::from_unix_ms(received_ms),
             dispatched_at: dispatched_ms.map(Timestamp::from_unix_ms),
             finished_at: finished_ms.map(Timestamp::from_unix_ms),
             deadline_ms: self.rest.deadline_ms,
             verdicts: self.rest.verdicts,
-            outcome: self.outcome.ok_or(Malformed("it has no outcome"))?,
+            outcome: self.outcome.ok_or(MalformedBytes("it has no outcome"))?,
             class: self.rest.class,
             refusal: self.rest.refusal,
             answer_digest: self.rest.answer_digest,
@@ -203,8 +203,8 @@ impl Partial {
 }
 
 /// The content of the entry that a field refers to.
-fn entry<'a>(from: &mut Decoder<'_>, entries: &'a Entries) -> Result<&'a [u8], Malformed> {
-    entries.get(EntryId(from.array()?)).ok_or(Malformed("it refers to an entry of the dictionary that is not there"))
+fn entry<'a>(from: &mut Decoder<'_>, entries: &'a DictionaryEntries) -> Result<&'a [u8], MalformedBytes> {
+    entries.get(DictionaryEntryId(from.array()?)).ok_or(MalformedBytes("it refers to an entry of the dictionary that is not there"))
 }
 
 fn json<T: serde::de::DeserializeOwned>(from: &mut Decoder<'_>) -> Result<T, serde_json::Error> {

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use servanda_contract::{Digest, digest::Domain};
+use servanda_contract::{Digest, digest::DigestDomain};
 
 /// Entries that a store has at most, by what one process can tell.
 pub(crate) const ENTRIES_MAX: u64 = 50_000;
@@ -16,25 +16,25 @@ const ENTRY_BYTES_MAX: usize = 4 << 10;
 
 /// What an entry is known by: 128 bits, because upstreams have a say in some of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct EntryId(pub(crate) [u8; 16]);
+pub(crate) struct DictionaryEntryId(pub(crate) [u8; 16]);
 
 /// The dictionary as a writer has it: which entries it knows to be stored, and which have to be stored with the next batch.
 #[derive(Debug, Default)]
 pub(crate) struct Dictionary {
-    known: HashMap<Box<[u8]>, EntryId>,
-    fresh: Vec<(EntryId, Box<[u8]>)>,
+    known: HashMap<Box<[u8]>, DictionaryEntryId>,
+    fresh: Vec<(DictionaryEntryId, Box<[u8]>)>,
     room: u64,
 }
 
 /// Entries as a reader has them.
 #[derive(Debug, Default)]
-pub(crate) struct Entries {
-    found: HashMap<EntryId, Vec<u8>>,
+pub(crate) struct DictionaryEntries {
+    found: HashMap<DictionaryEntryId, Vec<u8>>,
 }
 
-impl EntryId {
-    fn of(entry: &[u8]) -> Self {
-        let digest = Digest::of(Domain::DictionaryEntry, &[entry]);
+impl DictionaryEntryId {
+    fn for_content(entry: &[u8]) -> Self {
+        let digest = Digest::compute(DigestDomain::DictionaryEntry, &[entry]);
         Self(digest.as_bytes().first_chunk().copied().unwrap_or_default())
     }
 }
@@ -46,7 +46,7 @@ impl Dictionary {
     }
 
     /// The entry of this content; none if the content has to stay in its record.
-    pub(crate) fn refer(&mut self, content: &[u8]) -> Option<EntryId> {
+    pub(crate) fn refer(&mut self, content: &[u8]) -> Option<DictionaryEntryId> {
         if let Some(known) = self.known.get(content) {
             return Some(*known);
         }
@@ -54,14 +54,14 @@ impl Dictionary {
             return None;
         }
         self.room -= 1;
-        let id = EntryId::of(content);
+        let id = DictionaryEntryId::for_content(content);
         self.known.insert(content.into(), id);
         self.fresh.push((id, content.into()));
         Some(id)
     }
 
     /// What has to be stored before, or together with, the records that were encoded so far.
-    pub(crate) fn fresh(&self) -> &[(EntryId, Box<[u8]>)] {
+    pub(crate) fn fresh(&self) -> &[(DictionaryEntryId, Box<[u8]>)] {
         &self.fresh
     }
 
@@ -71,25 +71,25 @@ impl Dictionary {
     }
 }
 
-impl Entries {
+impl DictionaryEntries {
     /// Those of some entries that are not here yet.
-    pub(crate) fn missing(&self, wanted: impl IntoIterator<Item = EntryId>) -> Vec<EntryId> {
-        let missing: HashSet<EntryId> = wanted.into_iter().filter(|id| !self.found.contains_key(id)).collect();
+    pub(crate) fn missing(&self, wanted: impl IntoIterator<Item = DictionaryEntryId>) -> Vec<DictionaryEntryId> {
+        let missing: HashSet<DictionaryEntryId> = wanted.into_iter().filter(|id| !self.found.contains_key(id)).collect();
         missing.into_iter().collect()
     }
 
-    pub(crate) fn add(&mut self, id: EntryId, content: Vec<u8>) {
+    pub(crate) fn add(&mut self, id: DictionaryEntryId, content: Vec<u8>) {
         self.found.insert(id, content);
     }
 
-    pub(super) fn get(&self, id: EntryId) -> Option<&[u8]> {
+    pub(super) fn get(&self, id: DictionaryEntryId) -> Option<&[u8]> {
         self.found.get(&id).map(Vec::as_slice)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Dictionary, ENTRIES_MAX, ENTRY_BYTES_MAX, Entries, EntryId};
+    use super::{Dictionary, ENTRIES_MAX, ENTRY_BYTES_MAX, DictionaryEntries, DictionaryEntryId};
 
     #[test]
     fn an_entry_is_stored_once_and_stays_fresh_until_it_is() {
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn only_what_is_not_here_is_missing() {
-        let (one, two) = (EntryId([1; 16]), EntryId([2; 16]));
-        let mut entries = Entries::default();
+        let (one, two) = (DictionaryEntryId([1; 16]), DictionaryEntryId([2; 16]));
+        let mut entries = DictionaryEntries::default();
         entries.add(one, b"x".to_vec());
         assert_eq!(entries.missing([one, two, two]), [two]);
     }

@@ -18,7 +18,7 @@ mod tests;
 use servanda_contract::{CallId, CallRecord, Digest};
 
 pub(crate) use self::decode::{decode, entries_of};
-use self::{bytes::Encoder, dictionary::Dictionary, numbers::Numbered as _};
+use self::{bytes::Encoder, dictionary::Dictionary, numbers::StoredAsNumber as _};
 use crate::LedgerError;
 
 /// The version of this encoding, the first byte of every record.

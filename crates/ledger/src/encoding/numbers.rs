@@ -7,17 +7,17 @@ use servanda_contract::{
     tool::EffectClass,
 };
 
-use super::bytes::{Decoder, Malformed};
+use super::bytes::{Decoder, MalformedBytes};
 
 /// A name that is stored as a number.
-pub(super) trait Numbered: Sized {
+pub(super) trait StoredAsNumber: Sized {
     fn stored_number(self) -> u8;
     fn from_stored(number: u8) -> Option<Self>;
 }
 
 /// The name that the next byte stands for.
-pub(super) fn named<T: Numbered>(from: &mut Decoder<'_>) -> Result<T, Malformed> {
-    T::from_stored(from.byte()?).ok_or(Malformed("it has a name that is not known"))
+pub(super) fn named<T: StoredAsNumber>(from: &mut Decoder<'_>) -> Result<T, MalformedBytes> {
+    T::from_stored(from.byte()?).ok_or(MalformedBytes("it has a name that is not known"))
 }
 
 macro_rules! numbered {

@@ -2,14 +2,14 @@
 
 use servanda_contract::{
     Caller,
-    caller::Acting,
+    caller::CallerActor,
     record::{ContractReference, PolicyRecord, Texts, Verdict},
 };
 
 use super::{
-    bytes::{Decoder, Encoder, Malformed},
+    bytes::{Decoder, Encoder, MalformedBytes},
     dictionary::Dictionary,
-    numbers::{Numbered, named},
+    numbers::{StoredAsNumber, named},
     tag, write_json, write_text,
 };
 
@@ -23,7 +23,7 @@ const GATE_BITS: u8 = 5;
 #[derive(Debug, Default)]
 pub(super) struct PartialCaller {
     names: Option<(String, String)>,
-    actors: Vec<Acting>,
+    actors: Vec<CallerActor>,
     credential: Option<String>,
     client: Option<String>,
     session: Option<String>,
@@ -44,7 +44,7 @@ pub(super) fn write_caller(caller: &Caller, to: &mut Encoder) {
     });
     if !actors.is_empty() {
         to.field(tag::ACTORS, |to| {
-            for Acting { name, proven } in actors {
+            for CallerActor { name, proven } in actors {
                 to.byte(u8::from(*proven));
                 to.text(name);
             }
@@ -56,13 +56,13 @@ pub(super) fn write_caller(caller: &Caller, to: &mut Encoder) {
 }
 
 impl PartialCaller {
-    pub(super) fn take(&mut self, tag: u8, from: &mut Decoder<'_>) -> Result<(), Malformed> {
+    pub(super) fn take(&mut self, tag: u8, from: &mut Decoder<'_>) -> Result<(), MalformedBytes> {
         match tag {
             tag::CALLER => self.names = Some((from.text()?, from.text()?)),
             tag::ACTORS => {
                 while !from.is_at_end() {
                     let proven = truth(from)?;
-                    self.actors.push(Acting { name: from.text()?, proven });
+                    self.actors.push(CallerActor { name: from.text()?, proven });
                 }
             }
             tag::CREDENTIAL => self.credential = Some(from.text()?),
@@ -72,9 +72,9 @@ impl PartialCaller {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Caller, Malformed> {
+    pub(super) fn finish(self) -> Result<Caller, MalformedBytes> {
         let Self { names, actors, credential, client, session } = self;
-        let (tenant, principal) = names.ok_or(Malformed("it has no caller"))?;
+        let (tenant, principal) = names.ok_or(MalformedBytes("it has no caller"))?;
         Ok(Caller { tenant, principal, actors, credential, client, session })
     }
 }
@@ -107,13 +107,13 @@ fn write_contract(contract: &ContractReference, to: &mut Encoder) {
     to.byte(effect_class.stored_number());
 }
 
-pub(super) fn read_contract(from: &mut Decoder<'_>) -> Result<ContractReference, Malformed> {
+pub(super) fn read_contract(from: &mut Decoder<'_>) -> Result<ContractReference, MalformedBytes> {
     let [name, version, upstream, upstream_tool] = [from.text()?, from.text()?, from.text()?, from.text()?];
     let (digest, effect_class) = (from.digest()?, named(from)?);
     Ok(ContractReference { name, version, digest, upstream, upstream_tool, effect_class })
 }
 
-pub(super) fn read_tool_entry(from: &mut Decoder<'_>) -> Result<PartialTool, Malformed> {
+pub(super) fn read_tool_entry(from: &mut Decoder<'_>) -> Result<PartialTool, MalformedBytes> {
     expect_kind(from, CONTRACT_ENTRY)?;
     let (tool, contract) = (Some(from.text()?), Some(read_contract(from)?));
     from.end()?;
@@ -121,8 +121,8 @@ pub(super) fn read_tool_entry(from: &mut Decoder<'_>) -> Result<PartialTool, Mal
 }
 
 impl PartialTool {
-    pub(super) fn finish(self) -> Result<(String, Option<ContractReference>), Malformed> {
-        Ok((self.tool.ok_or(Malformed("it has no tool"))?, self.contract))
+    pub(super) fn finish(self) -> Result<(String, Option<ContractReference>), MalformedBytes> {
+        Ok((self.tool.ok_or(MalformedBytes("it has no tool"))?, self.contract))
     }
 }
 
@@ -139,14 +139,14 @@ pub(super) fn write_verdicts(verdicts: &[Verdict], to: &mut Encoder) {
     });
 }
 
-pub(super) fn read_verdicts(from: &mut Decoder<'_>) -> Result<Vec<Verdict>, Malformed> {
+pub(super) fn read_verdicts(from: &mut Decoder<'_>) -> Result<Vec<Verdict>, MalformedBytes> {
     let mut verdicts = Vec::new();
     while !from.is_at_end() {
         let both = from.byte()?;
-        let unknown = || Malformed("it has a verdict that is not known");
+        let unknown = || MalformedBytes("it has a verdict that is not known");
         verdicts.push(Verdict {
-            gate: Numbered::from_stored(both & ((1 << GATE_BITS) - 1)).ok_or_else(unknown)?,
-            decision: Numbered::from_stored(both >> GATE_BITS).ok_or_else(unknown)?,
+            gate: StoredAsNumber::from_stored(both & ((1 << GATE_BITS) - 1)).ok_or_else(unknown)?,
+            decision: StoredAsNumber::from_stored(both >> GATE_BITS).ok_or_else(unknown)?,
             took_us: from.number()?,
         });
     }
@@ -189,13 +189,13 @@ fn write_terms(both: [&Texts; 2], groups: Option<&Texts>, to: &mut Encoder) {
     }
 }
 
-pub(super) fn read_policy(from: &mut Decoder<'_>) -> Result<PolicyRecord, Malformed> {
+pub(super) fn read_policy(from: &mut Decoder<'_>) -> Result<PolicyRecord, MalformedBytes> {
     let (by, scopes) = (from.texts()?, from.texts()?);
     let groups = if truth(from)? { Some(from.texts()?) } else { None };
     Ok(PolicyRecord { by, scopes, groups, ..PolicyRecord::default() })
 }
 
-pub(super) fn read_policy_entry(from: &mut Decoder<'_>) -> Result<PolicyRecord, Malformed> {
+pub(super) fn read_policy_entry(from: &mut Decoder<'_>) -> Result<PolicyRecord, MalformedBytes> {
     expect_kind(from, POLICY_ENTRY)?;
     let policy = read_policy(from)?;
     from.end()?;
@@ -203,20 +203,20 @@ pub(super) fn read_policy_entry(from: &mut Decoder<'_>) -> Result<PolicyRecord, 
 }
 
 /// Both halves of what a record says about policies.
-pub(super) fn with_detail(terms: Option<PolicyRecord>, detail: PolicyRecord) -> Result<PolicyRecord, Malformed> {
+pub(super) fn with_detail(terms: Option<PolicyRecord>, detail: PolicyRecord) -> Result<PolicyRecord, MalformedBytes> {
     let PolicyRecord { by, scopes, groups, .. } =
-        terms.ok_or(Malformed("it has no policies for what it says of them"))?;
+        terms.ok_or(MalformedBytes("it has no policies for what it says of them"))?;
     Ok(PolicyRecord { by, scopes, groups, ..detail })
 }
 
-fn truth(from: &mut Decoder<'_>) -> Result<bool, Malformed> {
+fn truth(from: &mut Decoder<'_>) -> Result<bool, MalformedBytes> {
     match from.byte()? {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(Malformed("it has a truth that is neither")),
+        _ => Err(MalformedBytes("it has a truth that is neither")),
     }
 }
 
-fn expect_kind(from: &mut Decoder<'_>, kind: u8) -> Result<(), Malformed> {
-    if from.byte()? == kind { Ok(()) } else { Err(Malformed("it refers to another kind of entry")) }
+fn expect_kind(from: &mut Decoder<'_>, kind: u8) -> Result<(), MalformedBytes> {
+    if from.byte()? == kind { Ok(()) } else { Err(MalformedBytes("it refers to another kind of entry")) }
 }

@@ -1,18 +1,18 @@
 use proptest::{collection::vec, option, prelude::*};
 use servanda_contract::{
-    Acting, CallId, CallRecord, Caller, Digest, FieldError, GateName, Refusal, TaxonomyClass, Timestamp,
+    CallerActor, CallId, CallRecord, Caller, Digest, FieldError, GateName, Refusal, TaxonomyClass, Timestamp,
     cost::{Cost, Price},
     record::{
-        ContractReference, Decision, Outcome, PolicyRecord, QuestionRecord, ShadowRecord, Texts, Verdict, WouldHave,
+        ContractReference, Decision, Outcome, PolicyRecord, QuestionRecord, ShadowRecord, Texts, Verdict, ShadowDecision,
     },
     tool::{EffectClass, QuestionKind, SideEffectClass},
 };
 
 use super::{
     ENCODING_VERSION, decode,
-    dictionary::{Dictionary, ENTRIES_MAX, Entries},
+    dictionary::{Dictionary, ENTRIES_MAX, DictionaryEntries},
     encode, entries_of,
-    numbers::Numbered,
+    numbers::StoredAsNumber,
 };
 use crate::{
     LedgerError,
@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// The entries of a dictionary whose batch is stored.
-fn stored(dictionary: &Dictionary) -> Entries {
-    let mut entries = Entries::default();
+fn stored(dictionary: &Dictionary) -> DictionaryEntries {
+    let mut entries = DictionaryEntries::default();
     for (id, content) in dictionary.fresh() {
         entries.add(*id, content.to_vec());
     }
@@ -53,7 +53,7 @@ fn chosen<T: Copy + std::fmt::Debug>(all: &'static [T]) -> impl Strategy<Value =
 }
 
 fn caller() -> BoxedStrategy<Caller> {
-    let acting = (text(), any::<bool>()).prop_map(|(name, proven)| Acting { name, proven });
+    let acting = (text(), any::<bool>()).prop_map(|(name, proven)| CallerActor { name, proven });
     let optional = || option::of(text());
     (text(), text(), vec(acting, 0..3), optional(), optional(), optional())
         .prop_map(|(tenant, principal, actors, credential, client, session)| Caller {
@@ -82,7 +82,7 @@ fn contract() -> BoxedStrategy<ContractReference> {
 }
 
 fn policy() -> BoxedStrategy<PolicyRecord> {
-    let would_have = chosen(&[WouldHave::Allowed, WouldHave::Refused]);
+    let would_have = chosen(&[ShadowDecision::Allowed, ShadowDecision::Refused]);
     let shadow = (would_have, option::of(text()), texts()).prop_map(|(would_have, cause, by)| ShadowRecord {
         would_have,
         cause,
@@ -195,7 +195,7 @@ proptest! {
             bytes.extend(sum);
         }
         let _ = entries_of(&bytes);
-        prop_assert!(decode("call_x", &bytes, &Entries::default()).is_err());
+        prop_assert!(decode("call_x", &bytes, &DictionaryEntries::default()).is_err());
     }
 
     /// A changed record with a check sum that fits is read or refused, and never with a panic.
@@ -210,7 +210,7 @@ proptest! {
         }
         let sum = super::bytes::check_sum(&bytes);
         bytes.extend(sum);
-        let _ = (entries_of(&bytes), decode("call_x", &bytes, &Entries::default()));
+        let _ = (entries_of(&bytes), decode("call_x", &bytes, &DictionaryEntries::default()));
     }
 }
 
@@ -234,7 +234,7 @@ fn every_cut_and_every_changed_byte_is_noticed() {
 fn a_newer_encoding_is_refused_with_what_to_do() {
     let mut bytes = encode(&read_record(1), &mut Dictionary::default()).unwrap();
     bytes[0] = ENCODING_VERSION + 1;
-    let error = decode("call_x", &bytes, &Entries::default()).unwrap_err();
+    let error = decode("call_x", &bytes, &DictionaryEntries::default()).unwrap_err();
     assert!(matches!(error, LedgerError::RecordNewer { found: 2, known: 1, .. }), "{error}");
     assert!(error.to_string().ends_with("use the newer servanda"), "{error}");
 }
@@ -242,7 +242,7 @@ fn a_newer_encoding_is_refused_with_what_to_do() {
 #[test]
 fn an_entry_that_is_missing_is_told() {
     let bytes = encode(&read_record(1), &mut Dictionary::with_stored(0)).unwrap();
-    let error = decode("call_x", &bytes, &Entries::default()).unwrap_err();
+    let error = decode("call_x", &bytes, &DictionaryEntries::default()).unwrap_err();
     assert!(error.to_string().contains("dictionary"), "{error}");
 }
 
@@ -260,7 +260,7 @@ fn the_stored_record_is_golden() {
 
 #[test]
 fn names_keep_their_numbers() {
-    fn check<T: Numbered + Copy + PartialEq + std::fmt::Debug>(all: &[T]) {
+    fn check<T: StoredAsNumber + Copy + PartialEq + std::fmt::Debug>(all: &[T]) {
         for (number, name) in (0..).zip(all) {
             assert_eq!((name.stored_number(), T::from_stored(number)), (number, Some(*name)));
         }

@@ -2,11 +2,11 @@
 
 use servanda_effects::effect::LostWindow;
 
-use super::Position;
+use super::LedgerPosition;
 
 /// What a person says who accepts a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdoptionTerms {
+pub struct AdoptionRequest {
     /// Who.
     pub by: String,
     /// What they know about the loss, and from where.
@@ -17,7 +17,7 @@ pub struct AdoptionTerms {
 
 /// What a person says who has looked after the keys of a lost time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settling {
+pub struct LossSettlement {
     /// Who.
     pub by: String,
     /// What they know it from.
@@ -61,7 +61,7 @@ pub struct Adoption {
 
 /// A lost time that no person has settled, and until when it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct UnsettledLoss {
     pub(crate) window: LostWindow,
     pub(crate) in_force_until_ms: u64,
 }
@@ -70,15 +70,15 @@ impl Adoption {
     /// A ledger is accepted at `now_ms`. What was committed after the last commit that is there is lost; if nothing is there,
     /// everything since the known ledger was made. `before` was accepted in the ledger whose place it takes: what was lost then and
     /// is not settled is still lost.
-    pub(crate) fn of(
-        terms: &AdoptionTerms,
+    pub(crate) fn new(
+        terms: &AdoptionRequest,
         found: String,
-        (known, there): (Option<&Position>, Option<&Position>),
+        (known, there): (Option<&LedgerPosition>, Option<&LedgerPosition>),
         before: &[Self],
         ledger_id: String,
         now_ms: u64,
     ) -> Self {
-        let is_same = |there: &Position| {
+        let is_same = |there: &LedgerPosition| {
             known.is_none_or(|known| known.ledger_id == there.ledger_id)
                 || before.iter().any(|one| one.came_from(&there.ledger_id))
         };
@@ -117,7 +117,7 @@ impl Adoption {
 }
 
 /// The lost time that matters at `now_ms`: from the beginning of the first that does to the end of the last.
-pub(crate) fn lost_window(lost: &[Lost], now_ms: u64) -> Option<LostWindow> {
+pub(crate) fn lost_window(lost: &[UnsettledLoss], now_ms: u64) -> Option<LostWindow> {
     let in_force = lost.iter().filter(|lost| now_ms < lost.in_force_until_ms).map(|lost| lost.window);
     in_force.reduce(|all, one| LostWindow {
         from_ms: all.from_ms.min(one.from_ms),

@@ -13,13 +13,13 @@ use std::{fmt, path::PathBuf};
 
 use servanda_contract::Timestamp;
 
-pub use adoption::{Adoption, AdoptionTerms, Settling};
-pub(crate) use adoption::{Lost, lost_window};
+pub use adoption::{Adoption, AdoptionRequest, LossSettlement};
+pub(crate) use adoption::{UnsettledLoss, lost_window};
 pub(crate) use position_file::{PositionFile, install};
 
 /// Which ledger it is and how far it has come.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Position {
+pub struct LedgerPosition {
     /// Made at random with the ledger.
     pub ledger_id: String,
     /// Only grows: with every transaction that writes in a file, with every beat of a gateway in a database.
@@ -32,13 +32,13 @@ pub struct Position {
 
 /// What the file outside the ledger says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Witness {
+pub enum PositionWitness {
     /// There is no such file.
     Nothing,
     /// There was a ledger, and it had come so far.
     Known {
         /// At least this far.
-        position: Position,
+        position: LedgerPosition,
         /// Whether the last process that wrote to it ended as it should.
         ended_cleanly: bool,
     },
@@ -48,7 +48,7 @@ pub enum Witness {
 
 /// What is where the ledger should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundLedger {
     /// Nothing.
     Missing,
     /// A file or database without any table.
@@ -58,7 +58,7 @@ pub(crate) enum Found {
     /// A ledger.
     Ledger {
         /// Its identity; a ledger of an earlier version has none.
-        position: Option<Position>,
+        position: Option<LedgerPosition>,
         /// The identities whose place it took.
         former_ids: Vec<String>,
     },
@@ -66,16 +66,16 @@ pub(crate) enum Found {
 
 /// How a ledger is opened.
 #[derive(Debug, Clone, Default)]
-pub struct Guard {
+pub struct LedgerGuard {
     /// The file outside the ledger that says which ledger it is and how far it had come. Without one nothing is compared.
     pub position_file: Option<PathBuf>,
     /// Whether a ledger of an earlier version is brought up to date.
-    pub schema: Schema,
+    pub schema: LedgerSchemaPolicy,
 }
 
 /// What happens to a ledger of an earlier version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Schema {
+pub enum LedgerSchemaPolicy {
     /// It is brought up to date, after a backup where the store can make one.
     #[default]
     Migrate,
@@ -85,7 +85,7 @@ pub enum Schema {
 
 /// Why a ledger is not the one that the position file knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Damage {
+pub enum LedgerDamage {
     /// It is not there.
     Missing,
     /// It has no tables.
@@ -102,45 +102,45 @@ pub enum Damage {
 
 /// A ledger that is refused, with all that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedLedger {
     /// Which ledger, without a password.
     pub place: String,
     /// The file that knows better.
     pub position_file: PathBuf,
     /// What is wrong.
-    pub damage: Damage,
+    pub damage: LedgerDamage,
     /// What the file says.
-    pub known: Option<Position>,
+    pub known: Option<LedgerPosition>,
     /// What the write-ahead log of a file looks like.
     pub log: Option<String>,
 }
 
 /// Whether what was found may be the ledger that the file knows.
-pub(crate) fn judge(witness: &Witness, found: &Found) -> Result<(), Damage> {
+pub(crate) fn judge(witness: &PositionWitness, found: &FoundLedger) -> Result<(), LedgerDamage> {
     let known = match witness {
-        Witness::Unreadable(reason) => return Err(Damage::Witness(reason.clone())),
-        Witness::Nothing => None,
-        Witness::Known { position, .. } => Some(position),
+        PositionWitness::Unreadable(reason) => return Err(LedgerDamage::Witness(reason.clone())),
+        PositionWitness::Nothing => None,
+        PositionWitness::Known { position, .. } => Some(position),
     };
     match (known, found) {
-        (_, Found::Unreadable(reason)) => Err(Damage::Unreadable(reason.clone())),
+        (_, FoundLedger::Unreadable(reason)) => Err(LedgerDamage::Unreadable(reason.clone())),
         (None, _) => Ok(()),
-        (Some(_), Found::Missing) => Err(Damage::Missing),
-        (Some(_), Found::Empty) => Err(Damage::Empty),
-        (Some(known), Found::Ledger { position: Some(found), .. }) if found.ledger_id == known.ledger_id => {
-            if found.position < known.position { Err(Damage::Behind(found.position)) } else { Ok(()) }
+        (Some(_), FoundLedger::Missing) => Err(LedgerDamage::Missing),
+        (Some(_), FoundLedger::Empty) => Err(LedgerDamage::Empty),
+        (Some(known), FoundLedger::Ledger { position: Some(found), .. }) if found.ledger_id == known.ledger_id => {
+            if found.position < known.position { Err(LedgerDamage::Behind(found.position)) } else { Ok(()) }
         }
         // A person accepted it in place of that one, with the file of another gateway.
-        (Some(known), Found::Ledger { former_ids, .. }) if former_ids.contains(&known.ledger_id) => Ok(()),
-        (Some(_), Found::Ledger { position, .. }) => {
-            Err(Damage::Foreign(position.as_ref().map(|found| found.ledger_id.clone())))
+        (Some(known), FoundLedger::Ledger { former_ids, .. }) if former_ids.contains(&known.ledger_id) => Ok(()),
+        (Some(_), FoundLedger::Ledger { position, .. }) => {
+            Err(LedgerDamage::Foreign(position.as_ref().map(|found| found.ledger_id.clone())))
         }
     }
 }
 
-impl Witness {
+impl PositionWitness {
     /// How far the ledger had come, where the file says.
-    pub fn position(&self) -> Option<&Position> {
+    pub fn position(&self) -> Option<&LedgerPosition> {
         match self {
             Self::Known { position, .. } => Some(position),
             Self::Nothing | Self::Unreadable(_) => None,
@@ -148,14 +148,14 @@ impl Witness {
     }
 }
 
-impl Guard {
+impl LedgerGuard {
     /// What the file outside says.
-    pub(crate) fn witness(&self) -> Witness {
-        self.position_file.as_deref().map_or(Witness::Nothing, position_file::read)
+    pub(crate) fn witness(&self) -> PositionWitness {
+        self.position_file.as_deref().map_or(PositionWitness::Nothing, position_file::read)
     }
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for LedgerDamage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => formatter.write_str("is missing"),
@@ -169,15 +169,15 @@ impl fmt::Display for Damage {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedLedger {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.position_file.display();
         write!(formatter, "the ledger `{}` {}", self.place, self.damage)?;
         match (&self.damage, &self.known) {
-            (Damage::Witness(reason), _) => write!(formatter, ": `{file}` {reason}")?,
+            (LedgerDamage::Witness(reason), _) => write!(formatter, ": `{file}` {reason}")?,
             (_, Some(known)) => {
                 let written = Timestamp::from_unix_ms(known.written_ms);
-                let Position { ledger_id, position, .. } = known;
+                let LedgerPosition { ledger_id, position, .. } = known;
                 write!(formatter, "; `{file}` knows ledger {ledger_id} at position {position}, written {written}")?;
             }
             (_, None) => {}

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Position, Witness};
+use super::{LedgerPosition, PositionWitness};
 
 /// How long to wait for another process that is writing. After that the write is left to the next commit: being behind is no
 /// alarm, and a process that was stopped in the middle must not stop the others.
@@ -34,34 +34,34 @@ pub(crate) struct PositionFile {
 }
 
 /// What a file says. One that another process is just writing is read again.
-pub(crate) fn read(path: &Path) -> Witness {
+pub(crate) fn read(path: &Path) -> PositionWitness {
     for _ in 0..LOCK_ATTEMPTS_MAX {
         match read_once(path) {
-            Witness::Unreadable(_) => thread::sleep(LOCK_PAUSE),
+            PositionWitness::Unreadable(_) => thread::sleep(LOCK_PAUSE),
             said => return said,
         }
     }
     read_once(path)
 }
 
-fn read_once(path: &Path) -> Witness {
+fn read_once(path: &Path) -> PositionWitness {
     let file = match servanda_files::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Witness::Nothing,
-        Err(error) => return Witness::Unreadable(format!("cannot be opened: {error}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return PositionWitness::Nothing,
+        Err(error) => return PositionWitness::Unreadable(format!("cannot be opened: {error}")),
     };
     let mut text = String::new();
     match file.take(FILE_BYTES_MAX).read_to_string(&mut text) {
         Ok(_) => parse(&text),
-        Err(error) => Witness::Unreadable(format!("cannot be read: {error}")),
+        Err(error) => PositionWitness::Unreadable(format!("cannot be read: {error}")),
     }
 }
 
 impl PositionFile {
     /// Opens the file of this ledger, making it where there is none, or one of another ledger that a person gave up.
-    pub(crate) fn open(path: &Path, position: &Position) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, position: &LedgerPosition) -> io::Result<Self> {
         let same =
-            matches!(read(path), Witness::Known { position: known, .. } if known.ledger_id == position.ledger_id);
+            matches!(read(path), PositionWitness::Known { position: known, .. } if known.ledger_id == position.ledger_id);
         if !same {
             install(path, position)?;
         }
@@ -85,7 +85,7 @@ impl PositionFile {
         let mut file = self.file();
         let (there, ours) = (fs::metadata(&self.path), file.metadata()?);
         if !there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
-            if let (Witness::Nothing, Witness::Known { position, .. }) = (read(&self.path), self.said(&file)) {
+            if let (PositionWitness::Nothing, PositionWitness::Known { position, .. }) = (read(&self.path), self.said(&file)) {
                 tracing::warn!(file = %self.path.display(), "the ledger's position file was deleted; it is made again");
                 install(&self.path, &position)?;
             }
@@ -97,7 +97,7 @@ impl PositionFile {
     /// The last process that wrote to the ledger ends as it should.
     pub(crate) fn end(&self) -> io::Result<()> {
         let said = self.said(&self.file());
-        if let Witness::Known { position, .. } = said {
+        if let PositionWitness::Known { position, .. } = said {
             self.write(position.position, position.written_ms, true)?;
         }
         self.sync()
@@ -113,21 +113,21 @@ impl PositionFile {
     }
 
     fn write_upwards(&self, file: &File, position: u64, written_ms: u64, ended_cleanly: bool) -> io::Result<()> {
-        if let Witness::Known { position: known, ended_cleanly: ended } = self.said(file) {
+        if let PositionWitness::Known { position: known, ended_cleanly: ended } = self.said(file) {
             let is_news = position > known.position || (position == known.position && ended != ended_cleanly);
             if !is_news || known.ledger_id != self.ledger_id {
                 return Ok(());
             }
         }
         let (ledger_id, made_ms) = (self.ledger_id.clone(), self.made_ms);
-        file.write_all_at(text(&Position { ledger_id, position, written_ms, made_ms }, ended_cleanly).as_bytes(), 0)
+        file.write_all_at(text(&LedgerPosition { ledger_id, position, written_ms, made_ms }, ended_cleanly).as_bytes(), 0)
     }
 
-    fn said(&self, file: &File) -> Witness {
+    fn said(&self, file: &File) -> PositionWitness {
         let mut bytes = [0; 512];
         let read = file.read_at(&mut bytes, 0).ok().and_then(|read| bytes.get(..read));
         let text = read.and_then(|read| std::str::from_utf8(read).ok());
-        text.map_or_else(|| Witness::Unreadable(format!("`{}` is not text", self.path.display())), parse)
+        text.map_or_else(|| PositionWitness::Unreadable(format!("`{}` is not text", self.path.display())), parse)
     }
 
     fn file(&self) -> MutexGuard<'_, File> {
@@ -136,7 +136,7 @@ impl PositionFile {
 }
 
 /// Puts a file in place, as a whole and durably.
-pub(crate) fn install(path: &Path, position: &Position) -> io::Result<()> {
+pub(crate) fn install(path: &Path, position: &LedgerPosition) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let new = path.with_extension(format!("position.{}", servanda_files::unguessable()));
     let written = servanda_files::write_new(&new, text(position, false).as_bytes(), 0o600);
@@ -160,8 +160,8 @@ fn lock(file: &File) -> io::Result<bool> {
 }
 
 /// Always of the same length.
-fn text(position: &Position, ended_cleanly: bool) -> String {
-    let Position { ledger_id, position, written_ms, made_ms } = position;
+fn text(position: &LedgerPosition, ended_cleanly: bool) -> String {
+    let LedgerPosition { ledger_id, position, written_ms, made_ms } = position;
     let ended = if ended_cleanly { "cleanly" } else { "not yet" };
     let said = format!(
         "{HEADING}\nledger {ledger_id:<32}\nposition {position:020}\nwritten_ms {written_ms:020}\nmade_ms {made_ms:020}\n\
@@ -171,11 +171,11 @@ fn text(position: &Position, ended_cleanly: bool) -> String {
     format!("{said}check {check:016x}\n")
 }
 
-fn parse(text: &str) -> Witness {
-    parsed(text).unwrap_or_else(|| Witness::Unreadable("is not a position file of servanda, or was changed".to_owned()))
+fn parse(text: &str) -> PositionWitness {
+    parsed(text).unwrap_or_else(|| PositionWitness::Unreadable("is not a position file of servanda, or was changed".to_owned()))
 }
 
-fn parsed(text: &str) -> Option<Witness> {
+fn parsed(text: &str) -> Option<PositionWitness> {
     let (said, check) = text.split_at_checked(text.find("check ")?)?;
     let check = u64::from_str_radix(check.strip_prefix("check ")?.trim_end(), 16).ok()?;
     let mut lines = said.lines();
@@ -187,7 +187,7 @@ fn parsed(text: &str) -> Option<Witness> {
     let (position, written_ms) = (value("position")?.parse().ok()?, value("written_ms")?.parse().ok()?);
     let made_ms = value("made_ms")?.parse().ok()?;
     let ended_cleanly = value("ended")? == "cleanly";
-    Some(Witness::Known { position: Position { ledger_id, position, written_ms, made_ms }, ended_cleanly })
+    Some(PositionWitness::Known { position: LedgerPosition { ledger_id, position, written_ms, made_ms }, ended_cleanly })
 }
 
 /// FNV-1a: against a torn write or a slip of an editor, not against malice.

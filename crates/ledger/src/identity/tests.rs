@@ -2,44 +2,44 @@
 
 use std::{fs, path::Path, sync::Arc, thread};
 
-use super::{Adoption, AdoptionTerms, Damage, Found, Position, PositionFile, Witness, judge, position_file::read};
+use super::{Adoption, AdoptionRequest, LedgerDamage, FoundLedger, LedgerPosition, PositionFile, PositionWitness, judge, position_file::read};
 
-fn at(ledger_id: &str, position: u64) -> Position {
-    Position { ledger_id: ledger_id.to_owned(), position, written_ms: 1_000 + position, made_ms: 1_000 }
+fn at(ledger_id: &str, position: u64) -> LedgerPosition {
+    LedgerPosition { ledger_id: ledger_id.to_owned(), position, written_ms: 1_000 + position, made_ms: 1_000 }
 }
 
-fn known(position: u64) -> Witness {
-    Witness::Known { position: at("a", position), ended_cleanly: false }
+fn known(position: u64) -> PositionWitness {
+    PositionWitness::Known { position: at("a", position), ended_cleanly: false }
 }
 
-fn ledger(ledger_id: &str, position: u64, former_ids: &[&str]) -> Found {
+fn ledger(ledger_id: &str, position: u64, former_ids: &[&str]) -> FoundLedger {
     let former_ids = former_ids.iter().map(ToString::to_string).collect();
-    Found::Ledger { position: Some(at(ledger_id, position)), former_ids }
+    FoundLedger::Ledger { position: Some(at(ledger_id, position)), former_ids }
 }
 
 #[test]
 fn a_ledger_that_is_not_all_of_the_known_one_is_refused() {
-    let unidentified = Found::Ledger { position: None, former_ids: Vec::new() };
-    let broken = || Found::Unreadable("torn".to_owned());
+    let unidentified = FoundLedger::Ledger { position: None, former_ids: Vec::new() };
+    let broken = || FoundLedger::Unreadable("torn".to_owned());
     let table = [
         // What is not known cannot be missed.
-        (Witness::Nothing, Found::Missing, Ok(())),
-        (Witness::Nothing, Found::Empty, Ok(())),
-        (Witness::Nothing, unidentified.clone(), Ok(())),
-        (Witness::Nothing, ledger("a", 7, &[]), Ok(())),
-        (Witness::Nothing, broken(), Err(Damage::Unreadable("torn".to_owned()))),
-        (known(7), Found::Missing, Err(Damage::Missing)),
-        (known(7), Found::Empty, Err(Damage::Empty)),
-        (known(7), broken(), Err(Damage::Unreadable("torn".to_owned()))),
-        (known(7), unidentified, Err(Damage::Foreign(None))),
-        (known(7), ledger("b", 9, &[]), Err(Damage::Foreign(Some("b".to_owned())))),
-        (known(7), ledger("a", 6, &[]), Err(Damage::Behind(6))),
+        (PositionWitness::Nothing, FoundLedger::Missing, Ok(())),
+        (PositionWitness::Nothing, FoundLedger::Empty, Ok(())),
+        (PositionWitness::Nothing, unidentified.clone(), Ok(())),
+        (PositionWitness::Nothing, ledger("a", 7, &[]), Ok(())),
+        (PositionWitness::Nothing, broken(), Err(LedgerDamage::Unreadable("torn".to_owned()))),
+        (known(7), FoundLedger::Missing, Err(LedgerDamage::Missing)),
+        (known(7), FoundLedger::Empty, Err(LedgerDamage::Empty)),
+        (known(7), broken(), Err(LedgerDamage::Unreadable("torn".to_owned()))),
+        (known(7), unidentified, Err(LedgerDamage::Foreign(None))),
+        (known(7), ledger("b", 9, &[]), Err(LedgerDamage::Foreign(Some("b".to_owned())))),
+        (known(7), ledger("a", 6, &[]), Err(LedgerDamage::Behind(6))),
         (known(7), ledger("a", 7, &[]), Ok(())),
         // After a power cut the file may be behind.
         (known(7), ledger("a", 9, &[]), Ok(())),
         // Another gateway's operator accepted it.
         (known(7), ledger("b", 2, &["x", "a"]), Ok(())),
-        (Witness::Unreadable("torn".to_owned()), ledger("a", 9, &[]), Err(Damage::Witness("torn".to_owned()))),
+        (PositionWitness::Unreadable("torn".to_owned()), ledger("a", 9, &[]), Err(LedgerDamage::Witness("torn".to_owned()))),
     ];
     for (witness, found, expected) in table {
         assert_eq!(judge(&witness, &found), expected, "{witness:?} {found:?}");
@@ -47,7 +47,7 @@ fn a_ledger_that_is_not_all_of_the_known_one_is_refused() {
 }
 
 fn position_in(path: &Path) -> u64 {
-    let Witness::Known { position, .. } = read(path) else { panic!("{:?}", read(path)) };
+    let PositionWitness::Known { position, .. } = read(path) else { panic!("{:?}", read(path)) };
     position.position
 }
 
@@ -55,19 +55,19 @@ fn position_in(path: &Path) -> u64 {
 fn the_file_only_goes_upwards_and_says_how_the_ledger_ended() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("servanda.position");
-    assert_eq!(read(&path), Witness::Nothing);
+    assert_eq!(read(&path), PositionWitness::Nothing);
     let file = PositionFile::open(&path, &at("a", 3)).unwrap();
     file.advance(9, 1_009);
     file.advance(8, 1_008);
-    assert_eq!(read(&path), Witness::Known { position: at("a", 9), ended_cleanly: false });
+    assert_eq!(read(&path), PositionWitness::Known { position: at("a", 9), ended_cleanly: false });
     file.end().unwrap();
-    assert_eq!(read(&path), Witness::Known { position: at("a", 9), ended_cleanly: true });
+    assert_eq!(read(&path), PositionWitness::Known { position: at("a", 9), ended_cleanly: true });
     // A ledger that is ahead, or the same, is open again; one that is behind was refused before.
     drop(PositionFile::open(&path, &at("a", 9)).unwrap());
-    assert_eq!(read(&path), Witness::Known { position: at("a", 9), ended_cleanly: false });
+    assert_eq!(read(&path), PositionWitness::Known { position: at("a", 9), ended_cleanly: false });
     // Another ledger's file is replaced as a whole: a person accepted that ledger.
     drop(PositionFile::open(&path, &at("b", 2)).unwrap());
-    assert_eq!(read(&path), Witness::Known { position: at("b", 2), ended_cleanly: false });
+    assert_eq!(read(&path), PositionWitness::Known { position: at("b", 2), ended_cleanly: false });
 }
 
 #[test]
@@ -111,29 +111,29 @@ fn a_file_that_was_deleted_is_made_again_and_one_that_was_changed_is_not_believe
     let text = fs::read_to_string(&path).unwrap();
     for changed in [text.replace("0005", "0002"), text[..40].to_owned(), String::new(), "x".repeat(10_000)] {
         fs::write(&path, &changed).unwrap();
-        assert!(matches!(read(&path), Witness::Unreadable(_)), "{changed}");
+        assert!(matches!(read(&path), PositionWitness::Unreadable(_)), "{changed}");
     }
 }
 
 /// What is lost begins with the last commit that is there, whatever was accepted in between.
 #[test]
 fn the_lost_time_of_a_copy_begins_with_its_last_commit() {
-    let terms = AdoptionTerms { by: "ada".to_owned(), evidence: "a trial".to_owned(), in_force_ms: 1_000_000 };
+    let terms = AdoptionRequest { by: "ada".to_owned(), evidence: "a trial".to_owned(), in_force_ms: 1_000_000 };
     let accept = |positions, before: &[Adoption], id: &str, now_ms| {
-        Adoption::of(&terms, String::new(), positions, before, id.to_owned(), now_ms)
+        Adoption::new(&terms, String::new(), positions, before, id.to_owned(), now_ms)
     };
     let (first, copy) = (at("a", 500), at("a", 100));
     // It was deleted, and an empty one accepted.
     let emptied = accept((Some(&first), None), &[], "b", 2_000);
     assert_eq!((emptied.lost_from_ms, emptied.lost_until_ms), (first.made_ms, 2_000));
     // Then a copy of the first is found. The empty one knew of nothing that was lost before.
-    let empty = Position { ledger_id: "b".to_owned(), position: 1, written_ms: 2_001, made_ms: 2_000 };
+    let empty = LedgerPosition { ledger_id: "b".to_owned(), position: 1, written_ms: 2_001, made_ms: 2_000 };
     let restored = accept((Some(&empty), Some(&copy)), std::slice::from_ref(&emptied), "c", 3_000);
     assert_eq!(restored.lost_from_ms, first.made_ms, "what was lost then is not settled");
     let settled = Adoption { settled_ms: Some(2_500), ..emptied };
     let restored = accept((Some(&empty), Some(&copy)), std::slice::from_ref(&settled), "c", 3_000);
     assert_eq!((restored.lost_from_ms, restored.lost_until_ms), (copy.written_ms, 3_000));
     // The position of another ledger is no evidence of what this one did: everything since it was made counts as lost.
-    let foreign = Position { ledger_id: "x".to_owned(), position: 9, written_ms: 2_900, made_ms: 2_800 };
+    let foreign = LedgerPosition { ledger_id: "x".to_owned(), position: 9, written_ms: 2_900, made_ms: 2_800 };
     assert_eq!(accept((Some(&first), Some(&foreign)), &[], "d", 3_000).lost_from_ms, first.made_ms);
 }

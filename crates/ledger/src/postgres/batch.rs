@@ -5,15 +5,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_effects::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LedgerNow, LostWindow, Step, Target,
-    is_in_the_way, step,
+    AppliedChange, BeginRequest, EffectContext, Effect, EffectId, EffectState, EffectEvent, ExclusiveResources, LedgerNow, LostWindow, EffectTransition, EffectTarget,
+    is_blocking, step,
 };
 
 use crate::{
     LedgerError,
     codec::{StoredCall, key_digest, unsigned},
-    job::Recorded,
-    placing::{Kept, displaced, holds, placing},
+    job::CallRecordWrite,
+    record_placement::{KeptRecordChange, displaced_record, keeps_record, place_record},
 };
 
 /// The effects of a batch.
@@ -28,7 +28,7 @@ pub(super) struct Batch<'a> {
     twins: Vec<Twin>,
     holders: Vec<Holder>,
     /// Records that were kept with an effect, and go to `calls`.
-    displaced: Vec<Recorded>,
+    displaced: Vec<CallRecordWrite>,
 }
 
 /// What an effect was when it was read: what a compare-and-set compares with.
@@ -63,9 +63,9 @@ enum Open<'a> {
     #[default]
     Nothing,
     /// As it was read.
-    Stored(Box<Recorded>),
+    Stored(Box<CallRecordWrite>),
     /// It comes with this batch.
-    Of(&'a Recorded),
+    Of(&'a CallRecordWrite),
 }
 
 /// An effect that has to be written.
@@ -100,7 +100,7 @@ pub(super) struct Holder {
 /// What became of one event.
 #[derive(Debug)]
 pub(super) struct Stepped {
-    pub(super) applied: Box<Applied>,
+    pub(super) applied: Box<AppliedChange>,
     /// Which effect it stands and falls with.
     pub(super) slot: Option<usize>,
     /// Whether it changed the effect, so that its record is to be written.
@@ -126,7 +126,7 @@ impl<'a> Batch<'a> {
         beat_ms: Option<i64>,
         open: Option<&StoredCall>,
     ) -> Result<(), LedgerError> {
-        let open = open.map(|open| open.decode_open().and_then(Recorded::of)).transpose()?;
+        let open = open.map(|open| open.decode_open().and_then(CallRecordWrite::encode_alone)).transpose()?;
         let (index, digest) = (self.slots.len(), key_digest(&effect.key));
         self.by_key.insert(digest, index);
         self.by_id.insert(effect.id.clone(), index);
@@ -149,26 +149,26 @@ impl<'a> Batch<'a> {
     }
 
     /// Whether the record that is kept with an effect, if one is, need not be read for a change that comes with this record.
-    pub(super) fn replaces_record(&self, id: &EffectId, recorded: Option<&Recorded>) -> bool {
+    pub(super) fn replaces_record(&self, id: &EffectId, recorded: Option<&CallRecordWrite>) -> bool {
         let slot = self.by_id.get(id).and_then(|index| self.slots.get(*index));
         let Some(effect) = slot.and_then(|slot| slot.now.as_ref()) else { return false };
-        !holds(effect) || recorded.is_some_and(|recorded| recorded.record.call_id == effect.call_id)
+        !keeps_record(effect) || recorded.is_some_and(|recorded| recorded.record.call_id == effect.call_id)
     }
 
     /// Applies an event to what has become of its effect so far.
     pub(super) fn apply(
         &mut self,
-        target: &Target,
-        event: &Event,
-        recorded: Option<&'a Recorded>,
+        target: &EffectTarget,
+        event: &EffectEvent,
+        recorded: Option<&'a CallRecordWrite>,
     ) -> Result<Stepped, LedgerError> {
         let slot = self.slot_of(target);
         let before = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.now.as_ref());
         let around = self.around(slot, before.map(Arc::as_ref), event);
-        let Step { change: changed, reply } = step(before.map(Arc::as_ref), event, &around);
+        let EffectTransition { change: changed, reply } = step(before.map(Arc::as_ref), event, &around);
         let changed = changed.map(Arc::new);
         let effect = changed.as_ref().or(before).cloned();
-        let stepped = Stepped { applied: Box::new(Applied { reply, effect }), slot, changed: changed.is_some() };
+        let stepped = Stepped { applied: Box::new(AppliedChange { reply, effect }), slot, changed: changed.is_some() };
         if let (Some(index), Some(effect)) = (slot, changed) {
             self.by_id.insert(effect.id.clone(), index);
             if let Some(slot) = self.slots.get_mut(index) {
@@ -185,13 +185,13 @@ impl<'a> Batch<'a> {
     }
 
     /// Whether a record is kept with the effect of a slot.
-    pub(super) fn keeps(&self, slot: Option<usize>, recorded: &Recorded) -> bool {
+    pub(super) fn keeps(&self, slot: Option<usize>, recorded: &CallRecordWrite) -> bool {
         let slot = slot.and_then(|index| self.slots.get(index));
         slot.is_some_and(|slot| matches!(slot.open, Open::Of(kept) if std::ptr::eq(kept, recorded)))
     }
 
     /// Records that were kept with effects and are not any more.
-    pub(super) fn displaced(&self) -> &[Recorded] {
+    pub(super) fn displaced(&self) -> &[CallRecordWrite] {
         &self.displaced
     }
 
@@ -201,10 +201,10 @@ impl<'a> Batch<'a> {
         slot.now.as_ref().map(|effect| &effect.id)
     }
 
-    fn slot_of(&mut self, target: &Target) -> Option<usize> {
+    fn slot_of(&mut self, target: &EffectTarget) -> Option<usize> {
         match target {
-            Target::Id(id) => self.by_id.get(id).copied(),
-            Target::Key(key) => {
+            EffectTarget::Id(id) => self.by_id.get(id).copied(),
+            EffectTarget::Key(key) => {
                 let (fresh, digest) = (self.slots.len(), key_digest(key));
                 let index = *self.by_key.entry(digest).or_insert(fresh);
                 if index == fresh {
@@ -215,40 +215,40 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn around(&self, slot: Option<usize>, effect: Option<&Effect>, event: &Event) -> Circumstances {
+    fn around(&self, slot: Option<usize>, effect: Option<&Effect>, event: &EffectEvent) -> EffectContext {
         let beat_ms = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.beat_ms);
         let twin = match (effect, event) {
-            (None, Event::Begin(begin)) if is_keyless(begin) => self.twin(begin),
+            (None, EffectEvent::Begin(begin)) if is_keyless(begin) => self.twin(begin),
             _ => None,
         };
         let blocked_by = match event {
-            Event::Begin(begin) if begin.order.takes_turns() => self.in_the_way(begin),
+            EffectEvent::Begin(begin) if begin.order.takes_turns() => self.in_the_way(begin),
             _ => None,
         };
-        let (owner_is_gone, lost_window) = (self.now.is_gone(beat_ms.map(unsigned)), self.lost_window);
-        Circumstances { owner_is_gone, twin, blocked_by, lost_window, ..Circumstances::at(self.now) }
+        let (owner_is_gone, lost_window) = (self.now.is_owner_gone(beat_ms.map(unsigned)), self.lost_window);
+        EffectContext { owner_is_gone, twin, blocked_by, lost_window, ..EffectContext::at(self.now) }
     }
 
     /// Another effect that is under way and changes the same: as this batch has left it, or as it was read.
-    fn in_the_way(&self, begin: &Begin) -> Option<EffectId> {
+    fn in_the_way(&self, begin: &BeginRequest) -> Option<EffectId> {
         let here = self.slots.iter().find_map(|slot| {
             let effect = slot.now.as_ref().filter(|effect| effect.key != begin.key)?;
             let blocks =
-                effect.key.tenant == begin.key.tenant && is_in_the_way(effect.holds()?, begin, self.now.ledger_ms);
+                effect.key.tenant == begin.key.tenant && is_blocking(effect.exclusive_resources()?, begin, self.now.ledger_ms);
             blocks.then(|| effect.id.clone())
         });
         let stored = || {
             self.holders.iter().find(|holder| {
-                let held = Held { resources: &holder.resources, until_ms: holder.until_ms };
+                let held = ExclusiveResources { resources: &holder.resources, until_ms: holder.until_ms };
                 !self.by_id.contains_key(&holder.id)
                     && holder.tenant == begin.key.tenant.as_bytes()
-                    && is_in_the_way(held, begin, self.now.ledger_ms)
+                    && is_blocking(held, begin, self.now.ledger_ms)
             })
         };
         here.or_else(|| stored().map(|holder| holder.id.clone()))
     }
 
-    fn twin(&self, begin: &Begin) -> Option<EffectId> {
+    fn twin(&self, begin: &BeginRequest) -> Option<EffectId> {
         let is_unknown = |effect: &Arc<Effect>| effect.state == EffectState::OutcomeUnknown;
         let here = self.slots.iter().filter_map(|slot| slot.now.as_ref()).find(|effect| {
             is_unknown(effect)
@@ -282,16 +282,16 @@ impl<'a> Slot<'a> {
     }
 
     /// Makes an effect of it what it becomes. The record that was kept with it comes back if that is displaced.
-    fn change(&mut self, effect: Arc<Effect>, recorded: Option<&'a Recorded>) -> Result<Option<Recorded>, LedgerError> {
-        let placing = placing(self.now.as_deref(), &effect, recorded);
+    fn change(&mut self, effect: Arc<Effect>, recorded: Option<&'a CallRecordWrite>) -> Result<Option<CallRecordWrite>, LedgerError> {
+        let placing = place_record(self.now.as_deref(), &effect, recorded);
         let open = match (placing.kept, recorded) {
-            (Kept::Same, _) => std::mem::take(&mut self.open),
-            (Kept::New, Some(recorded)) => Open::Of(recorded),
-            (Kept::New | Kept::Nothing, _) => Open::Nothing,
+            (KeptRecordChange::Same, _) => std::mem::take(&mut self.open),
+            (KeptRecordChange::New, Some(recorded)) => Open::Of(recorded),
+            (KeptRecordChange::New | KeptRecordChange::Nothing, _) => Open::Nothing,
         };
         let was = std::mem::replace(&mut self.open, open);
         let displaced = match was {
-            Open::Stored(recorded) if placing.displaces => Some(displaced(recorded.record, &effect)?),
+            Open::Stored(recorded) if placing.displaces => Some(displaced_record(recorded.record, &effect)?),
             _ => None,
         };
         (self.now, self.changed) = (Some(effect), true);
@@ -300,6 +300,6 @@ impl<'a> Slot<'a> {
 }
 
 /// Whether a call gave no key, so that it may be a blind retry.
-pub(super) fn is_keyless(begin: &Begin) -> bool {
+pub(super) fn is_keyless(begin: &BeginRequest) -> bool {
     !begin.key.client_key.can_come_again()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_contract::{Digest, faults};
 use servanda_effects::budget::{
-    Account, Booked, Entry, Hold, Lease, OPEN_MS_MAX, Reservation, Standing, StandingQuery, Swept,
+    Account, EntryReply, AccountEntry, BudgetHold, ChunkLease, OPEN_MS_MAX, Reservation, AccountBalance, BalanceQuery, SweepReport,
 };
 use tokio_postgres::{Client, Row};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     LedgerError,
-    books::{LeftRow, Page, StandingRow, count, decode_hold, decode_standing},
+    budget_rows::{AbandonedHoldRow, BudgetPage, BalanceRow, count_swept, decode_hold, decode_balance},
     codec::signed,
     job::Job,
     retention::{HOLDS_EXAMINED_MAX, Progress},
@@ -28,15 +28,15 @@ pub(super) async fn book(
     statements: &Statements,
     time: &StoreTime,
     jobs: &[Job],
-) -> Result<Vec<Option<Booked>>, LedgerError> {
+) -> Result<Vec<Option<EntryReply>>, LedgerError> {
     let done = async {
         let books = statements.books(client).await?;
         client.batch_execute("begin").await?;
         let now_ms = time.now(reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
-        let entries: Vec<&Entry> = jobs.iter().filter_map(entry).collect();
+        let entries: Vec<&AccountEntry> = jobs.iter().filter_map(entry).collect();
         let (mut page, known) = read_holds(client, books, &entries).await?;
         read_standings(client, books, &mut page, &entries, now_ms).await?;
-        let booked = jobs.iter().map(|job| entry(job).map(|entry| page.book(entry, now_ms))).collect();
+        let booked = jobs.iter().map(|job| entry(job).map(|entry| page.apply_entry(entry, now_ms))).collect();
         write(client, books, &page, &known).await?;
         commit(client).await?;
         Ok(booked)
@@ -51,7 +51,7 @@ pub(super) async fn sweep(
     time: &StoreTime,
     progress: &mut Progress,
     limit: u32,
-) -> Result<Swept, LedgerError> {
+) -> Result<SweepReport, LedgerError> {
     let done = async {
         let books = statements.books(client).await?;
         client.batch_execute("begin").await?;
@@ -70,7 +70,7 @@ pub(super) async fn sweep(
 }
 
 /// Reservations that were opened until then and are open still, the oldest first.
-pub(super) async fn open_reservations(client: &Client, until_ms: u64, limit: u32) -> Result<Vec<Hold>, LedgerError> {
+pub(super) async fn open_reservations(client: &Client, until_ms: u64, limit: u32) -> Result<Vec<BudgetHold>, LedgerError> {
     let sql = "select hold_id, stage, body from holds \
                where stage = 'open' and kind = 'reservation' and opened_ms <= $1 order by opened_ms limit $2";
     let rows = client.query(sql, &[&signed(until_ms), &i64::from(limit)]).await?;
@@ -80,9 +80,9 @@ pub(super) async fn open_reservations(client: &Client, until_ms: u64, limit: u32
 /// How accounts stand now, the latest changed first.
 pub(super) async fn standings(
     client: &Client,
-    query: &StandingQuery,
+    query: &BalanceQuery,
     now_ms: u64,
-) -> Result<Vec<Standing>, LedgerError> {
+) -> Result<Vec<AccountBalance>, LedgerError> {
     let limit = i64::from(query.limit);
     let rows = match &query.tenant {
         Some(tenant) => {
@@ -102,7 +102,7 @@ async fn close_left(
     progress: &mut Progress,
     now_ms: u64,
     limit: u32,
-) -> Result<Swept, LedgerError> {
+) -> Result<SweepReport, LedgerError> {
     let from_ms = signed(progress.holds_from_ms);
     let until = include_str!("../../sql/postgres/open_holds_until.sql");
     let until = client.query_opt(until, &[&from_ms, &i64::from(HOLDS_EXAMINED_MAX)]).await?;
@@ -112,18 +112,18 @@ async fn close_left(
     let stretch = (from_ms, until_ms.unwrap_or(i64::MAX));
     let rows = client.query(sql, &[&open_since_ms, &i64::from(limit), &stretch.0, &stretch.1]).await?;
     progress.after_holds(rows.len(), limit, until_ms);
-    let (mut page, mut entries, mut known) = (Page::default(), Vec::new(), BTreeSet::new());
-    let mut swept = Swept::default();
+    let (mut page, mut entries, mut known) = (BudgetPage::default(), Vec::new(), BTreeSet::new());
+    let mut swept = SweepReport::default();
     for row in &rows {
         let Some((hold, entry)) = left(row)?.judge(now_ms) else { continue };
         known.insert(hold.id.as_str().to_owned());
         page.read_hold(hold);
-        entries.extend(entry.inspect(|entry| count(&mut swept, entry)));
+        entries.extend(entry.inspect(|entry| count_swept(&mut swept, entry)));
     }
-    let entries: Vec<&Entry> = entries.iter().collect();
+    let entries: Vec<&AccountEntry> = entries.iter().collect();
     read_standings(client, books, &mut page, &entries, now_ms).await?;
     for entry in entries {
-        page.book(entry, now_ms);
+        page.apply_entry(entry, now_ms);
     }
     write(client, books, &page, &known).await?;
     Ok(swept)
@@ -133,10 +133,10 @@ async fn close_left(
 async fn read_holds(
     client: &Client,
     books: &BookStatements,
-    entries: &[&Entry],
-) -> Result<(Page, BTreeSet<String>), LedgerError> {
+    entries: &[&AccountEntry],
+) -> Result<(BudgetPage, BTreeSet<String>), LedgerError> {
     let ids: Vec<&str> = entries.iter().map(|entry| entry.id().as_str()).collect();
-    let (mut page, mut known) = (Page::default(), BTreeSet::new());
+    let (mut page, mut known) = (BudgetPage::default(), BTreeSet::new());
     for row in client.query(&books.lock_holds, &[&ids]).await? {
         known.insert(row.try_get(0)?);
         page.read_hold(hold(&row)?);
@@ -148,8 +148,8 @@ async fn read_holds(
 async fn read_standings(
     client: &Client,
     books: &BookStatements,
-    page: &mut Page,
-    entries: &[&Entry],
+    page: &mut BudgetPage,
+    entries: &[&AccountEntry],
     now_ms: u64,
 ) -> Result<(), LedgerError> {
     let mut digests: BTreeSet<Digest> = BTreeSet::new();
@@ -162,7 +162,7 @@ async fn read_standings(
     make_standings(client, books, entries, now_ms).await?;
     let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
     for row in client.query(&books.lock_standings, &[&keys]).await? {
-        page.read_standing(standing(&row)?);
+        page.read_balance(standing(&row)?);
     }
     Ok(())
 }
@@ -170,16 +170,16 @@ async fn read_standings(
 async fn make_standings(
     client: &Client,
     books: &BookStatements,
-    entries: &[&Entry],
+    entries: &[&AccountEntry],
     now_ms: u64,
 ) -> Result<(), LedgerError> {
     let drawn = entries.iter().flat_map(|entry| drawn(entry));
-    let opened = drawn.map(|(account, limit)| Standing::opened(account.clone(), limit, now_ms));
-    let opened: BTreeMap<Digest, Standing> = opened.map(|standing| (standing.account.digest(), standing)).collect();
+    let opened = drawn.map(|(account, limit)| AccountBalance::new(account.clone(), limit, now_ms));
+    let opened: BTreeMap<Digest, AccountBalance> = opened.map(|standing| (standing.account.digest(), standing)).collect();
     if opened.is_empty() {
         return Ok(());
     }
-    let rows = opened.values().map(StandingRow::of).collect::<Result<Vec<_>, _>>()?;
+    let rows = opened.values().map(BalanceRow::new).collect::<Result<Vec<_>, _>>()?;
     let accounts: Vec<&[u8]> = rows.iter().map(|row| &row.account.as_bytes()[..]).collect();
     let tenants: Vec<&[u8]> = rows.iter().map(|row| row.tenant.as_bytes()).collect();
     let changed: Vec<i64> = rows.iter().map(|row| row.changed_ms).collect();
@@ -190,21 +190,21 @@ async fn make_standings(
 }
 
 /// The accounts that an entry draws on, and their limits.
-fn drawn(entry: &Entry) -> Vec<(&Account, u64)> {
+fn drawn(entry: &AccountEntry) -> Vec<(&Account, u64)> {
     match entry {
-        Entry::Reserve(Reservation { draws, .. }) => draws.iter().map(|draw| (&draw.account, draw.limit)).collect(),
-        Entry::Lease(Lease { account, limit, .. }) => vec![(account, *limit)],
-        Entry::Settle { .. } | Entry::Refund { .. } | Entry::GiveBack(_) => Vec::new(),
+        AccountEntry::Reserve(Reservation { draws, .. }) => draws.iter().map(|draw| (&draw.account, draw.limit)).collect(),
+        AccountEntry::Lease(ChunkLease { account, limit, .. }) => vec![(account, *limit)],
+        AccountEntry::Settle { .. } | AccountEntry::Refund { .. } | AccountEntry::ReturnLease(_) => Vec::new(),
     }
 }
 
 async fn write(
     client: &Client,
     books: &BookStatements,
-    page: &Page,
+    page: &BudgetPage,
     known: &BTreeSet<String>,
 ) -> Result<(), LedgerError> {
-    let rows = page.changed_standings()?;
+    let rows = page.changed_balances()?;
     if !rows.is_empty() {
         let accounts: Vec<&[u8]> = rows.iter().map(|row| &row.account.as_bytes()[..]).collect();
         let changed: Vec<i64> = rows.iter().map(|row| row.changed_ms).collect();
@@ -244,15 +244,15 @@ async fn or_roll_back<T>(client: &Client, done: Result<T, LedgerError>) -> Resul
     done
 }
 
-fn entry(job: &Job) -> Option<&Entry> {
+fn entry(job: &Job) -> Option<&AccountEntry> {
     match job {
         Job::Book { entry, .. } => Some(entry),
         _ => None,
     }
 }
 
-fn left(row: &Row) -> Result<LeftRow, LedgerError> {
-    Ok(LeftRow {
+fn left(row: &Row) -> Result<AbandonedHoldRow, LedgerError> {
+    Ok(AbandonedHoldRow {
         hold_id: row.try_get(0)?,
         stage: row.try_get(1)?,
         body: row.try_get(2)?,
@@ -262,10 +262,10 @@ fn left(row: &Row) -> Result<LeftRow, LedgerError> {
     })
 }
 
-fn hold(row: &Row) -> Result<Hold, LedgerError> {
+fn hold(row: &Row) -> Result<BudgetHold, LedgerError> {
     decode_hold(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)
 }
 
-fn standing(row: &Row) -> Result<Standing, LedgerError> {
-    decode_standing(row.try_get(0)?, row.try_get(1)?)
+fn standing(row: &Row) -> Result<AccountBalance, LedgerError> {
+    decode_balance(row.try_get(0)?, row.try_get(1)?)
 }

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Row};
 use crate::{
     LedgerError,
     codec::{StoredCall, unsigned},
-    encoding::dictionary::{Dictionary, Entries, EntryId},
+    encoding::dictionary::{Dictionary, DictionaryEntries, DictionaryEntryId},
 };
 
 /// The dictionary of a database, for a writer.
@@ -36,7 +36,7 @@ pub(super) async fn put(client: &Client, dictionary: &mut Dictionary) -> Result<
 /// The entries that were needed so far. There are few, and they never change.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
-    entries: Mutex<Entries>,
+    entries: Mutex<DictionaryEntries>,
 }
 
 impl Lookup {
@@ -51,14 +51,14 @@ impl Lookup {
             let found = client.query(include_str!("../../sql/postgres/find_entries.sql"), &[&ids]).await?;
             for row in &found {
                 let id: &[u8] = row.try_get(0)?;
-                self.entries().add(EntryId(id.try_into().unwrap_or_default()), row.try_get(1)?);
+                self.entries().add(DictionaryEntryId(id.try_into().unwrap_or_default()), row.try_get(1)?);
             }
         }
         let entries = self.entries();
         calls.iter().map(|call| call.decode(&entries)).collect()
     }
 
-    fn entries(&self) -> MutexGuard<'_, Entries> {
+    fn entries(&self) -> MutexGuard<'_, DictionaryEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

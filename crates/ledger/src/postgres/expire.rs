@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servanda_effects::effect::{Circumstances, Event, step};
+use servanda_effects::effect::{EffectContext, EffectEvent, step};
 use tokio_postgres::Client;
 
 use super::{
@@ -39,11 +39,11 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
     let sql = include_str!("../../sql/postgres/expired_effects.sql");
     let found = client.query(sql, &[&signed(now.ledger_ms), &i64::from(limit)]).await?;
     let effects = found.iter().map(rows::locked).collect::<Result<Vec<_>, _>>()?;
-    let around = Circumstances::at(now);
+    let around = EffectContext::at(now);
     let mut over: (Vec<&str>, Vec<i64>, Vec<&str>) = Default::default();
     let (mut kept, mut count) = (Vec::new(), 0);
     for (effect, before) in &effects {
-        let Some(tombstone) = step(Some(effect), &Event::Expire, &around).change.map(Arc::new) else { continue };
+        let Some(tombstone) = step(Some(effect), &EffectEvent::Expire, &around).change.map(Arc::new) else { continue };
         if tombstone.key.client_key.can_come_again() {
             kept.push((tombstone, *before));
         } else {

@@ -9,18 +9,18 @@ use tokio_postgres::{Client, Row};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    identity::{Adoption, Found, Guard, Lost, Position, PositionFile, Refused, Settling, Witness, judge, lost_window},
+    identity::{Adoption, FoundLedger, LedgerGuard, UnsettledLoss, LedgerPosition, PositionFile, RefusedLedger, LossSettlement, PositionWitness, judge, lost_window},
 };
 
 /// What this gateway knows about the ledger while it runs.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct PostgresLedgerIdentity {
     position_file: Option<PositionFile>,
     /// One beat at a time, so that positions are seen in their order.
     turn: tokio::sync::Mutex<()>,
     /// As this gateway saw it last.
-    seen: Mutex<Option<Position>>,
-    lost: Mutex<Vec<Lost>>,
+    seen: Mutex<Option<LedgerPosition>>,
+    lost: Mutex<Vec<UnsettledLoss>>,
     /// Why the database is not the one any more that this gateway started with.
     replaced: Mutex<Option<String>>,
 }
@@ -28,51 +28,51 @@ pub(super) struct Known {
 /// What the file outside says, and what the database holds.
 #[derive(Debug)]
 pub(super) struct Examined {
-    pub(super) witness: Witness,
-    pub(super) found: Found,
+    pub(super) witness: PositionWitness,
+    pub(super) found: FoundLedger,
 }
 
 /// Looks at the file that knows how far the ledger had come, and then at the database: a gateway that runs beside writes the database first
 /// and the file afterwards, so in this order the database is never behind the file.
-pub(super) async fn examine(client: &Client, guard: &Guard) -> Result<Examined, LedgerError> {
+pub(super) async fn examine(client: &Client, guard: &LedgerGuard) -> Result<Examined, LedgerError> {
     let witness = guard.witness();
     Ok(Examined { witness, found: find(client).await? })
 }
 
 impl Examined {
     /// Refuses a database that does not have the ledger that is known.
-    pub(super) fn judge(&self, guard: &Guard, server: &str) -> Result<(), LedgerError> {
+    pub(super) fn judge(&self, guard: &LedgerGuard, server: &str) -> Result<(), LedgerError> {
         let Some(position_file) = guard.position_file.clone() else { return Ok(()) };
         judge(&self.witness, &self.found).map_err(|damage| {
             let (place, known) = (server.to_owned(), self.witness.position().cloned());
-            LedgerError::Refused(Box::new(Refused { place, position_file, damage, known, log: None }))
+            LedgerError::Refused(Box::new(RefusedLedger { place, position_file, damage, known, log: None }))
         })
     }
 }
 
 /// What a database holds.
-async fn find(client: &Client) -> Result<Found, LedgerError> {
+async fn find(client: &Client) -> Result<FoundLedger, LedgerError> {
     let sql = "select to_regclass('calls') is not null, to_regclass('ledger_identity') is not null";
     let tables = client.query_one(sql, &[]).await?;
     if !tables.try_get::<_, bool>(0)? {
-        return Ok(Found::Empty);
+        return Ok(FoundLedger::Empty);
     }
     let (position, former_ids) = if tables.try_get(1)? {
         (Some(position(client).await?), former_ids(client).await?)
     } else {
         (None, Vec::new())
     };
-    Ok(Found::Ledger { position, former_ids })
+    Ok(FoundLedger::Ledger { position, former_ids })
 }
 
 /// Which ledger it is and how far it has come.
-pub(super) async fn position(client: &Client) -> Result<Position, LedgerError> {
+pub(super) async fn position(client: &Client) -> Result<LedgerPosition, LedgerError> {
     let sql = "select ledger_id, position, written_ms, made_ms from ledger_identity where one = 1";
     read_position(&client.query_one(sql, &[]).await?)
 }
 
 /// Says that the ledger was written to.
-pub(super) async fn advance(client: &Client, now_ms: u64) -> Result<Position, LedgerError> {
+pub(super) async fn advance(client: &Client, now_ms: u64) -> Result<LedgerPosition, LedgerError> {
     let sql = "update ledger_identity set position = position + 1, written_ms = greatest(written_ms, $1) where one = 1 \
                returning ledger_id, position, written_ms, made_ms";
     read_position(&client.query_one(sql, &[&signed(now_ms)]).await?)
@@ -112,7 +112,7 @@ pub(super) async fn adopt(client: &Client, adoption: &Adoption) -> Result<(), Le
 }
 
 /// Settles every lost time that is not settled; how many there were.
-pub(super) async fn settle(client: &Client, settling: &Settling, now_ms: u64) -> Result<usize, LedgerError> {
+pub(super) async fn settle(client: &Client, settling: &LossSettlement, now_ms: u64) -> Result<usize, LedgerError> {
     let sql = "update adoptions set settled_ms = $1, settled_by = $2, settled_evidence = $3 where settled_ms is null";
     let settled = client.execute(sql, &[&signed(now_ms), &settling.by, &settling.evidence]).await?;
     Ok(usize::try_from(settled).unwrap_or(usize::MAX))
@@ -124,9 +124,9 @@ pub(super) async fn adoptions(client: &Client) -> Result<Vec<Adoption>, LedgerEr
     rows.iter().map(adoption).collect()
 }
 
-impl Known {
+impl PostgresLedgerIdentity {
     /// Begins to keep what is known, with what was found when the ledger was opened.
-    pub(super) async fn of(client: &Client, guard: &Guard) -> Result<Arc<Self>, LedgerError> {
+    pub(super) async fn of(client: &Client, guard: &LedgerGuard) -> Result<Arc<Self>, LedgerError> {
         let position = position(client).await?;
         let open = |path: &std::path::PathBuf| {
             let opened = PositionFile::open(path, &position);
@@ -145,7 +145,7 @@ impl Known {
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = lost(client).await?;
         let before = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(position.clone());
         if let Some(before) = before.filter(|before| !follows(&position, before)) {
-            let Position { ledger_id, position, .. } = &position;
+            let LedgerPosition { ledger_id, position, .. } = &position;
             let why = format!(
                 "the ledger's database was replaced while the gateway ran: it was ledger {} at position {}, and is ledger \
                  {ledger_id} at position {position}; stop the gateways, put the database right, and start them again",
@@ -177,7 +177,7 @@ impl Known {
     }
 }
 
-fn follows(position: &Position, before: &Position) -> bool {
+fn follows(position: &LedgerPosition, before: &LedgerPosition) -> bool {
     position.ledger_id == before.ledger_id && position.position > before.position
 }
 
@@ -187,17 +187,17 @@ async fn former_ids(client: &Client) -> Result<Vec<String>, LedgerError> {
     client.query(sql, &[]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-async fn lost(client: &Client) -> Result<Vec<Lost>, LedgerError> {
+async fn lost(client: &Client) -> Result<Vec<UnsettledLoss>, LedgerError> {
     let sql = "select lost_from_ms, lost_until_ms, in_force_until_ms from adoptions where settled_ms is null";
     let of = |row: &Row| {
         let window = LostWindow { from_ms: unsigned(row.try_get(0)?), until_ms: unsigned(row.try_get(1)?) };
-        Ok(Lost { window, in_force_until_ms: unsigned(row.try_get(2)?) })
+        Ok(UnsettledLoss { window, in_force_until_ms: unsigned(row.try_get(2)?) })
     };
     client.query(sql, &[]).await?.iter().map(of).collect()
 }
 
-fn read_position(row: &Row) -> Result<Position, LedgerError> {
-    Ok(Position {
+fn read_position(row: &Row) -> Result<LedgerPosition, LedgerError> {
+    Ok(LedgerPosition {
         ledger_id: row.try_get(0)?,
         position: unsigned(row.try_get(1)?),
         written_ms: unsigned(row.try_get(2)?),

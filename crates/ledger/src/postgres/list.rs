@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 use super::rows;
 use crate::{
     LedgerError,
-    listing::{Dialect, list_statement},
+    listing::{ListingDialect, list_statement},
 };
 
 /// Rows that are read at once while conditions are looked for that no column has.
@@ -20,7 +20,7 @@ pub(super) async fn list(client: &Client, query: EffectQuery) -> Result<Vec<Effe
     let mut found = Vec::new();
     while found.len() < limit {
         let below = if after.is_some() { "effect_id < $1" } else { "$1::text is null" };
-        let sql = list_statement(&states, Dialect { below, limit: "$2", by_unknown_index: "" });
+        let sql = list_statement(&states, ListingDialect { below, limit: "$2", by_unknown_index: "" });
         let page_rows = i64::try_from(page_max).unwrap_or(i64::MAX);
         let page = client.query(&sql, &[&after.as_ref().map(EffectId::as_str), &page_rows]).await?;
         let is_last = page.len() < page_max;

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use crate::{LedgerError, Schema, store::Migration};
+use crate::{LedgerError, LedgerSchemaPolicy, store::Migration};
 
 /// In order; the position counted from one is the schema version.
 const MIGRATIONS: [&str; 11] = [
@@ -24,12 +24,12 @@ const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_t
     create table if not exists servanda_schema (version integer primary key, applied_at timestamptz not null default now())";
 
 /// Brings a database of an earlier version up to date if that is wanted, and an empty one always.
-pub(super) async fn up_to_date(client: &Client, found: u32, schema: Schema) -> Result<Option<Migration>, LedgerError> {
+pub(super) async fn up_to_date(client: &Client, found: u32, schema: LedgerSchemaPolicy) -> Result<Option<Migration>, LedgerError> {
     let newest = known();
     if found == newest {
         return Ok(None);
     }
-    if found > 0 && schema == Schema::Require {
+    if found > 0 && schema == LedgerSchemaPolicy::Require {
         return Err(LedgerError::Older { found, needed: newest });
     }
     to_newest(client).await?;

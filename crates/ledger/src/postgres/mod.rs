@@ -4,7 +4,7 @@
 mod address;
 mod batch;
 mod budgets;
-mod desk;
+mod read_pool;
 mod dictionary;
 mod expire;
 mod identity;
@@ -36,9 +36,9 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
-    budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
+    budget::{EntryReply, BudgetStore, AccountEntry, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
     effect::{
-        Applied, Change, Effect, EffectQuery, Effects, Event, ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, Target,
+        AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, EffectEvent, ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, EffectTarget,
         owner_silence_ms_max,
     },
 };
@@ -46,17 +46,17 @@ use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::{Client, types::ToSql};
 
 use crate::{
-    Guard, LedgerError, LedgerLimits, Pruned,
+    LedgerGuard, LedgerError, LedgerLimits, Pruned,
     codec::{key_digest, signed, unsigned},
-    job::{Recorded, Write},
+    job::{CallRecordWrite, LedgerWrite},
     queue::Queue,
     retention::Round,
-    room::{Measured, Room},
+    capacity::{Measured, Room},
     store::{Migration, Store},
     time::StoreTime,
 };
-use desk::Desk;
-use identity::Known;
+use read_pool::Desk;
+use identity::PostgresLedgerIdentity;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
@@ -78,7 +78,7 @@ pub(crate) struct PostgresLedger {
     tasks: Mutex<JoinSet<()>>,
     desk: Desk,
     lost: Arc<AtomicU64>,
-    known: Arc<Known>,
+    known: Arc<PostgresLedgerIdentity>,
     migration: Option<Migration>,
     #[cfg(test)]
     time: StoreTime,
@@ -87,13 +87,13 @@ pub(crate) struct PostgresLedger {
 impl PostgresLedger {
     /// Connects for writing. A database that does not have the ledger that is known is refused, and one of an earlier version is
     /// brought up to date if the guard says so.
-    pub(crate) async fn connect(url: &str, guard: &Guard, room: Arc<Room>) -> Result<Self, LedgerError> {
+    pub(crate) async fn connect(url: &str, guard: &LedgerGuard, room: Arc<Room>) -> Result<Self, LedgerError> {
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
         let found = migrate::check(&session.client).await?;
         identity::examine(&session.client, guard).await?.judge(guard, connector.server())?;
         let migration = migrate::up_to_date(&session.client, found, guard.schema).await?;
-        let known = Known::of(&session.client, guard).await?;
+        let known = PostgresLedgerIdentity::of(&session.client, guard).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
         let shared =
@@ -201,7 +201,7 @@ impl Store for PostgresLedger {
 }
 
 impl Journal for PostgresLedger {
-    fn finished(
+    fn record_finished(
         &self,
         record: CallRecord,
         quarantine: Option<Bytes>,
@@ -209,11 +209,11 @@ impl Journal for PostgresLedger {
     ) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let queue = self.queue(&record.call_id.as_str())?;
-            queue.put(Write::Call(Recorded::new(record, quarantine)), durable).await
+            queue.put(LedgerWrite::Call(CallRecordWrite::new(record, quarantine)), durable).await
         })
     }
 
-    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+    fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         Box::pin(async move {
             let recalled = self.desk.ask(async |client: &Client| read::call(client, call_id).await).await;
             recalled.map_err(|error| JournalError::new(error.to_string()))
@@ -223,13 +223,13 @@ impl Journal for PostgresLedger {
 
 impl Notebook for PostgresLedger {
     fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move { self.queue(&note.key)?.put(Write::Note(note), true).await })
+        Box::pin(async move { self.queue(&note.key)?.put(LedgerWrite::Note(note), true).await })
     }
 
     fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
         Box::pin(async move {
             let (kind, key) = (note.kind, note.key.clone());
-            self.queue(&key)?.put(Write::FirstNote(note), true).await?;
+            self.queue(&key)?.put(LedgerWrite::FirstNote(note), true).await?;
             let kept = self.ask(async |client: &Client| notes::find(client, kind, &key).await).await?;
             kept.ok_or_else(|| JournalError::new(format!("a {} note that was just written is gone", kind.as_str())))
         })
@@ -256,31 +256,31 @@ impl Notebook for PostgresLedger {
 
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
         let key = key.to_owned();
-        Box::pin(async move { self.queue(&key)?.put(Write::Erasure { kind, key: key.clone() }, true).await })
+        Box::pin(async move { self.queue(&key)?.put(LedgerWrite::Erasure { kind, key: key.clone() }, true).await })
     }
 }
 
-impl Effects for PostgresLedger {
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+impl EffectStore for PostgresLedger {
+    fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         Box::pin(async move {
             // Those of a tenant who take turns go one way, so that they do not wait for each other's locks here.
             let queue = match &change.event {
-                Event::Begin(begin) if begin.order.takes_turns() => self.queue(&begin.key.tenant)?,
+                EffectEvent::Begin(begin) if begin.order.takes_turns() => self.queue(&begin.key.tenant)?,
                 _ => self.queue(&change.target)?,
             };
             queue.apply(change).await
         })
     }
 
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+    fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             let row = match &target {
-                Target::Key(key) => {
+                EffectTarget::Key(key) => {
                     let sql = include_str!("../../sql/postgres/effect_of_key.sql");
                     client.query_opt(sql, &[&&key_digest(key).as_bytes()[..]]).await?
                 }
-                Target::Id(id) if id.as_str().contains('\0') => None,
-                Target::Id(id) => {
+                EffectTarget::Id(id) if id.as_str().contains('\0') => None,
+                EffectTarget::Id(id) => {
                     let sql = include_str!("../../sql/postgres/effect_of_handle.sql");
                     client.query_opt(sql, &[&id.as_str()]).await?
                 }
@@ -310,7 +310,7 @@ impl Effects for PostgresLedger {
         }))
     }
 
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+    fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let beat = async |client: &Client| {
                 let now = self.desk.beat(client, &owner).await?;
@@ -326,23 +326,23 @@ impl Effects for PostgresLedger {
     }
 }
 
-impl Budgets for PostgresLedger {
-    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
+impl BudgetStore for PostgresLedger {
+    fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>> {
         Box::pin(self.books.book(entry))
     }
 
-    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>> {
         Box::pin(self.books.sweep(limit))
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             let until_ms = self.desk.now(client).await?.now_ms.saturating_sub(older_than_ms);
             budgets::open_reservations(client, until_ms, limit).await
         }))
     }
 
-    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
+    fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             budgets::standings(client, &query, self.desk.now(client).await?.now_ms).await
         }))

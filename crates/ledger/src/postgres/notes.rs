@@ -7,21 +7,21 @@ use tokio_postgres::{Client, Row};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    job::Write,
+    job::LedgerWrite,
 };
 
 /// Puts one note down or takes it away, inside the writer's transaction. Notes are few: a round trip each.
-pub(super) async fn put(client: &Client, write: &Write) -> Result<(), LedgerError> {
+pub(super) async fn put(client: &Client, write: &LedgerWrite) -> Result<(), LedgerError> {
     let (statement, note) = match write {
-        Write::Erasure { kind, key } => {
+        LedgerWrite::Erasure { kind, key } => {
             let erase = include_str!("../../sql/postgres/erase_note.sql");
             client.execute(erase, &[&kind.as_str(), &key.as_bytes()]).await?;
             return Ok(());
         }
         // Records are written with the batch, beats by the desk.
-        Write::Call(_) | Write::Beat(_) => return Ok(()),
-        Write::Note(note) => (include_str!("../../sql/postgres/put_note.sql"), note),
-        Write::FirstNote(note) => return put_first(client, note).await,
+        LedgerWrite::Call(_) | LedgerWrite::Beat(_) => return Ok(()),
+        LedgerWrite::Note(note) => (include_str!("../../sql/postgres/put_note.sql"), note),
+        LedgerWrite::FirstNote(note) => return put_first(client, note).await,
     };
     put_by(client, statement, note).await
 }

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     LedgerError,
-    call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX, newest},
-    call_query::{CallQuery, Quarantined},
+    call_list::{CallListCursor, PAGE_MAX, ReceivedRange, UNDER_WAY_MAX, newest},
+    call_query::{CallQuery, QuarantinedBody},
 };
 
 /// The record of a finished call.
@@ -59,11 +59,11 @@ impl ServerReader {
     }
 
     /// A page of calls that have ended.
-    pub(crate) async fn ended(&self, span: Span, below: &Below) -> Result<Vec<(Below, CallRecord)>, LedgerError> {
+    pub(crate) async fn ended(&self, span: ReceivedRange, below: &CallListCursor) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
         let sql = include_str!("../../sql/postgres/ended_calls.sql");
-        let Below { received_ms, call_id } = below;
+        let CallListCursor { received_ms, call_id } = below;
         let records = self.records(sql, &[&span.since_ms, received_ms, call_id, &i64::from(PAGE_MAX)]).await?;
-        Ok(records.into_iter().map(|record| (Below::call(&record), record)).collect())
+        Ok(records.into_iter().map(|record| (CallListCursor::after_call(&record), record)).collect())
     }
 
     /// The calls that are under way.
@@ -76,10 +76,10 @@ impl ServerReader {
         self.lookup.decode(&self.session.client, &rows).await
     }
 
-    pub(crate) async fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
+    pub(crate) async fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {
         let sql = "select bytes_total, body from quarantine where call_id = $1";
         let Some(row) = self.session.client.query_opt(sql, &[&call_id]).await? else { return Ok(None) };
-        Ok(Some(Quarantined { bytes_total: row.try_get(0)?, body: row.try_get(1)? }))
+        Ok(Some(QuarantinedBody { bytes_total: row.try_get(0)?, body: row.try_get(1)? }))
     }
 
     pub(crate) async fn note(&self, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     LedgerError,
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed, unsigned},
-    job::Recorded,
+    job::CallRecordWrite,
     time::Reading,
 };
 
@@ -49,7 +49,7 @@ impl<'a> Rows<'a> {
     /// An effect that has to be written, and what has to be there for it.
     pub(super) fn effect(&mut self, changed: &Changed<'a>) -> Result<(), LedgerError> {
         let Changed { effect, before, digest, record } = *changed;
-        let columns = EffectColumns { row: EffectRow::of(effect)?, digest, record };
+        let columns = EffectColumns { row: EffectRow::new(effect)?, digest, record };
         match before {
             None => self.fresh.push(columns),
             Some(before) => self.changed.push((columns, before)),
@@ -58,7 +58,7 @@ impl<'a> Rows<'a> {
     }
 
     /// A record; with `beside`, only if that effect is written.
-    pub(super) fn call(&mut self, beside: Option<&'a EffectId>, recorded: &'a Recorded) -> Result<(), LedgerError> {
+    pub(super) fn call(&mut self, beside: Option<&'a EffectId>, recorded: &'a CallRecordWrite) -> Result<(), LedgerError> {
         let (beside, row) = (beside.map(EffectId::as_str), recorded.row()?);
         if let Some(body) = &recorded.quarantine {
             let (bytes_total, kept) = quarantined(body);
@@ -204,7 +204,7 @@ pub(super) fn locked(row: &Row) -> Result<(Arc<Effect>, Before), LedgerError> {
 }
 
 /// A record that is not kept with its effect any more.
-pub(super) async fn put_displaced(client: &Client, recorded: &Recorded) -> Result<(), LedgerError> {
+pub(super) async fn put_displaced(client: &Client, recorded: &CallRecordWrite) -> Result<(), LedgerError> {
     let row = recorded.row()?;
     let columns: [&(dyn ToSql + Sync); 5] = [&row.call_id, &row.outcome, &row.received_ms, &row.body, &row.effect_id];
     client.execute(include_str!("../../sql/postgres/displaced_call.sql"), &columns).await?;

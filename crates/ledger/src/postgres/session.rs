@@ -13,7 +13,7 @@ use super::{
     address::Address,
     tls::{Checks, TlsTerms},
 };
-use crate::{LedgerError, error::says, tls_failure::TlsFailure};
+use crate::{LedgerError, error::server_message, tls_failure::TlsFailure};
 
 /// How long a connection may take to be made.
 const CONNECT_MS_MAX: u64 = 5_000;
@@ -78,7 +78,7 @@ impl Connector {
         let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
         // Boxed: what it takes to connect is large, and every future that opens a ledger would carry it.
         let client = match &self.tls {
-            None => Box::pin(open(&self.config, NoTls)).await.map_err(|error| failed(says(&error)))?,
+            None => Box::pin(open(&self.config, NoTls)).await.map_err(|error| failed(server_message(&error)))?,
             Some(terms) => Box::pin(self.open_with_tls(terms)).await?,
         };
         let facts = client
@@ -111,7 +111,7 @@ impl Connector {
         let opened = open(&self.config, tls.map_err(without_tls)?).await;
         opened.map_err(|error| match TlsFailure::of(&error, terms) {
             Some(failure) => without_tls(failure),
-            None => failed(says(&error)),
+            None => failed(server_message(&error)),
         })
     }
 }
@@ -125,7 +125,7 @@ where
     let (client, connection) = config.connect(tls).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::warn!(error = %says(&error), "a connection to the ledger's database ended");
+            tracing::warn!(error = %server_message(&error), "a connection to the ledger's database ended");
         }
     });
     Ok(client)

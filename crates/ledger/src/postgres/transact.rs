@@ -2,12 +2,12 @@
 //! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_effects::effect::{EffectId, Event, LedgerNow, Target, notes_due};
+use servanda_effects::effect::{EffectId, EffectEvent, LedgerNow, EffectTarget, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
     batch::{Batch, Changed, Holder, Stepped, Twin, is_keyless},
-    identity::Known,
+    identity::PostgresLedgerIdentity,
     notes,
     recent::Recent,
     rows::{self, Rows, Written, reading},
@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     LedgerError,
-    codec::{StoredCall, decode_held, key_digest, unsigned},
-    job::{Job, Outcome, Write},
+    codec::{StoredCall, decode_held_resources, key_digest, unsigned},
+    job::{Job, JobOutcome, LedgerWrite},
     time::StoreTime,
 };
 
@@ -27,12 +27,12 @@ pub(super) struct Tools<'a> {
     pub(super) statements: &'a Statements,
     pub(super) time: &'a StoreTime,
     pub(super) recent: &'a Recent,
-    pub(super) known: &'a Known,
+    pub(super) known: &'a PostgresLedgerIdentity,
 }
 
 /// What came of a transaction: a job without an outcome was not done, because it has to be read for, or somebody else was
 /// first.
-pub(super) type Done = Vec<Option<Outcome>>;
+pub(super) type Done = Vec<Option<JobOutcome>>;
 
 /// What became of one job so far.
 enum Part {
@@ -76,7 +76,7 @@ pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result
 
 fn hope<'a>(batch: &mut Batch<'a>, recent: &Recent, job: &'a Job) -> Result<Part, LedgerError> {
     let (target, event, recorded) = match job {
-        Job::Put { write: Write::Call(_), .. } => return Ok(Part::Put),
+        Job::Put { write: LedgerWrite::Call(_), .. } => return Ok(Part::Put),
         // Notices are few, and are written beside with a round trip each.
         Job::Apply { notices, .. } if !notices.is_empty() => return Ok(Part::Left),
         Job::Apply { target, event, recorded, .. } => (target, event, recorded.as_deref()),
@@ -86,9 +86,9 @@ fn hope<'a>(batch: &mut Batch<'a>, recent: &Recent, job: &'a Job) -> Result<Part
     };
     match (target, event) {
         // Whoever takes turns has to look for others first.
-        (Target::Key(_), Event::Begin(begin)) if begin.order.takes_turns() => Ok(Part::Left),
-        (Target::Key(_), Event::Begin(_)) => batch.apply(target, event, recorded).map(Part::Stepped),
-        (Target::Id(id), Event::Fence(_) | Event::Release(..) | Event::Settle(..)) => {
+        (EffectTarget::Key(_), EffectEvent::Begin(begin)) if begin.order.takes_turns() => Ok(Part::Left),
+        (EffectTarget::Key(_), EffectEvent::Begin(_)) => batch.apply(target, event, recorded).map(Part::Stepped),
+        (EffectTarget::Id(id), EffectEvent::Fence(_) | EffectEvent::Release(..) | EffectEvent::Settle(..)) => {
             if !batch.has(id) {
                 let Some((effect, before)) = recent.get(id) else { return Ok(Part::Left) };
                 batch.remember(effect, before);
@@ -150,7 +150,7 @@ async fn commit<'a>(
     tools: Tools<'_>,
     batch: &mut Batch<'a>,
     jobs: &'a [Job],
-) -> Result<Vec<Option<Outcome>>, LedgerError> {
+) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
     let Tools { client, statements, .. } = tools;
     let step = |job: &'a Job| match change_of(job) {
         Some((target, event)) => batch.apply(target, event, job.recorded()).map(Part::Stepped),
@@ -225,10 +225,10 @@ fn remember(recent: &Recent, batch: &Batch<'_>, written: &Written) {
     }
 }
 
-fn outcomes(parts: Vec<Part>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<Outcome>> {
+fn outcomes(parts: Vec<Part>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<JobOutcome>> {
     let outcome = |part| match part {
-        Part::Put => Some(Outcome::Put),
-        Part::Stepped(stepped) => stands(stepped.slot).then(|| Outcome::Applied(stepped.applied)),
+        Part::Put => Some(JobOutcome::Put),
+        Part::Stepped(stepped) => stands(stepped.slot).then(|| JobOutcome::Applied(stepped.applied)),
         Part::Left => None,
     };
     parts.into_iter().map(outcome).collect()
@@ -265,44 +265,44 @@ async fn take_turns(client: &Client, statements: &Statements, tenants: &[&[u8]])
     locked?;
     let holder = |row: &Row| {
         let id: String = row.try_get(0)?;
-        let resources = decode_held(&id, row.try_get(2)?)?;
+        let resources = decode_held_resources(&id, row.try_get(2)?)?;
         let until_ms = Some(unsigned(row.try_get(3)?));
         Ok(Holder { id: EffectId::from(id), tenant: row.try_get(1)?, resources, until_ms })
     };
     found?.iter().map(holder).collect()
 }
 
-fn change_of(job: &Job) -> Option<(&Target, &Event)> {
+fn change_of(job: &Job) -> Option<(&EffectTarget, &EffectEvent)> {
     match job {
         Job::Apply { target, event, .. } => Some((target, event)),
         _ => None,
     }
 }
 
-fn key_of((target, _): (&Target, &Event)) -> Option<servanda_contract::Digest> {
+fn key_of((target, _): (&EffectTarget, &EffectEvent)) -> Option<servanda_contract::Digest> {
     match target {
-        Target::Key(key) => Some(key_digest(key)),
-        Target::Id(_) => None,
+        EffectTarget::Key(key) => Some(key_digest(key)),
+        EffectTarget::Id(_) => None,
     }
 }
 
-fn id_of<'a>((target, _): (&'a Target, &Event)) -> Option<&'a str> {
+fn id_of<'a>((target, _): (&'a EffectTarget, &EffectEvent)) -> Option<&'a str> {
     match target {
-        Target::Key(_) => None,
-        Target::Id(id) => Some(id.as_str()),
+        EffectTarget::Key(_) => None,
+        EffectTarget::Id(id) => Some(id.as_str()),
     }
 }
 
-fn taking_turns<'a>((_, event): (&Target, &'a Event)) -> Option<&'a [u8]> {
+fn taking_turns<'a>((_, event): (&EffectTarget, &'a EffectEvent)) -> Option<&'a [u8]> {
     match event {
-        Event::Begin(begin) if begin.order.takes_turns() => Some(begin.key.tenant.as_bytes()),
+        EffectEvent::Begin(begin) if begin.order.takes_turns() => Some(begin.key.tenant.as_bytes()),
         _ => None,
     }
 }
 
-fn keyless_request<'a>((_, event): (&Target, &'a Event)) -> Option<&'a [u8]> {
+fn keyless_request<'a>((_, event): (&EffectTarget, &'a EffectEvent)) -> Option<&'a [u8]> {
     match event {
-        Event::Begin(begin) if is_keyless(begin) => Some(&begin.request.as_bytes()[..]),
+        EffectEvent::Begin(begin) if is_keyless(begin) => Some(&begin.request.as_bytes()[..]),
         _ => None,
     }
 }

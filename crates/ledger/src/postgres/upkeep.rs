@@ -7,9 +7,9 @@ use super::{
     session::{Connector, Session},
 };
 use crate::{
-    Adoption, AdoptionTerms, Guard, LedgerError, Schema, Settling,
+    Adoption, AdoptionRequest, LedgerGuard, LedgerError, LedgerSchemaPolicy, LossSettlement,
     codec::{signed, unsigned},
-    identity::{Found, Witness, install},
+    identity::{FoundLedger, PositionWitness, install},
     report::{MigrationPlan, Status, Verified},
 };
 
@@ -19,7 +19,7 @@ const PROBLEMS_MAX: usize = 20;
 const PAGE: i64 = 1_000;
 
 /// How it stands.
-pub(crate) async fn status(url: &str, guard: &Guard) -> Result<Status, LedgerError> {
+pub(crate) async fn status(url: &str, guard: &LedgerGuard) -> Result<Status, LedgerError> {
     let (connector, Session { client }) = connect(url).await?;
     let examined = identity::examine(&client, guard).await?;
     let refused = match examined.judge(guard, connector.server()) {
@@ -28,11 +28,11 @@ pub(crate) async fn status(url: &str, guard: &Guard) -> Result<Status, LedgerErr
     };
     let identity::Examined { witness, found } = examined;
     let (known, ended_cleanly) = match witness {
-        Witness::Known { position, ended_cleanly } => (Some(position), Some(ended_cleanly)),
-        Witness::Nothing | Witness::Unreadable(_) => (None, None),
+        PositionWitness::Known { position, ended_cleanly } => (Some(position), Some(ended_cleanly)),
+        PositionWitness::Nothing | PositionWitness::Unreadable(_) => (None, None),
     };
     let (schema_version, schema_needed) = (migrate::check(&client).await?, migrate::known());
-    let Found::Ledger { position, .. } = found else {
+    let FoundLedger::Ledger { position, .. } = found else {
         return Ok(Status { refused, schema_needed, known, ended_cleanly, ..nothing() });
     };
     let adoptions = if position.is_some() { identity::adoptions(&client).await? } else { Vec::new() };
@@ -76,7 +76,7 @@ pub(crate) async fn verify(url: &str) -> Result<Verified, LedgerError> {
 }
 
 /// Accepts what is there; none if it is the ledger that was known.
-pub(crate) async fn adopt(url: &str, guard: &Guard, terms: &AdoptionTerms) -> Result<Option<Adoption>, LedgerError> {
+pub(crate) async fn adopt(url: &str, guard: &LedgerGuard, terms: &AdoptionRequest) -> Result<Option<Adoption>, LedgerError> {
     let (connector, Session { client }) = connect(url).await?;
     let version = migrate::check(&client).await?;
     let examined = identity::examine(&client, guard).await?;
@@ -85,14 +85,14 @@ pub(crate) async fn adopt(url: &str, guard: &Guard, terms: &AdoptionTerms) -> Re
         Err(LedgerError::Refused(refused)) => refused,
         Err(error) => return Err(error),
     };
-    migrate::up_to_date(&client, version, Schema::Migrate).await?;
+    migrate::up_to_date(&client, version, LedgerSchemaPolicy::Migrate).await?;
     let there = match &examined.found {
-        Found::Ledger { position, .. } => position.as_ref(),
+        FoundLedger::Ledger { position, .. } => position.as_ref(),
         _ => None,
     };
     client.batch_execute("begin").await?;
     let (now_ms, ledger_id) = (now_ms(&client).await?, identity::new_id(&client).await?);
-    let adoption = Adoption::of(terms, refused.to_string(), (refused.known.as_ref(), there), &[], ledger_id, now_ms);
+    let adoption = Adoption::new(terms, refused.to_string(), (refused.known.as_ref(), there), &[], ledger_id, now_ms);
     identity::adopt(&client, &adoption).await?;
     let position = identity::advance(&client, now_ms).await?;
     client.batch_execute("commit").await?;
@@ -103,7 +103,7 @@ pub(crate) async fn adopt(url: &str, guard: &Guard, terms: &AdoptionTerms) -> Re
 }
 
 /// Settles the lost times.
-pub(crate) async fn settle(url: &str, guard: &Guard, settling: &Settling) -> Result<usize, LedgerError> {
+pub(crate) async fn settle(url: &str, guard: &LedgerGuard, settling: &LossSettlement) -> Result<usize, LedgerError> {
     let (connector, Session { client }) = connect(url).await?;
     identity::examine(&client, guard).await?.judge(guard, connector.server())?;
     migrate::require(&client).await?;
@@ -111,7 +111,7 @@ pub(crate) async fn settle(url: &str, guard: &Guard, settling: &Settling) -> Res
 }
 
 /// What bringing it up to date would do.
-pub(crate) async fn plan(url: &str, guard: &Guard) -> Result<MigrationPlan, LedgerError> {
+pub(crate) async fn plan(url: &str, guard: &LedgerGuard) -> Result<MigrationPlan, LedgerError> {
     let (connector, Session { client }) = connect(url).await?;
     identity::examine(&client, guard).await?.judge(guard, connector.server())?;
     let (found, needed) = (migrate::check(&client).await?, migrate::known());

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     budgets, dictionary, expire,
-    identity::Known,
+    identity::PostgresLedgerIdentity,
     prune,
     recent::Recent,
     rows::reading,
@@ -24,9 +24,9 @@ use crate::{
     LedgerError,
     encoding::dictionary::Dictionary,
     inbox::Inbox,
-    job::{Job, Outcome},
+    job::{Job, JobOutcome},
     retention::Progress,
-    room::Room,
+    capacity::Room,
     time::{Reading, StoreTime},
 };
 
@@ -53,7 +53,7 @@ pub(super) struct Writer {
 pub(super) struct Shared {
     pub(super) time: StoreTime,
     pub(super) recent: Recent,
-    pub(super) known: Arc<Known>,
+    pub(super) known: Arc<PostgresLedgerIdentity>,
     pub(super) lost: Arc<AtomicU64>,
     pub(super) room: Arc<Room>,
 }
@@ -90,14 +90,14 @@ impl Writer {
             }
             jobs = match self.attempt(&mut jobs, attempt == 0).await {
                 Ok(outcomes) => self.answer(jobs, outcomes),
-                Err(error) if error.is_of_contention() => jobs,
+                Err(error) if error.is_contention() => jobs,
                 // What was hoped to be new was not.
-                Err(error) if attempt == 0 && error.is_of_a_duplicate() => jobs,
-                Err(error) if error.is_of_the_connection() => {
+                Err(error) if attempt == 0 && error.is_duplicate() => jobs,
+                Err(error) if error.is_connection_failure() => {
                     self.ready = None;
                     self.give_up(jobs, &error)
                 }
-                Err(error) if error.is_of_the_store() || jobs.len() == 1 => return self.refuse(jobs, &error.told()),
+                Err(error) if error.is_store_failure() || jobs.len() == 1 => return self.refuse(jobs, &error.to_journal_error()),
                 Err(_) => return Box::pin(self.settle_each(jobs)).await,
             };
         }
@@ -113,7 +113,7 @@ impl Writer {
     }
 
     /// One transaction; whoever hopes reads nothing first.
-    async fn attempt(&mut self, jobs: &mut [Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
+    async fn attempt(&mut self, jobs: &mut [Job], hopeful: bool) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
         let shared = self.shared.clone();
         // Taken for the time being: whatever is not done is looked at again from the beginning.
         let mut progress = std::mem::take(&mut self.progress);
@@ -123,14 +123,14 @@ impl Writer {
         let done = timeout(limit, transacted).await.unwrap_or(Err(LedgerError::Silent(ANSWER_MS_MAX)));
         match &done {
             Ok(_) => self.progress = progress,
-            Err(error) if error.is_of_room() => shared.room.ran_out(&error.to_string()),
+            Err(error) if error.is_out_of_space() => shared.room.ran_out(&error.to_string()),
             Err(_) => {}
         }
         done
     }
 
     /// Answers what was done; what was not comes back.
-    fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<Outcome>>) -> Vec<Job> {
+    fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<JobOutcome>>) -> Vec<Job> {
         let mut rest = Vec::new();
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             match outcome {
@@ -145,7 +145,7 @@ impl Writer {
     fn give_up(&self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
         let (again, unknown): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| !matches!(job, Job::Apply { .. } | Job::Expire { .. }));
-        self.refuse(unknown, &error.told());
+        self.refuse(unknown, &error.to_journal_error());
         again
     }
 
@@ -185,7 +185,7 @@ impl Ready {
         progress: &mut Progress,
         jobs: &mut [Job],
         hopeful: bool,
-    ) -> Result<Vec<Option<Outcome>>, LedgerError> {
+    ) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
         let Shared { time, recent, known, .. } = shared;
         // With every attempt again: the last one may have been on another connection, and its entries may be lost.
         for job in &mut *jobs {
@@ -195,19 +195,19 @@ impl Ready {
         let jobs = &*jobs;
         if let [Job::Expire { limit, .. }] = jobs {
             let expired = expire::expire(&self.session.client, &self.statements, time, *limit).await?;
-            return Ok(vec![Some(Outcome::Expired(expired))]);
+            return Ok(vec![Some(JobOutcome::Expired(expired))]);
         }
         if let [Job::Sweep { limit, .. }] = jobs {
             let swept = budgets::sweep(&self.session.client, &self.statements, time, progress, *limit).await?;
-            return Ok(vec![Some(Outcome::Swept(swept))]);
+            return Ok(vec![Some(JobOutcome::Swept(swept))]);
         }
         if let [Job::Prune { round, .. }] = jobs {
             let pruned = prune::prune(&self.session.client, &self.statements, time, progress, *round).await?;
-            return Ok(vec![Some(Outcome::Pruned(pruned))]);
+            return Ok(vec![Some(JobOutcome::Pruned(pruned))]);
         }
         if matches!(jobs.first(), Some(Job::Book { .. })) {
             let booked = budgets::book(&self.session.client, &self.statements, time, jobs).await?;
-            return Ok(booked.into_iter().map(|booked| booked.map(Outcome::Booked)).collect());
+            return Ok(booked.into_iter().map(|booked| booked.map(JobOutcome::Booked)).collect());
         }
         let now = if hopeful { Some(time.now(self.reading().await?)) } else { None };
         let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent, known };

@@ -2,28 +2,28 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_contract::Digest;
-use servanda_effects::budget::{Booked, Entry, Hold, HoldId, OPEN_MS_MAX, Standing, StandingQuery, Swept};
+use servanda_effects::budget::{EntryReply, AccountEntry, BudgetHold, BudgetHoldId, OPEN_MS_MAX, AccountBalance, BalanceQuery, SweepReport};
 
 use crate::{
     LedgerError,
-    books::{LeftRow, Page, count, decode_hold, decode_standing},
+    budget_rows::{AbandonedHoldRow, BudgetPage, count_swept, decode_hold, decode_balance},
     codec::signed,
     retention::{HOLDS_EXAMINED_MAX, Progress},
 };
 
 /// Makes one entry.
-pub(super) fn book(transaction: &Connection, entry: &Entry, now_ms: u64) -> Result<Booked, LedgerError> {
-    let mut page = Page::default();
+pub(super) fn book(transaction: &Connection, entry: &AccountEntry, now_ms: u64) -> Result<EntryReply, LedgerError> {
+    let mut page = BudgetPage::default();
     if let Some(hold) = find_hold(transaction, entry.id())? {
         page.read_hold(hold);
     }
     let digests: Vec<Digest> = page.accounts(entry).iter().map(|account| account.digest()).collect();
     for digest in digests {
         if let Some(standing) = find_standing(transaction, &digest)? {
-            page.read_standing(standing);
+            page.read_balance(standing);
         }
     }
-    let booked = page.book(entry, now_ms);
+    let booked = page.apply_entry(entry, now_ms);
     write(transaction, &page)?;
     Ok(booked)
 }
@@ -34,12 +34,12 @@ pub(super) fn sweep(
     progress: &mut Progress,
     limit: u32,
     now_ms: u64,
-) -> Result<Swept, LedgerError> {
+) -> Result<SweepReport, LedgerError> {
     let (from_ms, until_ms) = (signed(progress.holds_from_ms), open_until(transaction, progress)?);
     let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/left_holds.sql"))?;
     let open_since_ms = signed(now_ms.saturating_sub(OPEN_MS_MAX));
     let rows = statement.query_map(params![open_since_ms, limit, from_ms, until_ms.unwrap_or(i64::MAX)], |row| {
-        Ok(LeftRow {
+        Ok(AbandonedHoldRow {
             hold_id: row.get(0)?,
             stage: row.get(1)?,
             body: row.get(2)?,
@@ -48,13 +48,13 @@ pub(super) fn sweep(
             others: row.get(5)?,
         })
     })?;
-    let mut swept = Swept::default();
+    let mut swept = SweepReport::default();
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     progress.after_holds(rows.len(), limit, until_ms);
     for row in rows {
         if let Some((_, Some(entry))) = row.judge(now_ms) {
             book(transaction, &entry, now_ms)?;
-            count(&mut swept, &entry);
+            count_swept(&mut swept, &entry);
         }
     }
     for sql in
@@ -73,7 +73,7 @@ fn open_until(transaction: &Connection, progress: &Progress) -> Result<Option<i6
 }
 
 /// Reservations that were opened until then and are open still, the oldest first.
-pub(super) fn open_reservations(connection: &Connection, until_ms: u64, limit: u32) -> Result<Vec<Hold>, LedgerError> {
+pub(super) fn open_reservations(connection: &Connection, until_ms: u64, limit: u32) -> Result<Vec<BudgetHold>, LedgerError> {
     let sql = "select hold_id, stage, body from holds \
                where stage = 'open' and kind = 'reservation' and opened_ms <= ?1 order by opened_ms limit ?2";
     let mut statement = connection.prepare_cached(sql)?;
@@ -84,9 +84,9 @@ pub(super) fn open_reservations(connection: &Connection, until_ms: u64, limit: u
 /// How accounts stand now, the latest changed first.
 pub(super) fn standings(
     connection: &Connection,
-    query: &StandingQuery,
+    query: &BalanceQuery,
     now_ms: u64,
-) -> Result<Vec<Standing>, LedgerError> {
+) -> Result<Vec<AccountBalance>, LedgerError> {
     let read = |row: &Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?));
     let rows: Vec<(Vec<u8>, String)> = if let Some(tenant) = &query.tenant {
         let sql = "select account, body from standings where tenant = ?1 order by changed_ms desc limit ?2";
@@ -97,23 +97,23 @@ pub(super) fn standings(
         let mut statement = connection.prepare_cached(sql)?;
         statement.query_map(params![query.limit], read)?.collect::<Result<_, _>>()?
     };
-    rows.iter().map(|(account, body)| Ok(decode_standing(account, body)?.at(now_ms))).collect()
+    rows.iter().map(|(account, body)| Ok(decode_balance(account, body)?.at(now_ms))).collect()
 }
 
-fn find_hold(transaction: &Connection, id: &HoldId) -> Result<Option<Hold>, LedgerError> {
+fn find_hold(transaction: &Connection, id: &BudgetHoldId) -> Result<Option<BudgetHold>, LedgerError> {
     let mut statement = transaction.prepare_cached("select hold_id, stage, body from holds where hold_id = ?1")?;
     let found = statement.query_row(params![id.as_str()], columns).optional()?;
     found.map(|(hold_id, stage, body)| decode_hold(&hold_id, &stage, &body)).transpose()
 }
 
-fn find_standing(transaction: &Connection, digest: &Digest) -> Result<Option<Standing>, LedgerError> {
+fn find_standing(transaction: &Connection, digest: &Digest) -> Result<Option<AccountBalance>, LedgerError> {
     let mut statement = transaction.prepare_cached("select body from standings where account = ?1")?;
     let body: Option<String> = statement.query_row(params![digest.as_bytes()], |row| row.get(0)).optional()?;
-    body.map(|body| decode_standing(digest.as_bytes(), &body)).transpose()
+    body.map(|body| decode_balance(digest.as_bytes(), &body)).transpose()
 }
 
-fn write(transaction: &Connection, page: &Page) -> Result<(), LedgerError> {
-    for row in page.changed_standings()? {
+fn write(transaction: &Connection, page: &BudgetPage) -> Result<(), LedgerError> {
+    for row in page.changed_balances()? {
         let mut put = transaction.prepare_cached(include_str!("../../sql/sqlite/put_standing.sql"))?;
         put.execute(params![row.account.as_bytes(), row.tenant, row.changed_ms, row.expires_ms, row.body])?;
     }

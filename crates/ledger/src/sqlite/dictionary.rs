@@ -8,7 +8,7 @@ use servanda_contract::CallRecord;
 use crate::{
     LedgerError,
     codec::{StoredCall, unsigned},
-    encoding::dictionary::{Dictionary, Entries},
+    encoding::dictionary::{Dictionary, DictionaryEntries},
 };
 
 /// The dictionary of a file, for its writer.
@@ -29,7 +29,7 @@ pub(super) fn put(transaction: &Connection, dictionary: &Dictionary) -> Result<(
 /// The entries that were needed so far. There are few, and they never change.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
-    entries: RefCell<Entries>,
+    entries: RefCell<DictionaryEntries>,
 }
 
 impl Lookup {

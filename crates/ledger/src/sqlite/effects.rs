@@ -4,29 +4,29 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_effects::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, LedgerNow, Notice,
-    ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
+    AppliedChange, BeginRequest, EffectContext, Effect, EffectId, EffectQuery, EffectState, EffectEvent, ExclusiveResources, LedgerNow, Notice,
+    ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, EffectTransition, EffectTarget, is_blocking, notes_due, owner_silence_ms_max, step,
 };
 
 use super::{around::Around, put};
 use crate::{
     LedgerError,
-    codec::{EffectRow, StoredCall, StoredEffect, decode_held, key_digest, signed, unsigned},
-    job::Recorded,
-    listing::{Dialect, list_statement},
-    placing::{Kept, Placing, displaced, placing},
+    codec::{EffectRow, StoredCall, StoredEffect, decode_held_resources, key_digest, signed, unsigned},
+    job::CallRecordWrite,
+    listing::{ListingDialect, list_statement},
+    record_placement::{KeptRecordChange, RecordPlacement, displaced_record, place_record},
 };
 
 /// How long a process is remembered that is not heard of any more and has left nothing open.
 const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The effect, if there is one.
-pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Effect>, LedgerError> {
+pub(super) fn find(connection: &Connection, target: &EffectTarget) -> Result<Option<Effect>, LedgerError> {
     let found = match target {
-        Target::Key(key) => connection
+        EffectTarget::Key(key) => connection
             .prepare_cached(include_str!("../../sql/sqlite/effect_of_key.sql"))?
             .query_row(params![key_digest(key).as_bytes()], stored),
-        Target::Id(id) => connection
+        EffectTarget::Id(id) => connection
             .prepare_cached(include_str!("../../sql/sqlite/effect_of_handle.sql"))?
             .query_row(params![id.as_str()], stored),
     };
@@ -36,9 +36,9 @@ pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Ef
 /// An event, and what is written beside it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Changing<'a> {
-    pub(super) target: &'a Target,
-    pub(super) event: &'a Event,
-    pub(super) recorded: Option<&'a Recorded>,
+    pub(super) target: &'a EffectTarget,
+    pub(super) event: &'a EffectEvent,
+    pub(super) recorded: Option<&'a CallRecordWrite>,
     pub(super) notices: &'a [Notice],
 }
 
@@ -47,22 +47,22 @@ pub(super) fn apply(
     transaction: &Connection,
     Around { recent, now, lost_window, .. }: &mut Around<'_>,
     changing: Changing<'_>,
-) -> Result<Applied, LedgerError> {
+) -> Result<AppliedChange, LedgerError> {
     let Changing { target, event, recorded, notices } = changing;
     let circumstances = |effect: Option<&Effect>| {
         let around = circumstances(transaction, effect, event, *now)?;
-        Ok::<_, LedgerError>(Circumstances { lost_window: *lost_window, ..around })
+        Ok::<_, LedgerError>(EffectContext { lost_window: *lost_window, ..around })
     };
     // Most keys are new: that is tried before it is looked up.
-    if matches!(target, Target::Key(_)) && matches!(event, Event::Begin(_)) {
+    if matches!(target, EffectTarget::Key(_)) && matches!(event, EffectEvent::Begin(_)) {
         let around = circumstances(None)?;
-        let Step { change, reply } = step(None, event, &around);
+        let EffectTransition { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none()).map(Arc::new)
             && insert(transaction, &effect, recorded)?
         {
             recent.put(&effect);
             put_notices(transaction, notices, &effect)?;
-            return Ok(Applied { reply, effect: Some(effect) });
+            return Ok(AppliedChange { reply, effect: Some(effect) });
         }
     }
     let before = match recent.get(target) {
@@ -70,7 +70,7 @@ pub(super) fn apply(
         known => known,
     };
     let around = circumstances(before.as_deref())?;
-    let Step { change: changed, reply } = step(before.as_deref(), event, &around);
+    let EffectTransition { change: changed, reply } = step(before.as_deref(), event, &around);
     let changed = changed.map(Arc::new);
     if let Some(effect) = &changed {
         let written = match &before {
@@ -84,7 +84,7 @@ pub(super) fn apply(
         recent.put(effect);
         put_notices(transaction, notices, effect)?;
     }
-    Ok(Applied { reply, effect: changed.or(before) })
+    Ok(AppliedChange { reply, effect: changed.or(before) })
 }
 
 /// What is to be told of an effect that was written.
@@ -95,10 +95,10 @@ fn put_notices(transaction: &Connection, notices: &[Notice], effect: &Effect) ->
 /// Makes tombstones; what nobody can ask for again is forgotten.
 pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Result<u64, LedgerError> {
     let sql = include_str!("../../sql/sqlite/expired_effects.sql");
-    let around = Circumstances::at(now);
+    let around = EffectContext::at(now);
     let mut count = 0;
     for effect in many(transaction, sql, params![signed(now.ledger_ms), limit])? {
-        let Some(tombstone) = step(Some(&effect), &Event::Expire, &around).change else { continue };
+        let Some(tombstone) = step(Some(&effect), &EffectEvent::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
             replace(transaction, &effect, &tombstone, None)?;
         } else {
@@ -136,7 +136,7 @@ pub(crate) fn list_sql(query: &EffectQuery) -> String {
     let below = if query.after.is_some() { "effect_id < ?1" } else { "?1 is null" };
     // By itself SQLite takes the primary key, and looks through everything that is known.
     let by_unknown_index = "indexed by effects_unknown_latest";
-    list_statement(&query.states, Dialect { below, limit: "?2", by_unknown_index })
+    list_statement(&query.states, ListingDialect { below, limit: "?2", by_unknown_index })
 }
 
 /// Effects that a process has to look after, some of every upstream.
@@ -165,17 +165,17 @@ pub(super) fn orphans(
 fn circumstances(
     transaction: &Connection,
     effect: Option<&Effect>,
-    event: &Event,
+    event: &EffectEvent,
     now: LedgerNow,
-) -> Result<Circumstances, LedgerError> {
+) -> Result<EffectContext, LedgerError> {
     let owner_is_gone = match (effect, event) {
-        (Some(effect), Event::Begin(_) | Event::Recover(_)) if under_way(effect) => {
-            now.is_gone(heard_ms(transaction, &effect.owner)?)
+        (Some(effect), EffectEvent::Begin(_) | EffectEvent::Recover(_)) if under_way(effect) => {
+            now.is_owner_gone(heard_ms(transaction, &effect.owner)?)
         }
         _ => false,
     };
     let twin = match (effect, event) {
-        (None, Event::Begin(begin)) if !begin.key.client_key.can_come_again() => {
+        (None, EffectEvent::Begin(begin)) if !begin.key.client_key.can_come_again() => {
             let sql = "select effect_id from effects where state = 'outcome_unknown' and request = ?1 \
                        and tenant = ?2 and principal = ?3 limit 1";
             let mut statement = transaction.prepare_cached(sql)?;
@@ -185,14 +185,14 @@ fn circumstances(
         _ => None,
     };
     let blocked_by = match event {
-        Event::Begin(begin) if begin.order.takes_turns() => in_the_way(transaction, begin, now.ledger_ms)?,
+        EffectEvent::Begin(begin) if begin.order.takes_turns() => in_the_way(transaction, begin, now.ledger_ms)?,
         _ => None,
     };
-    Ok(Circumstances { owner_is_gone, twin, blocked_by, ..Circumstances::at(now) })
+    Ok(EffectContext { owner_is_gone, twin, blocked_by, ..EffectContext::at(now) })
 }
 
 /// Another effect that is under way and changes the same. There is one writer at a time, so that no two can pass.
-fn in_the_way(transaction: &Connection, begin: &Begin, ledger_ms: u64) -> Result<Option<EffectId>, LedgerError> {
+fn in_the_way(transaction: &Connection, begin: &BeginRequest, ledger_ms: u64) -> Result<Option<EffectId>, LedgerError> {
     let sql = "select effect_id, holds, holds_until_ms from effects \
                where tenant = ?1 and holds_until_ms > ?2 and key_digest <> ?3 order by effect_id";
     let mut statement = transaction.prepare_cached(sql)?;
@@ -200,8 +200,8 @@ fn in_the_way(transaction: &Connection, begin: &Begin, ledger_ms: u64) -> Result
     let mut rows = statement.query(params![begin.key.tenant, signed(ledger_ms), key.as_bytes()])?;
     while let Some(row) = rows.next()? {
         let (id, holds): (String, String) = (row.get(0)?, row.get(1)?);
-        let (resources, until_ms) = (decode_held(&id, &holds)?, Some(unsigned(row.get(2)?)));
-        if is_in_the_way(Held { resources: &resources, until_ms }, begin, ledger_ms) {
+        let (resources, until_ms) = (decode_held_resources(&id, &holds)?, Some(unsigned(row.get(2)?)));
+        if is_blocking(ExclusiveResources { resources: &resources, until_ms }, begin, ledger_ms) {
             return Ok(Some(EffectId::from(id)));
         }
     }
@@ -220,9 +220,9 @@ fn heard_ms(transaction: &Connection, owner: &OwnerId) -> Result<Option<u64>, Le
 }
 
 /// Puts a new effect down with its record. Whether it was written; if not, its key was used before.
-fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>) -> Result<bool, LedgerError> {
-    let row = EffectRow::of(effect)?;
-    let kept = placing(None, effect, recorded).kept;
+fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&CallRecordWrite>) -> Result<bool, LedgerError> {
+    let row = EffectRow::new(effect)?;
+    let kept = place_record(None, effect, recorded).kept;
     let inserted = transaction.prepare_cached(include_str!("../../sql/sqlite/put_effect.sql"))?.execute(params![
         row.effect_id,
         key_digest(row.key).as_bytes(),
@@ -243,7 +243,7 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>
         row.holds_until_ms,
         row.upstream,
     ])?;
-    if inserted == 1 && kept == Kept::Nothing {
+    if inserted == 1 && kept == KeptRecordChange::Nothing {
         recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
     }
     Ok(inserted == 1)
@@ -254,11 +254,11 @@ fn replace(
     transaction: &Connection,
     before: &Effect,
     effect: &Effect,
-    recorded: Option<&Recorded>,
+    recorded: Option<&CallRecordWrite>,
 ) -> Result<bool, LedgerError> {
-    let Placing { kept, displaces } = placing(Some(before), effect, recorded);
+    let RecordPlacement { kept, displaces } = place_record(Some(before), effect, recorded);
     let open = if displaces { open_record(transaction, before)? } else { None };
-    let row = EffectRow::of(effect)?;
+    let row = EffectRow::new(effect)?;
     let changed = transaction.prepare_cached(include_str!("../../sql/sqlite/change_effect.sql"))?.execute(params![
         row.effect_id,
         row.state,
@@ -270,7 +270,7 @@ fn replace(
         row.body,
         row.arguments,
         row.answer,
-        kept == Kept::Same,
+        kept == KeptRecordChange::Same,
         in_row(kept, recorded)?,
         signed(before.epoch),
         before.state.name(),
@@ -282,9 +282,9 @@ fn replace(
         return Ok(false);
     }
     if let Some(open) = open {
-        put::put_call(transaction, &displaced(open.decode_open()?, effect)?)?;
+        put::put_call(transaction, &displaced_record(open.decode_open()?, effect)?)?;
     }
-    if kept == Kept::Nothing {
+    if kept == KeptRecordChange::Nothing {
         recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
     }
     Ok(true)
@@ -301,8 +301,8 @@ fn open_record(transaction: &Connection, effect: &Effect) -> Result<Option<Store
     Ok(open.optional()?)
 }
 
-fn in_row(kept: Kept, recorded: Option<&Recorded>) -> Result<Option<&[u8]>, LedgerError> {
-    recorded.filter(|_| kept == Kept::New).map(Recorded::body).transpose()
+fn in_row(kept: KeptRecordChange, recorded: Option<&CallRecordWrite>) -> Result<Option<&[u8]>, LedgerError> {
+    recorded.filter(|_| kept == KeptRecordChange::New).map(CallRecordWrite::body).transpose()
 }
 
 fn many(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Effect>, LedgerError> {

@@ -12,20 +12,20 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 use super::{identity, open_read_only, private, wal};
 use crate::{
     LedgerError,
-    identity::{Found, Guard, Refused, Witness, judge},
+    identity::{FoundLedger, LedgerGuard, RefusedLedger, PositionWitness, judge},
     report::LogReport,
 };
 
 /// What was found, and what its write-ahead log holds.
 #[derive(Debug)]
 pub(super) struct Examined {
-    pub(super) witness: Witness,
-    pub(super) found: Found,
+    pub(super) witness: PositionWitness,
+    pub(super) found: FoundLedger,
     pub(super) log: Option<LogReport>,
 }
 
 /// Looks at a ledger and at the file that knows how far it had come. The log is only read while no process writes it.
-pub(super) fn examine(path: &Path, guard: &Guard, alone: bool) -> Result<Examined, LedgerError> {
+pub(super) fn examine(path: &Path, guard: &LedgerGuard, alone: bool) -> Result<Examined, LedgerError> {
     // First the file, then the ledger: a commit is in the ledger before it is in the file.
     private::require_plain(path)?;
     let witness = guard.witness();
@@ -35,13 +35,13 @@ pub(super) fn examine(path: &Path, guard: &Guard, alone: bool) -> Result<Examine
 
 impl Examined {
     /// Refuses a ledger that is not the one that is known.
-    pub(super) fn judge(&self, path: &Path, guard: &Guard) -> Result<(), LedgerError> {
+    pub(super) fn judge(&self, path: &Path, guard: &LedgerGuard) -> Result<(), LedgerError> {
         let Err(damage) = judge(&self.witness, &self.found) else { return Ok(()) };
         let log = self.log.as_ref().filter(|log| log.stop.is_some()).map(ToString::to_string);
         let known = self.witness.position().cloned();
         let (place, position_file) =
             (path.display().to_string(), guard.position_file.clone().unwrap_or_else(|| path.to_owned()));
-        Err(LedgerError::Refused(Box::new(Refused { place, position_file, damage, known, log })))
+        Err(LedgerError::Refused(Box::new(RefusedLedger { place, position_file, damage, known, log })))
     }
 }
 
@@ -51,33 +51,33 @@ pub(super) fn log(path: &Path) -> Option<LogReport> {
     wal::read(BufReader::with_capacity(1 << 20, file)).ok()
 }
 
-fn find(path: &Path) -> Result<Found, LedgerError> {
+fn find(path: &Path) -> Result<FoundLedger, LedgerError> {
     match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FoundLedger::Missing),
         Err(source) => return Err(LedgerError::NotWritable { path: path.to_owned(), source }),
-        Ok(file) if file.len() == 0 => return Ok(Found::Empty),
+        Ok(file) if file.len() == 0 => return Ok(FoundLedger::Empty),
         Ok(_) => {}
     }
     match open_read_only(path).and_then(|connection| found_in(&connection)) {
         Err(LedgerError::Sql(error) | LedgerError::Open { source: error, .. }) if is_broken(&error) => {
-            Ok(Found::Unreadable(error.to_string()))
+            Ok(FoundLedger::Unreadable(error.to_string()))
         }
         found => found,
     }
 }
 
-fn found_in(connection: &Connection) -> Result<Found, LedgerError> {
+fn found_in(connection: &Connection) -> Result<FoundLedger, LedgerError> {
     let table = "select 1 from sqlite_schema where type = 'table' and name = ?1";
     let has = |name: &str| connection.query_row(table, [name], |_| Ok(())).optional();
     if has("calls")?.is_none() {
-        return Ok(Found::Empty);
+        return Ok(FoundLedger::Empty);
     }
     let (position, former_ids) = if has("ledger_identity")?.is_some() {
         (Some(identity::position(connection)?), identity::former_ids(connection)?)
     } else {
         (None, Vec::new())
     };
-    Ok(Found::Ledger { position, former_ids })
+    Ok(FoundLedger::Ledger { position, former_ids })
 }
 
 fn is_broken(error: &rusqlite::Error) -> bool {

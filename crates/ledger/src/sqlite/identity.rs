@@ -6,15 +6,15 @@ use servanda_effects::effect::LostWindow;
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    identity::{Adoption, Lost, Position, Settling},
+    identity::{Adoption, UnsettledLoss, LedgerPosition, LossSettlement},
 };
 
 /// Which ledger it is and how far it has come.
-pub(super) fn position(connection: &Connection) -> Result<Position, LedgerError> {
+pub(super) fn position(connection: &Connection) -> Result<LedgerPosition, LedgerError> {
     let sql = "select ledger_id, position, written_ms, made_ms from ledger_identity where one = 1";
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_row([], |row| {
-        Ok(Position {
+        Ok(LedgerPosition {
             ledger_id: row.get(0)?,
             position: unsigned(row.get(1)?),
             written_ms: unsigned(row.get(2)?),
@@ -61,7 +61,7 @@ pub(super) fn adopt(transaction: &Connection, adoption: &Adoption) -> Result<(),
 }
 
 /// Settles every lost time that is not settled; how many there were.
-pub(super) fn settle(transaction: &Connection, settling: &Settling, now_ms: u64) -> Result<usize, LedgerError> {
+pub(super) fn settle(transaction: &Connection, settling: &LossSettlement, now_ms: u64) -> Result<usize, LedgerError> {
     let sql = "update adoptions set settled_ms = ?1, settled_by = ?2, settled_evidence = ?3 where settled_ms is null";
     Ok(transaction.execute(sql, params![signed(now_ms), settling.by, settling.evidence])?)
 }
@@ -83,12 +83,12 @@ pub(super) fn former_ids(connection: &Connection) -> Result<Vec<String>, LedgerE
 }
 
 /// Lost times that no person has settled.
-pub(super) fn lost(connection: &Connection) -> Result<Vec<Lost>, LedgerError> {
+pub(super) fn lost(connection: &Connection) -> Result<Vec<UnsettledLoss>, LedgerError> {
     let sql = "select lost_from_ms, lost_until_ms, in_force_until_ms from adoptions where settled_ms is null";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([], |row| {
         let window = LostWindow { from_ms: unsigned(row.get(0)?), until_ms: unsigned(row.get(1)?) };
-        Ok(Lost { window, in_force_until_ms: unsigned(row.get(2)?) })
+        Ok(UnsettledLoss { window, in_force_until_ms: unsigned(row.get(2)?) })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -30,17 +30,17 @@ use rusqlite::{Connection, OpenFlags};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
-    budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, EffectQuery, Effects, LedgerClock, LedgerNow, OrphanQuery, OwnerId, Target},
+    budget::{EntryReply, BudgetStore, AccountEntry, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
+    effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, LedgerClock, LedgerNow, OrphanQuery, OwnerId, EffectTarget},
 };
 
 use crate::{
-    Guard, LedgerError, LedgerLimits, Pruned, Schema,
+    LedgerGuard, LedgerError, LedgerLimits, Pruned, LedgerSchemaPolicy,
     codec::unsigned,
     identity::PositionFile,
-    job::{Recorded, Write},
+    job::{CallRecordWrite, LedgerWrite},
     retention::Round,
-    room::{Disk, Measured, Room},
+    capacity::{Disk, Measured, Room},
     store::{Migration, Store},
     time::{Reading, StoreTime},
 };
@@ -48,7 +48,7 @@ pub(crate) use desk::Desk;
 use examine::examine;
 use live::Live;
 pub(crate) use read::FileReader;
-use writer::{Known, Writer};
+use writer::{SqliteIdentityFiles, Writer};
 
 #[cfg(test)]
 pub(crate) use effects::list_sql;
@@ -73,7 +73,7 @@ pub(crate) struct SqliteLedger {
 impl SqliteLedger {
     /// Opens the ledger for writing, making it where there is none. One that is not the one that is known is refused, and one
     /// of an earlier version is brought up to date if the guard says so.
-    pub(crate) fn open(path: &Path, guard: &Guard, room: Arc<Room>) -> Result<Self, LedgerError> {
+    pub(crate) fn open(path: &Path, guard: &LedgerGuard, room: Arc<Room>) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private::folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
         }
@@ -88,7 +88,7 @@ impl SqliteLedger {
         let position_file = guard.position_file.as_deref().map(|file| known_outside(file, &connection)).transpose()?;
         live.share()?;
         let (desk, time) = (Desk::open(path)?, StoreTime::default());
-        let known = Known { live, position_file };
+        let known = SqliteIdentityFiles { live, position_file };
         let writer = Writer::start(connection, path, time.clone(), (known, room))?;
         Ok(Self { path: path.to_owned(), writer, desk, time, migration })
     }
@@ -100,7 +100,7 @@ impl SqliteLedger {
 }
 
 /// Opens a file and brings it up to date, after a backup beside it.
-fn open_up_to_date(path: &Path, schema: Schema) -> Result<(Connection, Option<Migration>), LedgerError> {
+fn open_up_to_date(path: &Path, schema: LedgerSchemaPolicy) -> Result<(Connection, Option<Migration>), LedgerError> {
     private::require_plain(path)?;
     private::file(path);
     let failed = |source| LedgerError::Open { path: path.to_owned(), source };
@@ -112,8 +112,8 @@ fn open_up_to_date(path: &Path, schema: Schema) -> Result<(Connection, Option<Mi
     }
     let backup = match (found, schema) {
         (0, _) => None,
-        (_, Schema::Require) => return Err(LedgerError::Older { found, needed: newest }),
-        (_, Schema::Migrate) => Some(backup::before_migration(path, found)),
+        (_, LedgerSchemaPolicy::Require) => return Err(LedgerError::Older { found, needed: newest }),
+        (_, LedgerSchemaPolicy::Migrate) => Some(backup::before_migration(path, found)),
     };
     if let Some(backup) = &backup {
         backup::copy(&connection, backup)?;
@@ -163,16 +163,16 @@ impl Store for SqliteLedger {
 }
 
 impl Journal for SqliteLedger {
-    fn finished(
+    fn record_finished(
         &self,
         record: CallRecord,
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.queue().put(Write::Call(Recorded::new(record, quarantine)), durable))
+        Box::pin(self.writer.queue().put(LedgerWrite::Call(CallRecordWrite::new(record, quarantine)), durable))
     }
 
-    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+    fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         let call_id = call_id.to_owned();
         Box::pin(self.desk.ask(move |connection| read::call(connection, &call_id)))
     }
@@ -180,13 +180,13 @@ impl Journal for SqliteLedger {
 
 impl Notebook for SqliteLedger {
     fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.queue().put(Write::Note(note), true))
+        Box::pin(self.writer.queue().put(LedgerWrite::Note(note), true))
     }
 
     fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
         Box::pin(async move {
             let (kind, key) = (note.kind, note.key.clone());
-            self.writer.queue().put(Write::FirstNote(note), true).await?;
+            self.writer.queue().put(LedgerWrite::FirstNote(note), true).await?;
             let kept = self.desk.ask(move |connection| read::note(connection, kind, &key)).await?;
             kept.ok_or_else(|| JournalError::new(format!("a {} note that was just written is gone", kind.as_str())))
         })
@@ -212,16 +212,16 @@ impl Notebook for SqliteLedger {
     }
 
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.queue().put(Write::Erasure { kind, key: key.to_owned() }, true))
+        Box::pin(self.writer.queue().put(LedgerWrite::Erasure { kind, key: key.to_owned() }, true))
     }
 }
 
-impl Effects for SqliteLedger {
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+impl EffectStore for SqliteLedger {
+    fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         Box::pin(self.writer.queue().apply(change))
     }
 
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+    fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         Box::pin(self.desk.ask(move |connection| effects::find(connection, &target)))
     }
 
@@ -234,8 +234,8 @@ impl Effects for SqliteLedger {
         Box::pin(self.desk.ask(move |connection| effects::orphans(connection, &query, now(connection, &time)?)))
     }
 
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.queue().put(Write::Beat(owner), true))
+    fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.queue().put(LedgerWrite::Beat(owner), true))
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
@@ -243,16 +243,16 @@ impl Effects for SqliteLedger {
     }
 }
 
-impl Budgets for SqliteLedger {
-    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
+impl BudgetStore for SqliteLedger {
+    fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>> {
         Box::pin(self.writer.queue().book(entry))
     }
 
-    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>> {
         Box::pin(self.writer.queue().sweep(limit))
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         let time = self.time.clone();
         Box::pin(self.desk.ask(move |connection| {
             let until_ms = now(connection, &time)?.now_ms.saturating_sub(older_than_ms);
@@ -260,7 +260,7 @@ impl Budgets for SqliteLedger {
         }))
     }
 
-    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
+    fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         let time = self.time.clone();
         Box::pin(
             self.desk.ask(move |connection| budgets::standings(connection, &query, now(connection, &time)?.now_ms)),

@@ -6,25 +6,25 @@ use servanda_effects::{Note, effect::LedgerNow};
 use crate::{
     LedgerError,
     codec::{quarantined, signed},
-    job::{Recorded, Write},
+    job::{CallRecordWrite, LedgerWrite},
 };
 
 /// Puts one thing down.
-pub(super) fn put(transaction: &Connection, write: &Write, now: LedgerNow) -> Result<(), LedgerError> {
+pub(super) fn put(transaction: &Connection, write: &LedgerWrite, now: LedgerNow) -> Result<(), LedgerError> {
     let (statement, note) = match write {
-        Write::Call(recorded) => return put_call(transaction, recorded),
-        Write::Erasure { kind, key } => {
+        LedgerWrite::Call(recorded) => return put_call(transaction, recorded),
+        LedgerWrite::Erasure { kind, key } => {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_note.sql"))?;
             erase.execute(params![kind.as_str(), key])?;
             return Ok(());
         }
-        Write::Beat(owner) => {
+        LedgerWrite::Beat(owner) => {
             let mut beat = transaction.prepare_cached(include_str!("../../sql/sqlite/put_beat.sql"))?;
             beat.execute(params![owner.as_str(), signed(now.ledger_ms)])?;
             return Ok(());
         }
-        Write::Note(note) => (include_str!("../../sql/sqlite/put_note.sql"), note),
-        Write::FirstNote(note) => return put_first_note(transaction, note),
+        LedgerWrite::Note(note) => (include_str!("../../sql/sqlite/put_note.sql"), note),
+        LedgerWrite::FirstNote(note) => return put_first_note(transaction, note),
     };
     put_note(transaction, statement, note)
 }
@@ -41,7 +41,7 @@ fn put_note(transaction: &Connection, statement: &str, note: &Note) -> Result<()
 }
 
 /// The record of a call, and its answer if that was kept back.
-pub(super) fn put_call(transaction: &Connection, recorded: &Recorded) -> Result<(), LedgerError> {
+pub(super) fn put_call(transaction: &Connection, recorded: &CallRecordWrite) -> Result<(), LedgerError> {
     let row = recorded.row()?;
     transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql"))?.execute(params![
         row.call_id,

@@ -9,8 +9,8 @@ use servanda_effects::{Note, NoteKind};
 use super::{dictionary::Lookup, migrate, open_read_only};
 use crate::{
     LedgerError,
-    call_list::{Below, PAGE_MAX, Span, UNDER_WAY_MAX, newest},
-    call_query::{CallQuery, Quarantined},
+    call_list::{CallListCursor, PAGE_MAX, ReceivedRange, UNDER_WAY_MAX, newest},
+    call_query::{CallQuery, QuarantinedBody},
     codec::{StoredCall, signed, unsigned},
 };
 
@@ -45,11 +45,11 @@ impl FileReader {
     }
 
     /// A page of calls that have ended.
-    pub(crate) fn ended(&self, span: Span, below: &Below) -> Result<Vec<(Below, CallRecord)>, LedgerError> {
-        let Below { received_ms, call_id } = below;
+    pub(crate) fn ended(&self, span: ReceivedRange, below: &CallListCursor) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
+        let CallListCursor { received_ms, call_id } = below;
         let page = params![span.since_ms, received_ms, call_id, PAGE_MAX];
         let records = self.records(include_str!("../../sql/sqlite/ended_calls.sql"), page)?;
-        Ok(records.into_iter().map(|record| (Below::call(&record), record)).collect())
+        Ok(records.into_iter().map(|record| (CallListCursor::after_call(&record), record)).collect())
     }
 
     /// The calls that are under way.
@@ -63,11 +63,11 @@ impl FileReader {
         rows.map(|row| self.lookup.decode(&self.connection, &row?)).collect()
     }
 
-    pub(crate) fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
+    pub(crate) fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {
         let sql = "select bytes_total, body from quarantine where call_id = ?1";
         let row = self
             .connection
-            .query_row(sql, params![call_id], |row| Ok(Quarantined { bytes_total: row.get(0)?, body: row.get(1)? }));
+            .query_row(sql, params![call_id], |row| Ok(QuarantinedBody { bytes_total: row.get(0)?, body: row.get(1)? }));
         Ok(row.optional()?)
     }
 

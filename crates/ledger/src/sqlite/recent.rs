@@ -7,7 +7,7 @@ use std::{
 };
 
 use rusqlite::Connection;
-use servanda_effects::effect::{Effect, EffectId, EffectState, Target};
+use servanda_effects::effect::{Effect, EffectId, EffectState, EffectTarget};
 
 use crate::LedgerError;
 
@@ -37,10 +37,10 @@ impl Recent {
         Ok(changed)
     }
 
-    pub(super) fn get(&self, target: &Target) -> Option<Arc<Effect>> {
+    pub(super) fn get(&self, target: &EffectTarget) -> Option<Arc<Effect>> {
         match target {
-            Target::Id(id) => self.effects.get(id).cloned(),
-            Target::Key(_) => None,
+            EffectTarget::Id(id) => self.effects.get(id).cloned(),
+            EffectTarget::Key(_) => None,
         }
     }
 

@@ -8,8 +8,8 @@ use std::{fs, path::Path};
 
 use super::{backup, examine, identity, live, migrate, now, open_read_only, private};
 use crate::{
-    Guard, LedgerError, Settling,
-    identity::{Found, PositionFile, Witness},
+    LedgerGuard, LedgerError, LossSettlement,
+    identity::{FoundLedger, PositionFile, PositionWitness},
     report::{MigrationPlan, Status},
     time::StoreTime,
 };
@@ -18,7 +18,7 @@ pub(crate) use probe::{probe, probe_place};
 pub(crate) use verify::verify;
 
 /// How it stands.
-pub(crate) fn status(path: &Path, guard: &Guard) -> Result<Status, LedgerError> {
+pub(crate) fn status(path: &Path, guard: &LedgerGuard) -> Result<Status, LedgerError> {
     let in_use = live::is_live(path);
     let examined = examine::examine(path, guard, !in_use)?;
     let refused = match examined.judge(path, guard) {
@@ -26,19 +26,19 @@ pub(crate) fn status(path: &Path, guard: &Guard) -> Result<Status, LedgerError> 
         judged => judged.map(|()| None)?,
     };
     let (known, ended_cleanly) = match &examined.witness {
-        Witness::Known { position, ended_cleanly } => (Some(position.clone()), Some(*ended_cleanly)),
-        Witness::Nothing | Witness::Unreadable(_) => (None, None),
+        PositionWitness::Known { position, ended_cleanly } => (Some(position.clone()), Some(*ended_cleanly)),
+        PositionWitness::Nothing | PositionWitness::Unreadable(_) => (None, None),
     };
     let mut status = Status {
         refused,
-        exists: !matches!(examined.found, Found::Missing | Found::Empty),
+        exists: !matches!(examined.found, FoundLedger::Missing | FoundLedger::Empty),
         known,
         ended_cleanly,
         in_use: Some(in_use),
         log: examined.log,
         ..of_any(path)
     };
-    if let Found::Ledger { position, .. } = examined.found {
+    if let FoundLedger::Ledger { position, .. } = examined.found {
         let connection = open_read_only(path)?;
         status.schema_version = Some(migrate::check(&connection)?);
         status.adoptions = if position.is_some() { identity::adoptions(&connection)? } else { Vec::new() };
@@ -55,16 +55,16 @@ pub(crate) fn backup(path: &Path, to: &Path) -> Result<(), LedgerError> {
 }
 
 /// Settles the lost times.
-pub(crate) fn settle(path: &Path, guard: &Guard, settling: &Settling) -> Result<usize, LedgerError> {
+pub(crate) fn settle(path: &Path, guard: &LedgerGuard, settling: &LossSettlement) -> Result<usize, LedgerError> {
     write(path, guard, |transaction, now_ms| identity::settle(transaction, settling, now_ms))
 }
 
 /// What bringing it up to date would do.
-pub(crate) fn plan(path: &Path, guard: &Guard) -> Result<MigrationPlan, LedgerError> {
+pub(crate) fn plan(path: &Path, guard: &LedgerGuard) -> Result<MigrationPlan, LedgerError> {
     let examined = examine::examine(path, guard, !live::is_live(path))?;
     examined.judge(path, guard)?;
     let needed = migrate::newest();
-    if !matches!(examined.found, Found::Ledger { .. }) {
+    if !matches!(examined.found, FoundLedger::Ledger { .. }) {
         return Ok(MigrationPlan { found: 0, needed, backup: None, backup_bytes: None });
     }
     let found = migrate::check(&open_read_only(path)?)?;
@@ -76,7 +76,7 @@ pub(crate) fn plan(path: &Path, guard: &Guard) -> Result<MigrationPlan, LedgerEr
 /// One transaction beside a gateway that may be running, on a ledger that is the known one and up to date.
 fn write<T>(
     path: &Path,
-    guard: &Guard,
+    guard: &LedgerGuard,
     change: impl FnOnce(&rusqlite::Connection, u64) -> Result<T, LedgerError>,
 ) -> Result<T, LedgerError> {
     let live = live::Live::enter(path)?;

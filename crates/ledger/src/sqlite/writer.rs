@@ -23,12 +23,12 @@ use crate::{
     clock_watch::ClockWatch,
     codec::signed,
     encoding::dictionary::Dictionary,
-    identity::{Lost, PositionFile, lost_window},
+    identity::{UnsettledLoss, PositionFile, lost_window},
     inbox::Inbox,
-    job::{Job, Outcome},
+    job::{Job, JobOutcome},
     queue::Queue,
     retention::Progress,
-    room::Room,
+    capacity::Room,
     time::StoreTime,
 };
 
@@ -45,7 +45,7 @@ pub(super) struct Writer {
 
 /// What keeps a ledger known from outside while it is open.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct SqliteIdentityFiles {
     pub(super) live: Live,
     pub(super) position_file: Option<Arc<PositionFile>>,
 }
@@ -55,7 +55,7 @@ impl Writer {
         connection: Connection,
         path: &Path,
         time: StoreTime,
-        (known, room): (Known, Arc<Room>),
+        (known, room): (SqliteIdentityFiles, Arc<Room>),
     ) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(48);
         let checkpointer = Checkpointer::start(path, known.position_file.clone())?;
@@ -124,17 +124,17 @@ fn settle(file: &mut OpenFile, mut batch: Vec<Job>, lost: &AtomicU64) {
         }
         Err(error) => error,
     };
-    if error.is_of_room() {
+    if error.is_out_of_space() {
         file.room.ran_out(&error.to_string());
     }
-    let shared = error.is_of_the_store();
+    let shared = error.is_store_failure();
     for job in batch {
         let outcome = if shared {
-            Err(error.told())
+            Err(error.to_journal_error())
         } else {
             let alone = file.commit(std::slice::from_ref(&job));
             alone
-                .map_err(|error| error.told())
+                .map_err(|error| error.to_journal_error())
                 .and_then(|mut outcomes| outcomes.pop().ok_or_else(|| JournalError::new("the ledger did nothing")))
         };
         job.answer(outcome, lost);
@@ -152,8 +152,8 @@ struct OpenFile {
     /// What records refer to. What is new in it is written with every batch until one has been committed.
     dictionary: Dictionary,
     /// Times that the ledger has lost.
-    lost: Vec<Lost>,
-    known: Known,
+    lost: Vec<UnsettledLoss>,
+    known: SqliteIdentityFiles,
     checkpointer: Checkpointer,
     progress: Progress,
     room: Arc<Room>,
@@ -165,7 +165,7 @@ type FileId = (u64, u64);
 impl OpenFile {
     /// Does a batch, waiting for another process that holds the file longer than usual. The callers have their own
     /// deadlines; here only nothing must get lost.
-    fn commit_patiently(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
+    fn commit_patiently(&mut self, batch: &[Job]) -> Result<Vec<JobOutcome>, LedgerError> {
         let mut attempt = 1;
         loop {
             match self.commit(batch) {
@@ -176,7 +176,7 @@ impl OpenFile {
     }
 
     /// Does all of it or nothing.
-    fn commit(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
+    fn commit(&mut self, batch: &[Job]) -> Result<Vec<JobOutcome>, LedgerError> {
         self.check()?;
         let committed = self.transact(batch);
         if committed.is_err() {
@@ -185,7 +185,7 @@ impl OpenFile {
         committed
     }
 
-    fn transact(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
+    fn transact(&mut self, batch: &[Job]) -> Result<Vec<JobOutcome>, LedgerError> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let reading = reading(&transaction)?;
         let now = self.time.now(reading);
@@ -199,7 +199,7 @@ impl OpenFile {
         let perform = |job| perform(&transaction, &mut around, job);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
         if let Some(kept) = self.time.to_keep(reading) {
-            self.watch.look(kept.seen_ms);
+            self.watch.observe(kept.seen_ms);
             let mut keep = transaction.prepare_cached(include_str!("../../sql/sqlite/keep_clock.sql"))?;
             keep.execute(params![signed(kept.seen_ms), signed(kept.ledger_ms)])?;
         }
@@ -237,19 +237,19 @@ impl OpenFile {
     }
 }
 
-fn perform(transaction: &Connection, around: &mut Around<'_>, job: &Job) -> Result<Outcome, LedgerError> {
+fn perform(transaction: &Connection, around: &mut Around<'_>, job: &Job) -> Result<JobOutcome, LedgerError> {
     let (now, now_ms) = (around.now, around.now.now_ms);
     match job {
-        Job::Put { write, .. } => put::put(transaction, write, now).map(|()| Outcome::Put),
+        Job::Put { write, .. } => put::put(transaction, write, now).map(|()| JobOutcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
             let change = effects::Changing { target, event, recorded: recorded.as_deref(), notices };
-            effects::apply(transaction, around, change).map(|applied| Outcome::Applied(Box::new(applied)))
+            effects::apply(transaction, around, change).map(|applied| JobOutcome::Applied(Box::new(applied)))
         }
-        Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(Outcome::Expired),
-        Job::Book { entry, .. } => budgets::book(transaction, entry, now_ms).map(Outcome::Booked),
-        Job::Sweep { limit, .. } => budgets::sweep(transaction, around.progress, *limit, now_ms).map(Outcome::Swept),
+        Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(JobOutcome::Expired),
+        Job::Book { entry, .. } => budgets::book(transaction, entry, now_ms).map(JobOutcome::Booked),
+        Job::Sweep { limit, .. } => budgets::sweep(transaction, around.progress, *limit, now_ms).map(JobOutcome::Swept),
         Job::Prune { round, .. } => {
-            prune::prune(transaction, around.progress, *round, now.ledger_ms).map(Outcome::Pruned)
+            prune::prune(transaction, around.progress, *round, now.ledger_ms).map(JobOutcome::Pruned)
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Lists of calls: every condition, the order, what is under way, and where a list stops.
 
 use servanda_contract::{
-    Acting, CallId, CallRecord, Caller, GateName, Refusal, TaxonomyClass, Timestamp, record::Outcome,
+    CallerActor, CallId, CallRecord, Caller, GateName, Refusal, TaxonomyClass, Timestamp, record::Outcome,
 };
-use servanda_effects::{Journal as _, effect::End};
+use servanda_effects::{Journal as _, effect::DispatchEnd};
 
 use super::{
     kept::Kept,
@@ -22,7 +22,7 @@ fn nth(number: u64) -> CallRecord {
     call.finished_at = Some(Timestamp::from_unix_ms(1_007 + number / 2));
     call.tool = if number.is_multiple_of(7) { "bank__pay" } else { "bank__look" }.to_owned();
     if number.is_multiple_of(4) {
-        call.caller.actors = vec![Acting { name: "planner".to_owned(), proven: true }];
+        call.caller.actors = vec![CallerActor { name: "planner".to_owned(), proven: true }];
         call.caller.credential = Some("key:0123".to_owned());
     }
     if number.is_multiple_of(3) {
@@ -39,7 +39,7 @@ pub(super) async fn conditions(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     let all: Vec<CallRecord> = (0..CALLS).map(nth).collect();
     // Each is waited for: records may be committed in another order than they were handed over in.
-    let kept = all.iter().map(|call| ledger.finished(call.clone(), None, true));
+    let kept = all.iter().map(|call| ledger.record_finished(call.clone(), None, true));
     for kept in futures_util::future::join_all(kept).await {
         kept.unwrap();
     }
@@ -66,7 +66,7 @@ pub(super) async fn conditions(kept: Kept) {
         let listed = reader.calls(&filter, 5_000).await.unwrap();
         assert_eq!((listed.calls.len(), listed.stopped_at_ms), (count, None), "{filter:?}");
         let expected: Vec<_> =
-            all.iter().rev().filter(|call| filter.means(call)).map(|call| call.call_id.to_string()).collect();
+            all.iter().rev().filter(|call| filter.matches(call)).map(|call| call.call_id.to_string()).collect();
         let found: Vec<_> = listed.calls.iter().map(|call| call.call_id.clone()).collect();
         assert_eq!(found, expected, "{filter:?}");
         let few = reader.calls(&filter, 7).await.unwrap().calls;
@@ -82,7 +82,7 @@ pub(super) async fn conditions(kept: Kept) {
 pub(super) async fn under_way(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
-    ledger.finished(record("call_later", Outcome::Completed, 9), None, true).await.unwrap();
+    ledger.record_finished(record("call_later", Outcome::Completed, 9), None, true).await.unwrap();
     let ids = async |filter: CallFilter| -> Vec<(String, &'static str)> {
         let listed = reader.calls(&filter, 10).await.unwrap().calls;
         listed.into_iter().map(|call| (call.call_id, call.outcome)).collect()
@@ -92,7 +92,7 @@ pub(super) async fn under_way(kept: Kept) {
     let open = CallFilter { outcome: Some(Outcome::Dispatching), ..CallFilter::default() };
     assert_eq!(ids(open.clone()).await, [("call_k".to_owned(), "dispatching")]);
     assert_eq!(ids(CallFilter { since_ms: Some(2), ..open.clone() }).await, []);
-    let mut done = settled(&claim, End::Completed(answer("x")));
+    let mut done = settled(&claim, DispatchEnd::Completed(answer("x")));
     done.record = Some(record("call_k", Outcome::Completed, 1));
     kept.effects.apply(done).await.unwrap();
     assert_eq!(ids(CallFilter::default()).await, [later, ("call_k".to_owned(), "completed")]);
@@ -106,7 +106,7 @@ pub(super) async fn stops(kept: Kept) {
     let numbers: Vec<u64> = (1..=count).collect();
     for some in numbers.chunks(1_000) {
         let call = |number: &u64| record(&format!("call_{number:06}"), Outcome::Completed, *number);
-        let kept = some.iter().map(|number| ledger.finished(call(number), None, true));
+        let kept = some.iter().map(|number| ledger.record_finished(call(number), None, true));
         for kept in futures_util::future::join_all(kept).await {
             kept.unwrap();
         }

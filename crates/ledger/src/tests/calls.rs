@@ -29,12 +29,12 @@ pub(super) const CASES: &[(&str, Case)] = &[
 async fn read_back(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     let dispatched = record("call_1", Outcome::Dispatching, 1);
-    ledger.finished(dispatched.clone(), None, true).await.unwrap();
+    ledger.record_finished(dispatched.clone(), None, true).await.unwrap();
     assert_eq!(reader.find(&CallQuery::Id("call_1".to_owned()), 2).await.unwrap(), [dispatched]);
     let finished = record("call_1", Outcome::Completed, 1);
-    ledger.finished(finished.clone(), None, true).await.unwrap();
+    ledger.record_finished(finished.clone(), None, true).await.unwrap();
     assert_eq!(reader.find(&CallQuery::Latest, 1).await.unwrap(), [finished]);
-    ledger.finished(record("call_2", Outcome::Refused, 2), None, true).await.unwrap();
+    ledger.record_finished(record("call_2", Outcome::Refused, 2), None, true).await.unwrap();
     let listed = reader.calls(&CallFilter::default(), 10).await.unwrap().calls;
     let recent: Vec<String> = listed.into_iter().map(|call| call.call_id).collect();
     assert_eq!(recent, ["call_2", "call_1"]);
@@ -47,12 +47,12 @@ async fn outcome(ledger: &Ledger) -> Outcome {
 
 async fn never_overwritten(kept: Kept) {
     let ledger = kept.ledger();
-    ledger.finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
-    ledger.finished(record("call_1", Outcome::Refused, 1), None, true).await.unwrap();
-    ledger.finished(record("call_1", Outcome::Dispatching, 1), None, true).await.unwrap();
+    ledger.record_finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
+    ledger.record_finished(record("call_1", Outcome::Refused, 1), None, true).await.unwrap();
+    ledger.record_finished(record("call_1", Outcome::Dispatching, 1), None, true).await.unwrap();
     assert_eq!(outcome(ledger).await, Outcome::Completed);
     // The same in one batch.
-    let finished = |outcome| ledger.finished(record("call_2", outcome, 2), None, true);
+    let finished = |outcome| ledger.record_finished(record("call_2", outcome, 2), None, true);
     let ends = tokio::join!(finished(Outcome::Dispatching), finished(Outcome::Completed), finished(Outcome::Unknown));
     assert!(matches!(ends, (Ok(()), Ok(()), Ok(()))), "{ends:?}");
     assert_eq!(outcome(ledger).await, Outcome::Completed);
@@ -62,7 +62,7 @@ async fn never_overwritten(kept: Kept) {
 async fn a_task_ends_once(kept: Kept) {
     let ledger = kept.ledger();
     for outcome in [Outcome::Dispatching, Outcome::TaskCreated, Outcome::Completed, Outcome::Unknown] {
-        ledger.finished(record("call_1", outcome, 1), None, true).await.unwrap();
+        ledger.record_finished(record("call_1", outcome, 1), None, true).await.unwrap();
     }
     assert_eq!(outcome(ledger).await, Outcome::Completed);
 }
@@ -70,17 +70,17 @@ async fn a_task_ends_once(kept: Kept) {
 async fn closing(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     for number in 0..1000 {
-        ledger.finished(record(&format!("call_{number:04}"), Outcome::Refused, number), None, false).await.unwrap();
+        ledger.record_finished(record(&format!("call_{number:04}"), Outcome::Refused, number), None, false).await.unwrap();
     }
     ledger.close().await;
     assert_eq!(reader.count().await.unwrap(), 1000);
-    let late = ledger.finished(record("call_late", Outcome::Refused, 1), None, false).await;
+    let late = ledger.record_finished(record("call_late", Outcome::Refused, 1), None, false).await;
     assert!(late.is_err(), "a closed ledger must not pretend to keep a record");
 }
 
 async fn beginnings(kept: Kept) {
     for call_id in ["call_ab1", "call_ab2", "call_b"] {
-        kept.ledger().finished(record(call_id, Outcome::Refused, 1), None, true).await.unwrap();
+        kept.ledger().record_finished(record(call_id, Outcome::Refused, 1), None, true).await.unwrap();
     }
     let reader = kept.reader().await;
     for (text, count) in [("call_a", 2), ("call_ab2", 1), ("call_", 3), ("call_z", 0), ("%", 0), ("\0", 0)] {
@@ -91,7 +91,7 @@ async fn beginnings(kept: Kept) {
 
 async fn quarantine(kept: Kept) {
     let body = bytes::Bytes::from(vec![b'x'; 3 << 20]);
-    kept.ledger().finished(record("call_1", Outcome::Quarantined, 1), Some(body), true).await.unwrap();
+    kept.ledger().record_finished(record("call_1", Outcome::Quarantined, 1), Some(body), true).await.unwrap();
     let reader = kept.reader().await;
     let found = reader.quarantined("call_1").await.unwrap().unwrap();
     assert_eq!((found.bytes_total, found.body.len()), (3 << 20, 1 << 20));
@@ -102,7 +102,7 @@ async fn quarantine(kept: Kept) {
 async fn strange(kept: Kept) {
     let mut strange = record("call_1", Outcome::Refused, 1);
     strange.tool = "no\0such'tool\u{1f980}".to_owned();
-    kept.ledger().finished(strange.clone(), None, true).await.unwrap();
+    kept.ledger().record_finished(strange.clone(), None, true).await.unwrap();
     assert_eq!(kept.reader().await.find(&CallQuery::Latest, 1).await.unwrap(), [strange]);
 }
 

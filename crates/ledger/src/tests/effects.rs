@@ -5,8 +5,8 @@ use std::{future::Future, pin::Pin};
 use bytes::Bytes;
 use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
 use servanda_effects::effect::{
-    Applied, Awaits, Begin, ByHand, Change, Claim, Conflict, Effect, EffectId, EffectQuery, EffectState, Effects, End,
-    Event, OrphanQuery, OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
+    AppliedChange, EffectWaitReason, BeginRequest, ManualSettlement, EffectChange, Claim, Conflict, Effect, EffectId, EffectQuery, EffectState, EffectStore, DispatchEnd,
+    EffectEvent, OrphanQuery, OwnerId, EffectReply, StoredAnswer, EffectTarget, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;
 
@@ -42,15 +42,15 @@ pub(super) const CASES: &[(&str, Case)] = &[
 ];
 
 /// Applies, and sees that what is stored is what was said.
-pub(super) async fn apply(effects: &dyn Effects, change: Change) -> Applied {
+pub(super) async fn apply(effects: &dyn EffectStore, change: EffectChange) -> AppliedChange {
     let target = change.target.clone();
     let applied = effects.apply(change).await.unwrap();
     assert_eq!(effects.find(target).await.unwrap().as_ref(), applied.effect.as_deref());
     applied
 }
 
-async fn state_of(effects: &dyn Effects, id: &EffectId) -> EffectState {
-    effects.find(Target::Id(id.clone())).await.unwrap().unwrap().state
+async fn state_of(effects: &dyn EffectStore, id: &EffectId) -> EffectState {
+    effects.find(EffectTarget::Id(id.clone())).await.unwrap().unwrap().state
 }
 
 async fn a_life(kept: Kept) {
@@ -59,18 +59,18 @@ async fn a_life(kept: Kept) {
     let claim = mine(claimed.reply);
     let effect = claimed.effect.unwrap();
     assert_eq!((effect.state, effect.epoch), (EffectState::Claimed, 1));
-    let fenced = apply(effects, about(&claim, Event::Fence(claim.clone()))).await;
+    let fenced = apply(effects, about(&claim, EffectEvent::Fence(claim.clone()))).await;
     assert_eq!(mine(fenced.reply), claim);
-    let fence_again = apply(effects, about(&claim, Event::Fence(claim.clone()))).await;
-    assert_eq!(fence_again.reply, Reply::Stale, "I1: bytes are let out once");
+    let fence_again = apply(effects, about(&claim, EffectEvent::Fence(claim.clone()))).await;
+    assert_eq!(fence_again.reply, EffectReply::Stale, "I1: bytes are let out once");
     let running = apply(effects, begun(begin("k"))).await;
-    assert!(matches!(running.reply, Reply::Running { .. }), "{:?}", running.reply);
-    let done = apply(effects, settled(&claim, End::Completed(answer("{\"paid\":true}")))).await;
-    assert_eq!(done.reply, Reply::Settled);
+    assert!(matches!(running.reply, EffectReply::Running { .. }), "{:?}", running.reply);
+    let done = apply(effects, settled(&claim, DispatchEnd::Completed(answer("{\"paid\":true}")))).await;
+    assert_eq!(done.reply, EffectReply::Settled);
     let replayed = apply(effects, begun(begin("k"))).await;
-    assert_eq!(replayed.reply, Reply::Replay(answer("{\"paid\":true}")));
-    let other = Begin { request: digest("another payload"), ..begin("k") };
-    assert_eq!(apply(effects, begun(other)).await.reply, Reply::Mismatch);
+    assert_eq!(replayed.reply, EffectReply::Replay(answer("{\"paid\":true}")));
+    let other = BeginRequest { request: digest("another payload"), ..begin("k") };
+    assert_eq!(apply(effects, begun(other)).await.reply, EffectReply::Mismatch);
     // I5: nobody meets another's key.
     for part in 0..4 {
         let mut begin = begin("k");
@@ -88,36 +88,36 @@ async fn every_end(kept: Kept) {
     let effects = &*kept.effects;
     let by_hand = |completed| {
         let (by, evidence) = ("ada".to_owned(), "the bank's list".to_owned());
-        Event::SettleByHand(ByHand { completed, by, evidence })
+        EffectEvent::SettleByHand(ManualSettlement { completed, by, evidence })
     };
-    let unknown = || End::Unknown("reset".to_owned());
+    let unknown = || DispatchEnd::Unknown("reset".to_owned());
     let ends = [
-        (End::Completed(answer("x")), None, EffectState::Completed),
-        (End::Failed(answer("no")), None, EffectState::FailedFinal),
-        (End::NotExecuted("refused".to_owned()), None, EffectState::FailedRetryable),
+        (DispatchEnd::Completed(answer("x")), None, EffectState::Completed),
+        (DispatchEnd::Failed(answer("no")), None, EffectState::FailedFinal),
+        (DispatchEnd::NotExecuted("refused".to_owned()), None, EffectState::FailedRetryable),
         (unknown(), None, EffectState::OutcomeUnknown),
         (unknown(), Some(by_hand(true)), EffectState::Completed),
         (unknown(), Some(by_hand(false)), EffectState::FailedRetryable),
-        (End::Awaits(Awaits::Task("t".to_owned()), u64::MAX / 4), None, EffectState::Dispatching),
+        (DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), u64::MAX / 4), None, EffectState::Dispatching),
     ];
     for (number, (end, then, state)) in ends.into_iter().enumerate() {
         let claim = mine(apply(effects, begun(begin(&format!("k{number}")))).await.reply);
-        assert_eq!(apply(effects, settled(&claim, end)).await.reply, Reply::Settled);
+        assert_eq!(apply(effects, settled(&claim, end)).await.reply, EffectReply::Settled);
         if let Some(event) = then {
-            assert_eq!(apply(effects, about(&claim, event)).await.reply, Reply::Settled);
+            assert_eq!(apply(effects, about(&claim, event)).await.reply, EffectReply::Settled);
         }
         assert_eq!(state_of(effects, &claim.id).await, state, "{number}");
     }
     // I4: a late answer of the same epoch settles what nobody knew.
     let claim = mine(apply(effects, begun(begin("late"))).await.reply);
     apply(effects, settled(&claim, unknown())).await;
-    assert_eq!(apply(effects, begun(begin("late"))).await.reply, Reply::Unknown);
-    assert_eq!(apply(effects, settled(&claim, End::Completed(answer("late")))).await.reply, Reply::Settled);
-    assert_eq!(apply(effects, begun(begin("late"))).await.reply, Reply::Replay(answer("late")));
+    assert_eq!(apply(effects, begun(begin("late"))).await.reply, EffectReply::Unknown);
+    assert_eq!(apply(effects, settled(&claim, DispatchEnd::Completed(answer("late")))).await.reply, EffectReply::Settled);
+    assert_eq!(apply(effects, begun(begin("late"))).await.reply, EffectReply::Replay(answer("late")));
     let nobody = Claim { id: EffectId::new(), epoch: 1 };
-    assert_eq!(apply(effects, settled(&nobody, unknown())).await.reply, Reply::NotFound);
+    assert_eq!(apply(effects, settled(&nobody, unknown())).await.reply, EffectReply::NotFound);
     let strange = Claim { id: EffectId::from("eff_\0'".to_owned()), epoch: 1 };
-    assert_eq!(apply(effects, settled(&strange, unknown())).await.reply, Reply::NotFound);
+    assert_eq!(apply(effects, settled(&strange, unknown())).await.reply, EffectReply::NotFound);
 }
 
 async fn one_of_many(kept: Kept) {
@@ -127,8 +127,8 @@ async fn one_of_many(kept: Kept) {
         tasks.spawn(async move { effects.apply(begun(begin("k"))).await.unwrap().reply });
     }
     let replies = tasks.join_all().await;
-    let mine = replies.iter().filter(|reply| matches!(reply, Reply::Mine(_))).count();
-    let running = replies.iter().filter(|reply| matches!(reply, Reply::Running { .. })).count();
+    let mine = replies.iter().filter(|reply| matches!(reply, EffectReply::Mine(_))).count();
+    let running = replies.iter().filter(|reply| matches!(reply, EffectReply::Running { .. })).count();
     assert_eq!((mine, running), (1, 63));
 }
 
@@ -140,8 +140,8 @@ async fn two_gateways(kept: Kept) {
         tasks.spawn(async move {
             let client_key = format!("k{}", number / 4);
             let call_id = CallId::from(format!("call_{number}"));
-            let applied = effects.apply(begun(Begin { call_id, ..begin(&client_key) })).await.unwrap();
-            matches!(applied.reply, Reply::Mine(_)).then(|| (client_key, format!("call_{number}")))
+            let applied = effects.apply(begun(BeginRequest { call_id, ..begin(&client_key) })).await.unwrap();
+            matches!(applied.reply, EffectReply::Mine(_)).then(|| (client_key, format!("call_{number}")))
         });
     }
     let mut won: Vec<(String, String)> = tasks.join_all().await.into_iter().flatten().collect();
@@ -155,7 +155,7 @@ async fn two_gateways(kept: Kept) {
 
 async fn records(kept: Kept) {
     let effects = &*kept.effects;
-    let with_record = |change: Change, call_id: &str| Change {
+    let with_record = |change: EffectChange, call_id: &str| EffectChange {
         record: Some(record(call_id, Outcome::Completed, 1)),
         quarantine: Some(Bytes::from_static(b"kept back")),
         ..change
@@ -164,8 +164,8 @@ async fn records(kept: Kept) {
     assert_eq!(kept.recorded().await, ["call_k"]);
     apply(effects, with_record(begun(begin("k")), "call_running")).await;
     let old = Claim { epoch: 0, ..claim.clone() };
-    apply(effects, with_record(settled(&old, End::Unknown("late".to_owned())), "call_stale")).await;
-    apply(effects, with_record(settled(&claim, End::Completed(answer("x"))), "call_done")).await;
+    apply(effects, with_record(settled(&old, DispatchEnd::Unknown("late".to_owned())), "call_stale")).await;
+    apply(effects, with_record(settled(&claim, DispatchEnd::Completed(answer("x"))), "call_done")).await;
     apply(effects, with_record(begun(begin("k")), "call_replayed")).await;
     assert_eq!(kept.recorded().await, ["call_done", "call_k"]);
     if !matches!(kept.place, Place::Memory(..)) {
@@ -178,7 +178,7 @@ async fn records(kept: Kept) {
 
 async fn restart(kept: Kept) {
     let mut before = Vec::new();
-    for (number, end) in [End::Completed(answer("x")), End::Unknown("reset".to_owned())].into_iter().enumerate() {
+    for (number, end) in [DispatchEnd::Completed(answer("x")), DispatchEnd::Unknown("reset".to_owned())].into_iter().enumerate() {
         let claim = mine(kept.effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply);
         before.extend(kept.effects.apply(settled(&claim, end)).await.unwrap().effect);
     }
@@ -186,17 +186,17 @@ async fn restart(kept: Kept) {
     // Not closed: what was acknowledged is durable without that.
     let again = kept.replica().await;
     for effect in before {
-        assert_eq!(again.effects.find(Target::Key(effect.key.clone())).await.unwrap().as_ref(), Some(&*effect));
+        assert_eq!(again.effects.find(EffectTarget::Key(effect.key.clone())).await.unwrap().as_ref(), Some(&*effect));
     }
 }
 
 async fn expiry(kept: Kept) {
     for number in 0..20 {
         let claim = mine(kept.effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply);
-        kept.effects.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+        kept.effects.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
     }
     let unknown = mine(kept.effects.apply(begun(begin("unknown"))).await.unwrap().reply);
-    kept.effects.apply(settled(&unknown, End::Unknown("reset".to_owned()))).await.unwrap();
+    kept.effects.apply(settled(&unknown, DispatchEnd::Unknown("reset".to_owned()))).await.unwrap();
     assert_eq!(kept.effects.expire(100).await.unwrap(), 0, "their time is not over");
     kept.advance(HOUR_MS + 1_000);
     let other = kept.replica().await;
@@ -208,14 +208,14 @@ async fn expiry(kept: Kept) {
         let effects = kept.effects.clone();
         tasks.spawn(async move { effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply });
         let effects = other.effects.clone();
-        tasks.spawn(async move { effects.expire(3).await.map(|_| Reply::KeyExpired).unwrap() });
+        tasks.spawn(async move { effects.expire(3).await.map(|_| EffectReply::KeyExpired).unwrap() });
     }
     for reply in tasks.join_all().await {
-        assert_eq!(reply, Reply::KeyExpired, "I7: never a second run");
+        assert_eq!(reply, EffectReply::KeyExpired, "I7: never a second run");
     }
     while kept.effects.expire(100).await.unwrap() > 0 {}
     for number in 0..20 {
-        let tombstone = kept.effects.find(Target::Key(key(&format!("k{number}")))).await.unwrap().unwrap();
+        let tombstone = kept.effects.find(EffectTarget::Key(key(&format!("k{number}")))).await.unwrap().unwrap();
         assert_eq!((tombstone.state, tombstone.answer), (EffectState::Expired, None));
         assert!(tombstone.order.arguments.is_empty(), "a tombstone has no body");
     }
@@ -225,24 +225,24 @@ async fn expiry(kept: Kept) {
 
 async fn forgotten(kept: Kept) {
     let claim = mine(kept.effects.apply(begun(begin_keyless("call_1"))).await.unwrap().reply);
-    kept.effects.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+    kept.effects.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
     kept.advance(HOUR_MS + 1_000);
     assert_eq!(kept.effects.expire(100).await.unwrap(), 1);
-    assert_eq!(kept.effects.find(Target::Id(claim.id)).await.unwrap(), None);
+    assert_eq!(kept.effects.find(EffectTarget::Id(claim.id)).await.unwrap(), None);
 }
 
 async fn twins(kept: Kept) {
     let effects = &*kept.effects;
     let first = mine(apply(effects, begun(begin_keyless("call_1"))).await.reply);
     mine(apply(effects, begun(begin_keyless("call_2"))).await.reply);
-    apply(effects, settled(&first, End::Unknown("reset".to_owned()))).await;
-    assert_eq!(apply(effects, begun(begin_keyless("call_3"))).await.reply, Reply::Twin(first.id.clone()));
-    mine(apply(effects, begun(Begin { request: digest("other"), ..begin_keyless("call_4") })).await.reply);
+    apply(effects, settled(&first, DispatchEnd::Unknown("reset".to_owned()))).await;
+    assert_eq!(apply(effects, begun(begin_keyless("call_3"))).await.reply, EffectReply::Twin(first.id.clone()));
+    mine(apply(effects, begun(BeginRequest { request: digest("other"), ..begin_keyless("call_4") })).await.reply);
     let mut others = begin_keyless("call_5");
     others.key.principal = "bob".to_owned();
     mine(apply(effects, begun(others)).await.reply);
     mine(apply(effects, begun(begin("a key says that it is meant"))).await.reply);
-    apply(effects, settled(&first, End::Completed(answer("late")))).await;
+    apply(effects, settled(&first, DispatchEnd::Completed(answer("late")))).await;
     mine(apply(effects, begun(begin_keyless("call_6"))).await.reply);
 }
 
@@ -256,24 +256,24 @@ async fn orphans(kept: Kept) {
         keys
     };
     let live = OwnerId::from("own_live".to_owned());
-    let slow = || Begin { owner: live.clone(), ..begin("slow") };
+    let slow = || BeginRequest { owner: live.clone(), ..begin("slow") };
     apply(effects, begun(claim_first(begin("claimed")))).await;
     apply(effects, begun(begin("sent"))).await;
     apply(effects, begun(slow())).await;
     let done = mine(apply(effects, begun(begin("done"))).await.reply);
-    apply(effects, settled(&done, End::Completed(answer("x")))).await;
+    apply(effects, settled(&done, DispatchEnd::Completed(answer("x")))).await;
     assert_eq!(found().await, Vec::<String>::new());
     kept.advance(10_500);
     assert_eq!(found().await, ["key:claimed"]);
     kept.advance(owner_silence_ms_max() - 10_000);
-    effects.beat(live.clone()).await.unwrap();
+    effects.heartbeat(live.clone()).await.unwrap();
     assert_eq!(found().await, ["key:claimed", "key:sent"]);
     assert_eq!(effects.orphans(OrphanQuery::oldest(owner.clone(), 1)).await.unwrap().len(), 1);
     for effect in effects.orphans(OrphanQuery::oldest(owner.clone(), 100)).await.unwrap() {
-        apply(effects, about(&effect.claim(), Event::Recover(owner.clone()))).await;
+        apply(effects, about(&effect.claim(), EffectEvent::Recover(owner.clone()))).await;
     }
     assert_eq!(found().await, Vec::<String>::new());
-    let state = async |client_key| effects.find(Target::Key(key(client_key))).await.unwrap().unwrap().state;
+    let state = async |client_key| effects.find(EffectTarget::Key(key(client_key))).await.unwrap().unwrap().state;
     assert_eq!(state("claimed").await, EffectState::FailedRetryable);
     assert_eq!(state("sent").await, EffectState::OutcomeUnknown, "I3: class N is never sent again");
     assert_eq!(state("slow").await, EffectState::Dispatching);
@@ -283,26 +283,26 @@ async fn heartbeats(kept: Kept) {
     let effects = &*kept.effects;
     let (here, away) = (OwnerId::from("own_here".to_owned()), OwnerId::from("own_away".to_owned()));
     let long = |client_key: &str, owner: &OwnerId, class| {
-        let mut begin = Begin { owner: owner.clone(), class, ..begin(client_key) };
+        let mut begin = BeginRequest { owner: owner.clone(), class, ..begin(client_key) };
         begin.order.timeout_ms = HOUR_MS;
         begin
     };
-    effects.beat(here.clone()).await.unwrap();
-    effects.beat(away.clone()).await.unwrap();
+    effects.heartbeat(here.clone()).await.unwrap();
+    effects.heartbeat(away.clone()).await.unwrap();
     apply(effects, begun(long("here", &here, EffectClass::N))).await;
     apply(effects, begun(long("away", &away, EffectClass::N))).await;
     apply(effects, begun(long("asked", &away, EffectClass::Q))).await;
     let waits = mine(apply(effects, begun(long("task", &away, EffectClass::N))).await.reply);
-    apply(effects, settled(&waits, End::Awaits(Awaits::Task("t".to_owned()), HOUR_MS))).await;
+    apply(effects, settled(&waits, DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), HOUR_MS))).await;
     kept.advance(owner_silence_ms_max() + 1_000);
-    effects.beat(here.clone()).await.unwrap();
+    effects.heartbeat(here.clone()).await.unwrap();
     let orphans = effects.orphans(OrphanQuery::oldest(OwnerId::from("own_third".to_owned()), 100)).await.unwrap();
     let keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
     assert_eq!(keys, ["key:away"], "of class Q only the time counts, and what waits needs no owner");
     let again = apply(effects, begun(long("here", &here, EffectClass::N))).await;
-    assert!(matches!(again.reply, Reply::Running { .. }), "{:?}", again.reply);
+    assert!(matches!(again.reply, EffectReply::Running { .. }), "{:?}", again.reply);
     let again = apply(effects, begun(long("away", &here, EffectClass::N))).await;
-    assert_eq!(again.reply, Reply::Unknown);
+    assert_eq!(again.reply, EffectReply::Unknown);
 }
 
 async fn lists(kept: Kept) {
@@ -310,7 +310,7 @@ async fn lists(kept: Kept) {
     for number in 0..6 {
         let claim = mine(kept.effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply);
         if number % 2 == 0 {
-            kept.effects.apply(settled(&claim, End::Unknown("reset".to_owned()))).await.unwrap();
+            kept.effects.apply(settled(&claim, DispatchEnd::Unknown("reset".to_owned()))).await.unwrap();
         }
         ids.insert(0, claim.id);
     }
@@ -330,8 +330,8 @@ async fn big_and_strange(kept: Kept) {
     let effects = &*kept.effects;
     let big = Bytes::from(vec![b'x'; 5 << 20]);
     let claim = mine(apply(effects, begun(begin("big"))).await.reply);
-    apply(effects, settled(&claim, End::Completed(StoredAnswer::Result(big.clone())))).await;
-    assert_eq!(apply(effects, begun(begin("big"))).await.reply, Reply::Replay(StoredAnswer::Result(big)));
+    apply(effects, settled(&claim, DispatchEnd::Completed(StoredAnswer::Result(big.clone())))).await;
+    assert_eq!(apply(effects, begun(begin("big"))).await.reply, EffectReply::Replay(StoredAnswer::Result(big)));
     let long = "k".repeat(10_000);
     let strange = ["", "\0", "a\0b", "a\0c", "'; drop table effects; --", "$1", "\u{1f980}", "\u{fffd}", &long];
     for client_key in strange {
@@ -385,11 +385,11 @@ async fn zombie(kept: Kept) {
     let taken = mine(other.effects.apply(begun(begin("k"))).await.unwrap().reply);
     assert_eq!(taken.epoch, claim.epoch + 1);
     for event in [
-        Event::Fence(claim.clone()),
-        Event::Release(claim.clone(), "late".to_owned()),
-        Event::Settle(claim.clone(), End::Unknown("late".to_owned())),
+        EffectEvent::Fence(claim.clone()),
+        EffectEvent::Release(claim.clone(), "late".to_owned()),
+        EffectEvent::Settle(claim.clone(), DispatchEnd::Unknown("late".to_owned())),
     ] {
-        assert_eq!(kept.effects.apply(about(&claim, event)).await.unwrap().reply, Reply::Stale);
+        assert_eq!(kept.effects.apply(about(&claim, event)).await.unwrap().reply, EffectReply::Stale);
     }
     assert_eq!(state_of(&*kept.effects, &claim.id).await, EffectState::Dispatching);
 }
@@ -427,30 +427,30 @@ impl Dice {
     }
 }
 
-fn random_change(dice: &mut Dice, claims: &[Claim]) -> impl Fn() -> Change + use<> {
+fn random_change(dice: &mut Dice, claims: &[Claim]) -> impl Fn() -> EffectChange + use<> {
     let classes = [EffectClass::R, EffectClass::K, EffectClass::Q, EffectClass::N];
     let (kind, which, class, end) = (dice.throw(10), dice.throw(12), classes[dice.throw(4)], dice.throw(6));
     let claim = claims.get(claims.len().saturating_sub(1 + dice.throw(20))).cloned();
     let id = EffectId::new();
     move || {
-        let first = Begin { id: id.clone(), class, ..begin(&format!("k{which}")) };
+        let first = BeginRequest { id: id.clone(), class, ..begin(&format!("k{which}")) };
         let Some(claim) = &claim else { return begun(first) };
         let end = match end {
-            0 => End::Completed(answer("done")),
-            1 => End::Failed(answer("no")),
-            2 => End::NotExecuted("refused".to_owned()),
-            3 => End::Absent("not there".to_owned()),
-            4 => End::Unknown("reset".to_owned()),
-            _ => End::Awaits(Awaits::Input("nonce".to_owned()), u64::MAX / 4),
+            0 => DispatchEnd::Completed(answer("done")),
+            1 => DispatchEnd::Failed(answer("no")),
+            2 => DispatchEnd::NotExecuted("refused".to_owned()),
+            3 => DispatchEnd::Absent("not there".to_owned()),
+            4 => DispatchEnd::Unknown("reset".to_owned()),
+            _ => DispatchEnd::Awaits(EffectWaitReason::Input("nonce".to_owned()), u64::MAX / 4),
         };
         match kind {
             0 | 1 => begun(first),
             2 => begun(claim_first(first)),
-            3 => begun(Begin { continues: Some("nonce".to_owned()), ..first }),
-            4 => about(claim, Event::Fence(claim.clone())),
-            5 => about(claim, Event::Release(claim.clone(), "given up".to_owned())),
-            6 => about(claim, Event::Recover(OwnerId::from("own_b".to_owned()))),
-            7 => about(claim, Event::Expire),
+            3 => begun(BeginRequest { continues: Some("nonce".to_owned()), ..first }),
+            4 => about(claim, EffectEvent::Fence(claim.clone())),
+            5 => about(claim, EffectEvent::Release(claim.clone(), "given up".to_owned())),
+            6 => about(claim, EffectEvent::Recover(OwnerId::from("own_b".to_owned()))),
+            7 => about(claim, EffectEvent::Expire),
             _ => settled(claim, end),
         }
     }
@@ -471,9 +471,9 @@ fn timeless(effect: Option<&Effect>) -> Option<Effect> {
     })
 }
 
-fn coarse(reply: &Reply) -> Reply {
+fn coarse(reply: &EffectReply) -> EffectReply {
     match reply.clone() {
-        Reply::Running { awaits, .. } => Reply::Running { retry_after_ms: 0, awaits },
+        EffectReply::Running { awaits, .. } => EffectReply::Running { retry_after_ms: 0, awaits },
         other => other,
     }
 }

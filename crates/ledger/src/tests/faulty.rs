@@ -5,8 +5,8 @@
 use std::process::Command;
 
 use servanda_effects::{
-    budget::{Booked, Budgets as _, StandingQuery},
-    effect::Target,
+    budget::{EntryReply, BudgetStore as _, BalanceQuery},
+    effect::EffectTarget,
 };
 
 use super::{
@@ -32,7 +32,7 @@ async fn open(place: &str) -> Ledger {
 async fn child() {
     let Ok(place) = std::env::var(PLACE) else { return };
     let ledger = open(&place).await;
-    let began = servanda_effects::effect::Effects::apply(&ledger, begun(begin("k"))).await;
+    let began = servanda_effects::effect::EffectStore::apply(&ledger, begun(begin("k"))).await;
     assert!(began.is_err(), "nobody may be told that it is theirs: {began:?}");
 }
 
@@ -59,7 +59,7 @@ async fn before_a_commit_nothing_is_there_and_after_it_everything() {
             let output = child.output().unwrap();
             assert_eq!(output.status.success(), lives, "{rule}: {output:?}");
             let ledger = open(&place).await;
-            let found = servanda_effects::effect::Effects::find(&ledger, Target::Key(key("k"))).await.unwrap();
+            let found = servanda_effects::effect::EffectStore::find(&ledger, EffectTarget::Key(key("k"))).await.unwrap();
             assert_eq!(found.is_some(), there, "{rule} at {place}");
             let calls = ledger.reader().await.unwrap().find(&CallQuery::Latest, 9).await.unwrap();
             assert_eq!(
@@ -75,7 +75,7 @@ async fn before_a_commit_nothing_is_there_and_after_it_everything() {
 #[tokio::test]
 async fn reserving_child() {
     let Ok(place) = std::env::var(PLACE) else { return };
-    drop(open(&place).await.book(pay("call_1", None, 10, 10)).await);
+    drop(open(&place).await.apply_entry(pay("call_1", None, 10, 10)).await);
 }
 
 /// Whatever became of the process, the same entry made by another one is made once: there is enough for one and not for two.
@@ -97,13 +97,13 @@ async fn what_a_dead_process_reserved_is_reserved_once() {
             assert!(!child.output().unwrap().status.success(), "{rule}");
             let ledger = open(&place).await;
             let reserved = async || {
-                let standings = ledger.standings(StandingQuery { tenant: None, limit: 9 }).await.unwrap();
+                let standings = ledger.balances(BalanceQuery { tenant: None, limit: 9 }).await.unwrap();
                 standings.iter().map(|standing| standing.reserved).sum::<u64>()
             };
             assert_eq!(reserved().await, there, "{rule} at {place}");
-            assert_eq!(ledger.book(pay("call_1", None, 10, 10)).await.unwrap(), Booked::Reserved);
+            assert_eq!(ledger.apply_entry(pay("call_1", None, 10, 10)).await.unwrap(), EntryReply::Reserved);
             assert_eq!(reserved().await, 10, "{rule} at {place}");
-            assert!(matches!(ledger.book(pay("call_2", None, 10, 1)).await.unwrap(), Booked::Exhausted(_)));
+            assert!(matches!(ledger.apply_entry(pay("call_2", None, 10, 1)).await.unwrap(), EntryReply::Exhausted(_)));
         }
     }
 }

@@ -23,9 +23,9 @@ fn temporary() -> (tempfile::TempDir, std::path::PathBuf) {
 async fn a_ledger_that_was_deleted_keeps_nothing_and_says_so() {
     let (_folder, path) = temporary();
     let ledger = Ledger::open(&path).unwrap();
-    ledger.finished(record("call_1", Outcome::Dispatching, 1), None, true).await.unwrap();
+    ledger.record_finished(record("call_1", Outcome::Dispatching, 1), None, true).await.unwrap();
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
-    let refused = ledger.finished(record("call_2", Outcome::Dispatching, 1), None, true).await.unwrap_err();
+    let refused = ledger.record_finished(record("call_2", Outcome::Dispatching, 1), None, true).await.unwrap_err();
     assert!(refused.to_string().contains("deleted or replaced"), "{refused}");
     assert_eq!(ledger.lost_count(), 1);
 }
@@ -36,7 +36,7 @@ async fn a_file_that_another_process_holds_is_waited_for() {
     let ledger = Ledger::open(&path).unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("begin immediate").unwrap();
-    let waiting = ledger.finished(record("call_1", Outcome::Dispatching, 1), None, true);
+    let waiting = ledger.record_finished(record("call_1", Outcome::Dispatching, 1), None, true);
     let release = async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         other.execute_batch("commit").unwrap();
@@ -104,7 +104,7 @@ async fn a_ledger_of_the_first_version_is_brought_up_to_date() {
     let ledger = Ledger::open(&path).unwrap();
     let era = Note { kind: NoteKind::Era, key: "x".to_owned(), value: "modern".to_owned(), expires_at: None };
     ledger.write(era).await.unwrap();
-    ledger.finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
+    ledger.record_finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
     assert_eq!(ledger.reader().await.unwrap().count().await.unwrap(), 1);
 }
 
@@ -158,12 +158,12 @@ async fn records_of_the_version_before_stay_as_they_are() {
     let found = async |id: &str| reader.find(&CallQuery::Id(id.to_owned()), 2).await.unwrap();
     let only = std::slice::from_ref(&ended);
     assert_eq!(found(ended.call_id.as_str()).await, only);
-    assert_eq!(ledger.recall(ended.call_id.as_str()).await.unwrap(), Some(ended.clone()));
+    assert_eq!(ledger.find_record(ended.call_id.as_str()).await.unwrap(), Some(ended.clone()));
     let again = CallRecord { outcome: Outcome::Refused, ..ended.clone() };
-    ledger.finished(again, None, true).await.unwrap();
+    ledger.record_finished(again, None, true).await.unwrap();
     assert_eq!(found(ended.call_id.as_str()).await, only, "a finished call is never overwritten");
     let finished = CallRecord { outcome: Outcome::Completed, ..sent };
-    ledger.finished(finished.clone(), None, true).await.unwrap();
+    ledger.record_finished(finished.clone(), None, true).await.unwrap();
     assert_eq!(found("call_sent").await, [finished], "one that had not ended is finished once");
     let retention = Retention { records_ms: Some(1), tombstones_ms: None };
     ledger.prune(retention, Timestamp::from_unix_ms(ended.received_at.unix_ms() + 2)).await.unwrap();
@@ -179,7 +179,7 @@ async fn the_record_of_a_read_takes_at_most_600_bytes() {
     let bytes = async |numbers: std::ops::Range<u64>| {
         let ledger = Ledger::open(&path).unwrap();
         for number in numbers {
-            ledger.finished(read_record(number), None, false).await.unwrap();
+            ledger.record_finished(read_record(number), None, false).await.unwrap();
         }
         ledger.close().await;
         std::fs::metadata(&path).unwrap().len()

@@ -1,7 +1,7 @@
 //! Lists by conditions, page by page.
 
 use servanda_contract::tool::EffectClass;
-use servanda_effects::effect::{EffectFilter, EffectQuery, EffectState, End, Target};
+use servanda_effects::effect::{EffectFilter, EffectQuery, EffectState, DispatchEnd, EffectTarget};
 
 use super::{
     kept::Kept,
@@ -21,8 +21,8 @@ pub(super) async fn filters(kept: Kept) {
         (wanted.key.tool, wanted.order.exposed_tool) = (nth(["bank.pay", "shop.buy"]), nth(["bank__pay", "shop__buy"]));
         wanted.class = if number % 8 == 0 { EffectClass::N } else { EffectClass::K };
         let claim = mine(effects.apply(begun(wanted)).await.unwrap().reply);
-        effects.apply(settled(&claim, End::Unknown("reset".to_owned()))).await.unwrap();
-        all.push(effects.find(Target::Id(claim.id)).await.unwrap().unwrap());
+        effects.apply(settled(&claim, DispatchEnd::Unknown("reset".to_owned()))).await.unwrap();
+        all.push(effects.find(EffectTarget::Id(claim.id)).await.unwrap().unwrap());
         kept.advance(1_000);
     }
     all.reverse();

@@ -10,9 +10,9 @@ use std::{
 
 use servanda_contract::{CallRecord, Timestamp, time::Clock};
 use servanda_effects::{
-    FleetingNotebook, JournalError, Notebook,
-    budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, Effects, FleetingEffects, OrphanQuery, OwnerId, Target},
+    InMemoryNotebook, JournalError, Notebook,
+    budget::{EntryReply, BudgetStore, AccountEntry, InMemoryBudgets, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
+    effect::{AppliedChange, EffectChange, Effect, EffectStore, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
 };
 
 use crate::{Ledger, Reader};
@@ -20,22 +20,22 @@ use crate::{Ledger, Reader};
 /// A store under trial.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
-    pub(super) effects: Arc<dyn Effects>,
-    pub(super) budgets: Arc<dyn Budgets>,
+    pub(super) effects: Arc<dyn EffectStore>,
+    pub(super) budgets: Arc<dyn BudgetStore>,
     pub(super) place: Place,
 }
 
 /// The effects and budgets of a store under trial.
 #[derive(Debug)]
 pub(super) struct Both {
-    effects: Arc<dyn Effects>,
-    budgets: Arc<dyn Budgets>,
+    effects: Arc<dyn EffectStore>,
+    budgets: Arc<dyn BudgetStore>,
 }
 
 /// Where it is.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
-    Memory(Arc<FleetingEffects>, Arc<HandClock>, Arc<FleetingNotebook>),
+    Memory(Arc<InMemoryEffects>, Arc<HandClock>, Arc<InMemoryNotebook>),
     File(Arc<Ledger>, PathBuf, Arc<tempfile::TempDir>),
     Server(Arc<Ledger>, String),
 }
@@ -53,9 +53,9 @@ impl Clock for HandClock {
 impl Kept {
     pub(super) fn in_memory() -> Self {
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000_000)));
-        let notebook: Arc<FleetingNotebook> = Arc::default();
-        let effects = Arc::new(FleetingEffects::new(clock.clone()).with_notebook(notebook.clone()));
-        let budgets = Arc::new(FleetingBudgets::new(clock.clone(), effects.clone()));
+        let notebook: Arc<InMemoryNotebook> = Arc::default();
+        let effects = Arc::new(InMemoryEffects::new(clock.clone()).with_notebook(notebook.clone()));
+        let budgets = Arc::new(InMemoryBudgets::new(clock.clone(), effects.clone()));
         Self { effects: effects.clone(), budgets, place: Place::Memory(effects, clock, notebook) }
     }
 
@@ -137,27 +137,27 @@ impl Kept {
 
 /// What the suite of budgets asks of them.
 impl Both {
-    pub(super) async fn book(&self, entry: Entry) -> Result<Booked, JournalError> {
-        self.budgets.book(entry).await
+    pub(super) async fn book(&self, entry: AccountEntry) -> Result<EntryReply, JournalError> {
+        self.budgets.apply_entry(entry).await
     }
 
-    pub(super) async fn sweep(&self, limit: u32) -> Result<Swept, JournalError> {
+    pub(super) async fn sweep(&self, limit: u32) -> Result<SweepReport, JournalError> {
         self.budgets.sweep(limit).await
     }
 
-    pub(super) async fn open_reservations(&self, older_than_ms: u64, limit: u32) -> Result<Vec<Hold>, JournalError> {
+    pub(super) async fn open_reservations(&self, older_than_ms: u64, limit: u32) -> Result<Vec<BudgetHold>, JournalError> {
         self.budgets.open_reservations(older_than_ms, limit).await
     }
 
-    pub(super) async fn standings(&self, query: StandingQuery) -> Result<Vec<Standing>, JournalError> {
-        self.budgets.standings(query).await
+    pub(super) async fn standings(&self, query: BalanceQuery) -> Result<Vec<AccountBalance>, JournalError> {
+        self.budgets.balances(query).await
     }
 
-    pub(super) async fn apply(&self, change: Change) -> Result<Applied, JournalError> {
+    pub(super) async fn apply(&self, change: EffectChange) -> Result<AppliedChange, JournalError> {
         self.effects.apply(change).await
     }
 
-    pub(super) async fn find(&self, target: Target) -> Result<Option<Effect>, JournalError> {
+    pub(super) async fn find(&self, target: EffectTarget) -> Result<Option<Effect>, JournalError> {
         self.effects.find(target).await
     }
 

@@ -4,8 +4,8 @@ use std::pin::Pin;
 
 use servanda_contract::CallId;
 use servanda_effects::{
-    budget::{Booked, OPEN_MS_MAX, Swept},
-    effect::{Begin, ByHand, Change, Claim, EffectId, EffectState, End, Event, OwnerId, Target},
+    budget::{EntryReply, OPEN_MS_MAX, SweepReport},
+    effect::{BeginRequest, ManualSettlement, EffectChange, Claim, EffectId, EffectState, DispatchEnd, EffectEvent, OwnerId, EffectTarget},
 };
 use tokio::task::JoinSet;
 
@@ -29,7 +29,7 @@ pub(super) const DURABLE_CASES: &[(&str, Case)] =
     &[("an effect is kept while something is reserved for it", |kept| Box::pin(kept_for(kept)))];
 
 /// An effect in a state, by how it gets there; none if it was never begun.
-async fn effect_in(ledger: &Both, number: usize, how: Option<(bool, Option<End>)>) -> EffectId {
+async fn effect_in(ledger: &Both, number: usize, how: Option<(bool, Option<DispatchEnd>)>) -> EffectId {
     let name = format!("k{number}");
     let Some((claims, end)) = how else { return EffectId::new() };
     let begin = if claims { claim_first(begin(&name)) } else { begin(&name) };
@@ -43,14 +43,14 @@ async fn effect_in(ledger: &Both, number: usize, how: Option<(bool, Option<End>)
 
 async fn swept(kept: Kept) {
     let ledger = &kept.both();
-    let not_executed = || End::NotExecuted("refused".to_owned());
-    let unknown = || End::Unknown("reset".to_owned());
+    let not_executed = || DispatchEnd::NotExecuted("refused".to_owned());
+    let unknown = || DispatchEnd::Unknown("reset".to_owned());
     let table = [
         // how the effect got where it is, and what it leaves kept back at once and later
         (Some((true, None)), 10, 10),
         (Some((false, None)), 10, 10),
-        (Some((false, Some(End::Completed(answer("x"))))), 0, 0),
-        (Some((false, Some(End::Failed(answer("x"))))), 0, 0),
+        (Some((false, Some(DispatchEnd::Completed(answer("x"))))), 0, 0),
+        (Some((false, Some(DispatchEnd::Failed(answer("x"))))), 0, 0),
         (Some((false, Some(not_executed()))), 0, 0),
         (Some((false, Some(unknown()))), 10, 10),
         (None, 10, 0),
@@ -59,60 +59,60 @@ async fn swept(kept: Kept) {
     for (number, (how, ..)) in table.iter().enumerate() {
         let effect_id = effect_in(ledger, number, how.clone()).await;
         let entry = pay(&format!("call_{number}"), Some(&effect_id), 1_000, 10);
-        assert_eq!(ledger.book(entry).await.unwrap(), Booked::Reserved);
+        assert_eq!(ledger.book(entry).await.unwrap(), EntryReply::Reserved);
         effects.push(effect_id);
     }
     ledger.book(pay("call_without", None, 1_000, 10)).await.unwrap();
     let at_once = table.iter().map(|row| row.1).sum::<u64>() + 10;
     let later = table.iter().map(|row| row.2).sum::<u64>();
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 2, refunded: 1 });
+    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 2, refunded: 1 });
     assert_eq!(money_stands(ledger).await, (20, at_once, 0, 0));
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept::default(), "there is nothing left to do");
+    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport::default(), "there is nothing left to do");
     kept.advance(OPEN_MS_MAX - 1_000);
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept::default());
+    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport::default());
     assert!(ledger.open_reservations(OPEN_MS_MAX, 9).await.unwrap().is_empty());
     kept.advance(2_000);
     assert_eq!(ledger.open_reservations(OPEN_MS_MAX, 100).await.unwrap().len() as u64, at_once / 10);
     // A sweep does what it can within its limit.
     assert_eq!(ledger.sweep(1).await.unwrap().refunded, 1);
     let rest = ledger.sweep(100).await.unwrap();
-    assert_eq!(rest, Swept { settled: 1, refunded: 0 }, "a call without an effect may have been made");
+    assert_eq!(rest, SweepReport { settled: 1, refunded: 0 }, "a call without an effect may have been made");
     assert_eq!(money_stands(ledger).await, (30, later, 0, 0));
     // What nobody knows is a person's to settle, and then the sweep's.
-    let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
-    let mut change = about(&mine_of(ledger, &effects[5]).await, Event::SettleByHand(by_hand));
-    change.target = Target::Id(effects[5].clone());
+    let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+    let mut change = about(&mine_of(ledger, &effects[5]).await, EffectEvent::SettleByHand(by_hand));
+    change.target = EffectTarget::Id(effects[5].clone());
     ledger.apply(change).await.unwrap();
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 1, refunded: 0 });
+    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 1, refunded: 0 });
     assert_eq!(money_stands(ledger).await, (40, 20, 0, 0));
     // And who only comes late is heard.
-    assert_eq!(ledger.book(settle("call_2", Some(7))).await.unwrap(), Booked::Settled { over: 0 });
-    assert_eq!(ledger.book(settle("call_6", None)).await.unwrap(), Booked::Settled { over: 10 });
+    assert_eq!(ledger.book(settle("call_2", Some(7))).await.unwrap(), EntryReply::Settled { over: 0 });
+    assert_eq!(ledger.book(settle("call_6", None)).await.unwrap(), EntryReply::Settled { over: 10 });
     assert_eq!(money_stands(ledger).await, (47, 20, 0, 10));
 }
 
 async fn mine_of(ledger: &Both, effect_id: &EffectId) -> Claim {
-    let effect = ledger.find(Target::Id(effect_id.clone())).await.unwrap().unwrap();
+    let effect = ledger.find(EffectTarget::Id(effect_id.clone())).await.unwrap().unwrap();
     Claim { id: effect.id, epoch: effect.epoch }
 }
 
 /// A call reserves and dies before it is told that nothing was sent; another one tries the same effect again.
 async fn superseded(kept: Kept) {
     let ledger = &kept.both();
-    let effect_id = effect_in(ledger, 1, Some((false, Some(End::NotExecuted("refused".to_owned()))))).await;
+    let effect_id = effect_in(ledger, 1, Some((false, Some(DispatchEnd::NotExecuted("refused".to_owned()))))).await;
     ledger.book(pay("call_k1", Some(&effect_id), 100, 10)).await.unwrap();
     kept.advance(1_000);
     let call_id = CallId::from("call_2".to_owned());
-    let again = mine(ledger.apply(begun(Begin { call_id, ..begin("k1") })).await.unwrap().reply);
+    let again = mine(ledger.apply(begun(BeginRequest { call_id, ..begin("k1") })).await.unwrap().reply);
     assert_eq!(again.id, effect_id);
     ledger.book(pay("call_2", Some(&effect_id), 100, 10)).await.unwrap();
     // One that lost the effect meanwhile reserves all the same, last of all: it is not the one that was sent.
     kept.advance(1_000);
     ledger.book(pay("call_3", Some(&effect_id), 100, 10)).await.unwrap();
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 0, refunded: 2 }, "the others' are nobody's");
+    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 0, refunded: 2 }, "the others' are nobody's");
     assert_eq!(money_stands(ledger).await, (0, 10, 0, 0));
-    ledger.apply(settled(&again, End::Completed(answer("x")))).await.unwrap();
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 1, refunded: 0 });
+    ledger.apply(settled(&again, DispatchEnd::Completed(answer("x")))).await.unwrap();
+    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 1, refunded: 0 });
     assert_eq!(money_stands(ledger).await, (10, 0, 0, 0));
 }
 
@@ -123,10 +123,10 @@ async fn kept_for(kept: Kept) {
     let effect_id = begin.id.clone();
     let claim = mine(ledger.apply(begun(begin)).await.unwrap().reply);
     ledger.book(pay("call_1", Some(&effect_id), 100, 10)).await.unwrap();
-    ledger.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+    ledger.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
     kept.advance(2 * HOUR_MS);
     assert_eq!(ledger.expire(100).await.unwrap(), 0);
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 1, refunded: 0 });
+    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 1, refunded: 0 });
     assert_eq!(ledger.expire(100).await.unwrap(), 1);
     assert_eq!(money_stands(ledger).await, (10, 0, 0, 0));
 }
@@ -154,23 +154,23 @@ async fn kills(kept: Kept) {
     kept.advance(24 * HOUR_MS);
     let mut by_hand = 0;
     for orphan in ledger.orphans(1_000).await.unwrap() {
-        let target = Target::Id(orphan.id.clone());
-        let recovery = Event::Recover(OwnerId::new());
+        let target = EffectTarget::Id(orphan.id.clone());
+        let recovery = EffectEvent::Recover(OwnerId::new());
         let recovered = ledger.apply(change(&target, recovery)).await.unwrap();
         if recovered.effect.unwrap().state == EffectState::OutcomeUnknown {
-            let known = ByHand { completed: true, by: "ada".to_owned(), evidence: "bank".to_owned() };
-            ledger.apply(change(&target, Event::SettleByHand(known))).await.unwrap();
+            let known = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "bank".to_owned() };
+            ledger.apply(change(&target, EffectEvent::SettleByHand(known))).await.unwrap();
             by_hand += 1;
         }
     }
-    while ledger.sweep(7).await.unwrap() != Swept::default() {}
+    while ledger.sweep(7).await.unwrap() != SweepReport::default() {}
     assert_eq!(money_stands(ledger).await, ((done + by_hand) * 10, 0, 0, 0), "what was done, and nothing else");
     assert!(by_hand > 0 && done > 0);
     assert!(ledger.open_reservations(0, 9).await.unwrap().is_empty());
 }
 
-fn change(target: &Target, event: Event) -> Change {
-    Change { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() }
+fn change(target: &EffectTarget, event: EffectEvent) -> EffectChange {
+    EffectChange { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() }
 }
 
 /// One call of ten millionths, of five hundred that there are. It stops after so many steps; 1 if it was done and settled.
@@ -181,19 +181,19 @@ async fn pays_until(ledger: &Both, name: &str, steps: usize) -> u64 {
     if steps == 0 {
         return 0;
     }
-    if ledger.book(pay(name, Some(&effect_id), 500, 10)).await.unwrap() != Booked::Reserved {
-        ledger.apply(about(&claim, Event::Release(claim.clone(), "no budget".to_owned()))).await.unwrap();
+    if ledger.book(pay(name, Some(&effect_id), 500, 10)).await.unwrap() != EntryReply::Reserved {
+        ledger.apply(about(&claim, EffectEvent::Release(claim.clone(), "no budget".to_owned()))).await.unwrap();
         return 0;
     }
     if steps == 1 {
         return 0;
     }
-    mine(ledger.apply(about(&claim, Event::Fence(claim.clone()))).await.unwrap().reply);
+    mine(ledger.apply(about(&claim, EffectEvent::Fence(claim.clone()))).await.unwrap().reply);
     if steps == 2 {
         return 0;
     }
     let never_ran = steps == 3;
-    let end = if never_ran { End::NotExecuted("refused".to_owned()) } else { End::Completed(answer("x")) };
+    let end = if never_ran { DispatchEnd::NotExecuted("refused".to_owned()) } else { DispatchEnd::Completed(answer("x")) };
     ledger.apply(settled(&claim, end)).await.unwrap();
     if steps >= 5 {
         ledger.book(settle(name, None)).await.unwrap();

@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin};
 
 use servanda_contract::tool::EffectClass;
 use servanda_effects::effect::{
-    Begin, EffectState, Effects, End, Event, OrphanQuery, OwnerId, Reply, Target, owner_silence_ms_max,
+    BeginRequest, EffectState, EffectStore, DispatchEnd, EffectEvent, OrphanQuery, OwnerId, EffectReply, EffectTarget, owner_silence_ms_max,
 };
 
 use super::{
@@ -36,27 +36,27 @@ fn owner(name: &str) -> OwnerId {
     OwnerId::from(name.to_owned())
 }
 
-fn by(name: &str, class: EffectClass, client_key: &str) -> Begin {
-    let mut begin = Begin { owner: owner(name), class, ..begin(client_key) };
+fn by(name: &str, class: EffectClass, client_key: &str) -> BeginRequest {
+    let mut begin = BeginRequest { owner: owner(name), class, ..begin(client_key) };
     begin.order.key_window_ms = Some(24 * HOUR_MS);
     begin
 }
 
-async fn reply(effects: &dyn Effects, begin: Begin) -> Reply {
+async fn reply(effects: &dyn EffectStore, begin: BeginRequest) -> EffectReply {
     effects.apply(begun(begin)).await.unwrap().reply
 }
 
-async fn state(effects: &dyn Effects, client_key: &str) -> EffectState {
-    effects.find(Target::Key(key(client_key))).await.unwrap().unwrap().state
+async fn state(effects: &dyn EffectStore, client_key: &str) -> EffectState {
+    effects.find(EffectTarget::Key(key(client_key))).await.unwrap().unwrap().state
 }
 
-fn is_running(reply: &Reply) -> bool {
-    matches!(reply, Reply::Running { .. })
+fn is_running(reply: &EffectReply) -> bool {
+    matches!(reply, EffectReply::Running { .. })
 }
 
 async fn late_beats(kept: Kept) {
     let effects = &*kept.effects;
-    effects.beat(owner("late")).await.unwrap();
+    effects.heartbeat(owner("late")).await.unwrap();
     kept.advance(owner_silence_ms_max() + 5_000);
     for class in [EffectClass::N, EffectClass::K] {
         let client_key = format!("{class:?}");
@@ -64,11 +64,11 @@ async fn late_beats(kept: Kept) {
         let again = reply(effects, by("other", class, &client_key)).await;
         assert!(is_running(&again), "{class:?}: {again:?}");
         assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
-        let recovered = effects.apply(about(&first, Event::Recover(owner("other")))).await.unwrap().reply;
-        assert_eq!(recovered, Reply::NotNow, "{class:?}");
+        let recovered = effects.apply(about(&first, EffectEvent::Recover(owner("other")))).await.unwrap().reply;
+        assert_eq!(recovered, EffectReply::NotNow, "{class:?}");
         kept.advance(1_000);
-        let done = effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
-        assert_eq!(done.reply, Reply::Settled, "{class:?}");
+        let done = effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap();
+        assert_eq!(done.reply, EffectReply::Settled, "{class:?}");
     }
 }
 
@@ -78,47 +78,47 @@ async fn no_beat(kept: Kept) {
     kept.advance(owner_silence_ms_max() - 1_000);
     assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
     kept.advance(2_000);
-    assert_eq!(reply(effects, by("other", EffectClass::N, "k")).await, Reply::Unknown);
+    assert_eq!(reply(effects, by("other", EffectClass::N, "k")).await, EffectReply::Unknown);
 }
 
 async fn late_claims(kept: Kept) {
     let effects = &*kept.effects;
-    effects.beat(owner("late")).await.unwrap();
+    effects.heartbeat(owner("late")).await.unwrap();
     kept.advance(owner_silence_ms_max() + 5_000);
     let claimed = mine(reply(effects, claim_first(by("late", EffectClass::N, "k"))).await);
     assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
-    let fenced = effects.apply(about(&claimed, Event::Fence(claimed.clone()))).await.unwrap();
+    let fenced = effects.apply(about(&claimed, EffectEvent::Fence(claimed.clone()))).await.unwrap();
     mine(fenced.reply);
     assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
 }
 
 async fn long_calls(kept: Kept) {
     let effects = &*kept.effects;
-    effects.beat(owner("live")).await.unwrap();
+    effects.heartbeat(owner("live")).await.unwrap();
     let first = mine(reply(effects, by("live", EffectClass::N, "k")).await);
     // Long past its time, and its owner beats all the while.
     for _ in 0..6 {
         kept.advance(owner_silence_ms_max() - 1_000);
-        effects.beat(owner("live")).await.unwrap();
+        effects.heartbeat(owner("live")).await.unwrap();
         assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
         assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
     }
-    assert_eq!(effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap().reply, Reply::Settled);
+    assert_eq!(effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap().reply, EffectReply::Settled);
 }
 
 async fn own_leftovers(kept: Kept) {
     let effects = &*kept.effects;
-    effects.beat(owner("live")).await.unwrap();
+    effects.heartbeat(owner("live")).await.unwrap();
     let first = mine(reply(effects, by("live", EffectClass::N, "k")).await);
     kept.advance(owner_silence_ms_max() + 5_000);
-    effects.beat(owner("live")).await.unwrap();
+    effects.heartbeat(owner("live")).await.unwrap();
     let own = effects.orphans(OrphanQuery::oldest(owner("live"), 10)).await.unwrap();
     assert_eq!(own.iter().map(|effect| &effect.id).collect::<Vec<_>>(), [&first.id]);
     assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
-    let recovered = effects.apply(about(&first, Event::Recover(owner("other")))).await.unwrap().reply;
-    assert_eq!(recovered, Reply::NotNow);
-    let recovered = effects.apply(about(&first, Event::Recover(owner("live")))).await.unwrap().reply;
-    assert_eq!(recovered, Reply::Unknown);
+    let recovered = effects.apply(about(&first, EffectEvent::Recover(owner("other")))).await.unwrap().reply;
+    assert_eq!(recovered, EffectReply::NotNow);
+    let recovered = effects.apply(about(&first, EffectEvent::Recover(owner("live")))).await.unwrap().reply;
+    assert_eq!(recovered, EffectReply::Unknown);
 }
 
 async fn late_answers(kept: Kept) {
@@ -127,29 +127,29 @@ async fn late_answers(kept: Kept) {
     kept.advance(owner_silence_ms_max() + 1_000);
     let taken = mine(reply(effects, by("other", EffectClass::K, "k")).await);
     assert_eq!(taken.epoch, first.epoch + 1);
-    let late = effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
-    assert_eq!(late.reply, Reply::Settled, "what it says is evidence");
-    assert_eq!(reply(effects, by("third", EffectClass::K, "k")).await, Reply::Replay(answer("x")));
-    let same = effects.apply(settled(&taken, End::Completed(answer("x")))).await.unwrap();
-    assert_eq!(same.reply, Reply::Settled);
-    let other = effects.apply(settled(&taken, End::Completed(answer("y")))).await.unwrap();
-    assert_eq!(other.reply, Reply::Stale, "the first answer stays");
+    let late = effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap();
+    assert_eq!(late.reply, EffectReply::Settled, "what it says is evidence");
+    assert_eq!(reply(effects, by("third", EffectClass::K, "k")).await, EffectReply::Replay(answer("x")));
+    let same = effects.apply(settled(&taken, DispatchEnd::Completed(answer("x")))).await.unwrap();
+    assert_eq!(same.reply, EffectReply::Settled);
+    let other = effects.apply(settled(&taken, DispatchEnd::Completed(answer("y")))).await.unwrap();
+    assert_eq!(other.reply, EffectReply::Stale, "the first answer stays");
     // What cannot be repeated became unknown; its owner's answer settles it.
     let first = mine(reply(effects, by("stopped", EffectClass::N, "n")).await);
     kept.advance(owner_silence_ms_max() + 1_000);
-    assert_eq!(reply(effects, by("other", EffectClass::N, "n")).await, Reply::Unknown);
-    let late = effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
-    assert_eq!((late.reply, state(effects, "n").await), (Reply::Settled, EffectState::Completed));
+    assert_eq!(reply(effects, by("other", EffectClass::N, "n")).await, EffectReply::Unknown);
+    let late = effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap();
+    assert_eq!((late.reply, state(effects, "n").await), (EffectReply::Settled, EffectState::Completed));
 }
 
 async fn contradictions(kept: Kept) {
     let effects = &*kept.effects;
     let first = mine(reply(effects, by("a", EffectClass::N, "k")).await);
-    effects.apply(settled(&first, End::NotExecuted("refused".to_owned()))).await.unwrap();
+    effects.apply(settled(&first, DispatchEnd::NotExecuted("refused".to_owned()))).await.unwrap();
     mine(reply(effects, by("b", EffectClass::N, "k")).await);
-    let late = effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
-    assert_eq!(late.reply, Reply::Contradicted);
-    let found = effects.find(Target::Id(first.id)).await.unwrap().unwrap();
+    let late = effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap();
+    assert_eq!(late.reply, EffectReply::Contradicted);
+    let found = effects.find(EffectTarget::Id(first.id)).await.unwrap().unwrap();
     assert_eq!(
         (found.state, found.conflict.map(|conflict| conflict.state)),
         (EffectState::Completed, Some(EffectState::Dispatching),)
@@ -166,7 +166,7 @@ async fn clock_back(kept: Kept) {
     };
     mine(reply(effects, claimed()).await);
     kept.jump(-i64::try_from(HOUR_MS).unwrap());
-    effects.beat(owner("live")).await.unwrap();
+    effects.heartbeat(owner("live")).await.unwrap();
     assert!(is_running(&reply(effects, claimed()).await));
     kept.advance(11_000);
     assert_eq!(effects.orphans(OrphanQuery::oldest(owner("live"), 10)).await.unwrap().len(), 1);
@@ -178,17 +178,17 @@ async fn clock_back(kept: Kept) {
 /// An answer is kept for its window, an owner is alive and a claim is good, however far the clock leaps.
 async fn clock_ahead(kept: Kept) {
     let effects = &*kept.effects;
-    effects.beat(owner("live")).await.unwrap();
+    effects.heartbeat(owner("live")).await.unwrap();
     let done = mine(reply(effects, by("live", EffectClass::N, "done")).await);
-    effects.apply(settled(&done, End::Completed(answer("x")))).await.unwrap();
+    effects.apply(settled(&done, DispatchEnd::Completed(answer("x")))).await.unwrap();
     mine(reply(effects, by("live", EffectClass::N, "under way")).await);
     kept.jump(i64::try_from(2 * HOUR_MS).unwrap());
-    assert_eq!(reply(effects, by("other", EffectClass::N, "done")).await, Reply::Replay(answer("x")));
+    assert_eq!(reply(effects, by("other", EffectClass::N, "done")).await, EffectReply::Replay(answer("x")));
     assert!(is_running(&reply(effects, by("other", EffectClass::N, "under way")).await));
     assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
     assert_eq!(effects.expire(10).await.unwrap(), 0);
     // By what has passed for the ledger, the window is over an hour later.
     kept.advance(HOUR_MS);
-    assert_eq!(reply(effects, by("other", EffectClass::N, "done")).await, Reply::KeyExpired);
+    assert_eq!(reply(effects, by("other", EffectClass::N, "done")).await, EffectReply::KeyExpired);
     assert!(!matches!(kept.place, Place::Memory(..)));
 }

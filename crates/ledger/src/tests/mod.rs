@@ -25,12 +25,12 @@ mod turns;
 
 use bytes::Bytes;
 use servanda_effects::{
-    budget::{Account, ClosedBy, Dimension, Draw, Entry, Hold, HoldId, Period, Reservation, Scope, Standing},
-    effect::{Begin, Circumstances, Effect, EffectId, End, Event, LedgerNow, Reply, Settlement, step},
+    budget::{Account, ClosedBy, BudgetDimension, Draw, AccountEntry, BudgetHold, BudgetHoldId, Period, Reservation, BudgetScope, AccountBalance},
+    effect::{BeginRequest, EffectContext, Effect, EffectId, DispatchEnd, EffectEvent, LedgerNow, EffectReply, Settlement, step},
 };
 
 use crate::{
-    books::{HoldRow, Page, StandingRow, decode_hold, decode_standing},
+    budget_rows::{BudgetHoldRow, BudgetPage, BalanceRow, decode_hold, decode_balance},
     codec::{EffectRow, StoredEffect, key_digest},
 };
 use kept::Kept;
@@ -79,21 +79,21 @@ async fn budgets_in_a_file() {
 
 #[tokio::test]
 async fn notes_in_memory() {
-    calls::keeps_notes(&servanda_effects::FleetingNotebook::default()).await;
+    calls::keeps_notes(&servanda_effects::InMemoryNotebook::default()).await;
 }
 
 /// What is on disk is read by later versions: it cannot change silently.
 #[test]
 fn the_stored_shape_is_golden() {
-    let first = Begin { id: EffectId::from("eff_1".to_owned()), ..begin("k-1") };
-    let around = Circumstances::at(LedgerNow::plain(1_000));
-    let begun = step(None, &Event::Begin(Box::new(first)), &around);
-    let Reply::Mine(claim) = begun.reply else { panic!("{begun:?}") };
-    let settle = Event::Settle(claim, End::Completed(answer("{}")));
+    let first = BeginRequest { id: EffectId::from("eff_1".to_owned()), ..begin("k-1") };
+    let around = EffectContext::at(LedgerNow::plain(1_000));
+    let begun = step(None, &EffectEvent::Begin(Box::new(first)), &around);
+    let EffectReply::Mine(claim) = begun.reply else { panic!("{begun:?}") };
+    let settle = EffectEvent::Settle(claim, DispatchEnd::Completed(answer("{}")));
     let settled: Effect = step(begun.change.as_ref(), &settle, &around).change.unwrap();
     let settlement = Settlement { by: "ada".to_owned(), evidence: "the list".to_owned(), at_ms: 1_000 };
     let effect = Effect { settlement: Some(settlement), ..settled };
-    let row = EffectRow::of(&effect).unwrap();
+    let row = EffectRow::new(&effect).unwrap();
     let columns = format!(
         "effect_id {}\nkey_digest {}\nrequest {}\nstate {}\nepoch {}\nowner {}\nneeds_owner {}\ndue_ms {}\nexpires_ms {}\nholds_until_ms {:?}\narguments {:?}\nanswer {:?}\nbody {}\n",
         row.effect_id,
@@ -123,29 +123,29 @@ fn the_stored_shape_is_golden() {
 }
 
 /// A reservation that cost more than was kept back, with its account, as they are on disk.
-fn stored_books() -> (Hold, Standing) {
-    let scope = Scope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };
-    let (dimension, currency) = (Dimension::Financial, Some("EUR".to_owned()));
+fn stored_books() -> (BudgetHold, AccountBalance) {
+    let scope = BudgetScope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };
+    let (dimension, currency) = (BudgetDimension::Financial, Some("EUR".to_owned()));
     let account = Account { scope, dimension, currency, period: Period::Month, tool: None, principal: None };
-    let id = HoldId::from("call_1".to_owned());
+    let id = BudgetHoldId::from("call_1".to_owned());
     let reservation = Reservation {
         id: id.clone(),
         effect: Some(EffectId::from("eff_1".to_owned())),
         draws: vec![Draw { account: account.clone(), limit: 5_000_000, amount: 250_000 }],
     };
-    let mut page = Page::default();
-    page.book(&Entry::Reserve(reservation), 1_794_735_332_007);
-    page.book(&Entry::Settle { id, cost_micros: Some(300_000), by: ClosedBy::Caller }, 1_794_735_332_107);
+    let mut page = BudgetPage::default();
+    page.apply_entry(&AccountEntry::Reserve(reservation), 1_794_735_332_007);
+    page.apply_entry(&AccountEntry::Settle { id, cost_micros: Some(300_000), by: ClosedBy::Caller }, 1_794_735_332_107);
     let hold = page.changed_holds().unwrap().remove(0);
-    let standing = page.changed_standings().unwrap().remove(0);
+    let standing = page.changed_balances().unwrap().remove(0);
     let hold = decode_hold(hold.hold_id, hold.stage, &hold.body).unwrap();
-    (hold, decode_standing(standing.account.as_bytes(), &standing.body).unwrap())
+    (hold, decode_balance(standing.account.as_bytes(), &standing.body).unwrap())
 }
 
 #[test]
 fn the_stored_shape_of_budgets_is_golden() {
     let (hold, standing) = stored_books();
-    let (row, account) = (HoldRow::of(&hold).unwrap(), StandingRow::of(&standing).unwrap());
+    let (row, account) = (BudgetHoldRow::new(&hold).unwrap(), BalanceRow::new(&standing).unwrap());
     let columns = format!(
         "hold_id {}\nkind {}\neffect_id {:?}\nstage {}\nopened_ms {}\nexpires_ms {:?}\nbody {}\n\naccount {}\ntenant {}\nchanged_ms {}\nexpires_ms {:?}\nbody {}\n",
         row.hold_id,
@@ -167,21 +167,21 @@ fn the_stored_shape_of_budgets_is_golden() {
 #[test]
 fn books_that_contradict_themselves_are_refused() {
     let (hold, standing) = stored_books();
-    let (row, account) = (HoldRow::of(&hold).unwrap(), StandingRow::of(&standing).unwrap());
+    let (row, account) = (BudgetHoldRow::new(&hold).unwrap(), BalanceRow::new(&standing).unwrap());
     assert!(decode_hold("call_2", row.stage, &row.body).is_err());
     assert!(decode_hold(row.hold_id, "open", &row.body).is_err());
     assert!(decode_hold(row.hold_id, row.stage, "{}").is_err());
-    assert!(decode_standing(key_digest(&begin("k").key).as_bytes(), &account.body).is_err());
-    assert!(decode_standing(account.account.as_bytes(), &row.body).is_err());
+    assert!(decode_balance(key_digest(&begin("k").key).as_bytes(), &account.body).is_err());
+    assert!(decode_balance(account.account.as_bytes(), &row.body).is_err());
 }
 
 /// Columns and body are written together; if they do not agree, somebody else wrote one of them.
 #[test]
 fn a_row_that_contradicts_itself_is_refused() {
-    let around = Circumstances::at(LedgerNow::plain(1_000));
-    let event = Event::Begin(Box::new(begin("k-1")));
+    let around = EffectContext::at(LedgerNow::plain(1_000));
+    let event = EffectEvent::Begin(Box::new(begin("k-1")));
     let effect = step(None, &event, &around).change.unwrap();
-    let row = || EffectRow::of(&effect).unwrap();
+    let row = || EffectRow::new(&effect).unwrap();
     let stored = |row: EffectRow<'_>| StoredEffect {
         effect_id: row.effect_id.to_owned(),
         state: row.state.to_owned(),

@@ -3,7 +3,7 @@
 use servanda_contract::Timestamp;
 use servanda_effects::{
     Note, NoteKind,
-    effect::{Awaits, ByHand, Change, Claim, EffectQuery, EffectState, End, Ending, Event, Notice, Target},
+    effect::{EffectWaitReason, ManualSettlement, EffectChange, Claim, EffectQuery, EffectState, DispatchEnd, EffectEnding, EffectEvent, Notice, EffectTarget},
 };
 
 use super::{
@@ -14,30 +14,30 @@ use super::{
 
 pub(super) async fn notices(kept: Kept) {
     let (effects, now) = (&*kept.effects, Timestamp::from_unix_ms(1_000));
-    let telling = |change: Change, call: &str| {
-        let notice = |(ending, word): (Ending, &str)| {
+    let telling = |change: EffectChange, call: &str| {
+        let notice = |(ending, word): (EffectEnding, &str)| {
             let key = format!("{call} {word}");
             Notice { ending, note: Note { kind: NoteKind::Delivery, key, value: "\"x\"".to_owned(), expires_at: None } }
         };
-        let ends = [(Ending::Completed, "completed"), (Ending::Failed, "failed"), (Ending::Unknown, "unknown")];
-        Change { notices: ends.map(notice).to_vec(), ..change }
+        let ends = [(EffectEnding::Completed, "completed"), (EffectEnding::Failed, "failed"), (EffectEnding::Unknown, "unknown")];
+        EffectChange { notices: ends.map(notice).to_vec(), ..change }
     };
     let told = async || {
         let notes = kept.notebook().list(NoteKind::Delivery, "", 100, now).await.unwrap();
         notes.into_iter().map(|note| note.key).collect::<Vec<String>>()
     };
     let ends = [
-        ("a", End::Completed(answer("x")), "a completed"),
-        ("b", End::Failed(answer("x")), "b failed"),
-        ("c", End::NotExecuted("refused".to_owned()), "c failed"),
-        ("d", End::Unknown("reset".to_owned()), "d unknown"),
+        ("a", DispatchEnd::Completed(answer("x")), "a completed"),
+        ("b", DispatchEnd::Failed(answer("x")), "b failed"),
+        ("c", DispatchEnd::NotExecuted("refused".to_owned()), "c failed"),
+        ("d", DispatchEnd::Unknown("reset".to_owned()), "d unknown"),
     ];
     let mut expected = Vec::new();
     for (name, end, key) in ends {
         let claim = mine(apply(effects, telling(begun(begin(name)), name)).await.reply);
         let old = Claim { epoch: 0, ..claim.clone() };
-        apply(effects, telling(settled(&old, End::Unknown("late".to_owned())), "stale")).await;
-        let waits = End::Awaits(Awaits::Task("t".to_owned()), u64::MAX >> 1);
+        apply(effects, telling(settled(&old, DispatchEnd::Unknown("late".to_owned())), "stale")).await;
+        let waits = DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), u64::MAX >> 1);
         apply(effects, telling(settled(&claim, waits), "waiting")).await;
         assert_eq!(told().await, expected, "what has not ended is not told");
         apply(effects, telling(settled(&claim, end), name)).await;
@@ -45,14 +45,14 @@ pub(super) async fn notices(kept: Kept) {
         assert_eq!(told().await, expected);
         apply(effects, telling(begun(begin("a")), "replayed")).await;
     }
-    let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "the list".to_owned() };
+    let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "the list".to_owned() };
     let unknown = effects
         .list(EffectQuery { states: vec![EffectState::OutcomeUnknown], limit: 1, ..EffectQuery::default() })
         .await
         .unwrap();
-    let target = Target::Id(unknown[0].id.clone());
-    let event = Event::SettleByHand(by_hand);
-    let change = Change { target, event, record: None, quarantine: None, notices: Vec::new() };
+    let target = EffectTarget::Id(unknown[0].id.clone());
+    let event = EffectEvent::SettleByHand(by_hand);
+    let change = EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() };
     apply(effects, telling(change, "d")).await;
     expected.insert(3, "d completed".to_owned());
     assert_eq!(told().await, expected, "a person settles it, which is told too");

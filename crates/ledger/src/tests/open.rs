@@ -6,7 +6,7 @@ use std::{future::Future, pin::Pin};
 use servanda_contract::{CallId, CallRecord, record::Outcome, tool::EffectClass};
 use servanda_effects::{
     Journal as _,
-    effect::{Awaits, Begin, Change, Claim, EffectState, End, Event, OwnerId, Reply, Target},
+    effect::{EffectWaitReason, BeginRequest, EffectChange, Claim, EffectState, DispatchEnd, EffectEvent, OwnerId, EffectReply, EffectTarget},
 };
 
 use super::{
@@ -38,23 +38,23 @@ async fn outcome(reader: &Reader, call_id: &str) -> Option<Outcome> {
     outcome
 }
 
-fn recorded(change: Change, call_id: &str, outcome: Outcome) -> Change {
-    Change { record: Some(record(call_id, outcome, 1)), ..change }
+fn recorded(change: EffectChange, call_id: &str, outcome: Outcome) -> EffectChange {
+    EffectChange { record: Some(record(call_id, outcome, 1)), ..change }
 }
 
 async fn found_like_any_other(kept: Kept) {
     let reader = kept.reader().await;
     let mut strange: CallRecord = record("call_k", Outcome::Dispatching, 7);
     strange.tool = "no\0such'tool\\u0000".to_owned();
-    let begun = Change { record: Some(strange.clone()), ..begun(begin("k")) };
+    let begun = EffectChange { record: Some(strange.clone()), ..begun(begin("k")) };
     let claim = mine(kept.effects.apply(begun).await.unwrap().reply);
-    kept.ledger().finished(record("call_other", Outcome::Refused, 9), None, true).await.unwrap();
+    kept.ledger().record_finished(record("call_other", Outcome::Refused, 9), None, true).await.unwrap();
     assert_eq!(reader.find(&CallQuery::Id("call_k".to_owned()), 2).await.unwrap(), [strange]);
     let listed = reader.calls(&CallFilter::default(), 10).await.unwrap().calls;
     let ids: Vec<(&str, u64)> = listed.iter().map(|call| (call.call_id.as_str(), call.received_ms)).collect();
     assert_eq!(ids, [("call_other", 9), ("call_k", 7)], "newest first, wherever they are");
     assert_eq!(reader.count().await.unwrap(), 2);
-    let done = recorded(settled(&claim, End::Completed(answer("x"))), "call_k", Outcome::Completed);
+    let done = recorded(settled(&claim, DispatchEnd::Completed(answer("x"))), "call_k", Outcome::Completed);
     kept.effects.apply(done).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Completed));
     assert_eq!(reader.count().await.unwrap(), 2);
@@ -63,11 +63,11 @@ async fn found_like_any_other(kept: Kept) {
 async fn by_itself(kept: Kept) {
     let reader = kept.reader().await;
     let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
-    kept.ledger().finished(record("call_k", Outcome::Unknown, 1), None, true).await.unwrap();
+    kept.ledger().record_finished(record("call_k", Outcome::Unknown, 1), None, true).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Unknown));
     assert_eq!(reader.count().await.unwrap(), 1);
     // Neither moving what was kept with the effect nor another end overwrites it.
-    let done = recorded(settled(&claim, End::Completed(answer("x"))), "call_resent", Outcome::Completed);
+    let done = recorded(settled(&claim, DispatchEnd::Completed(answer("x"))), "call_resent", Outcome::Completed);
     kept.effects.apply(done).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Unknown));
     assert_eq!(outcome(&reader, "call_resent").await, Some(Outcome::Completed));
@@ -76,10 +76,10 @@ async fn by_itself(kept: Kept) {
 async fn ends_without_a_record(kept: Kept) {
     let reader = kept.reader().await;
     let ends = [
-        (End::Completed(answer("x")), Outcome::Completed),
-        (End::Failed(answer("no")), Outcome::ToolError),
-        (End::NotExecuted("refused".to_owned()), Outcome::NotExecuted),
-        (End::Unknown("reset".to_owned()), Outcome::Dispatching),
+        (DispatchEnd::Completed(answer("x")), Outcome::Completed),
+        (DispatchEnd::Failed(answer("no")), Outcome::ToolError),
+        (DispatchEnd::NotExecuted("refused".to_owned()), Outcome::NotExecuted),
+        (DispatchEnd::Unknown("reset".to_owned()), Outcome::Dispatching),
     ];
     for (number, (end, expected)) in ends.into_iter().enumerate() {
         let claim = mine(kept.effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply);
@@ -89,19 +89,19 @@ async fn ends_without_a_record(kept: Kept) {
     // The same by another gateway, which has to read first.
     let other = kept.replica().await;
     let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
-    other.effects.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+    other.effects.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Completed));
     // A claim had sent nothing, and has no record of its own to lose.
-    let quiet = Change { record: None, ..begun(claim_first(begin("claimed"))) };
+    let quiet = EffectChange { record: None, ..begun(claim_first(begin("claimed"))) };
     let claim = mine(kept.effects.apply(quiet).await.unwrap().reply);
-    kept.effects.apply(about(&claim, Event::Release(claim.clone(), "given up".to_owned()))).await.unwrap();
+    kept.effects.apply(about(&claim, EffectEvent::Release(claim.clone(), "given up".to_owned()))).await.unwrap();
     assert_eq!(reader.count().await.unwrap(), 5);
 }
 
 async fn taken_over(kept: Kept) {
     let reader = kept.reader().await;
     let keyed = |call_id: &str| {
-        let mut begin = Begin { class: EffectClass::K, call_id: CallId::from(call_id.to_owned()), ..begin("k") };
+        let mut begin = BeginRequest { class: EffectClass::K, call_id: CallId::from(call_id.to_owned()), ..begin("k") };
         begin.order.timeout_ms = 1_000;
         begin
     };
@@ -112,11 +112,11 @@ async fn taken_over(kept: Kept) {
     assert_eq!(outcome(&reader, "call_1").await, Some(Outcome::Dispatching));
     assert_eq!(outcome(&reader, "call_2").await, Some(Outcome::Dispatching));
     kept.advance(60_000);
-    let recovery = Event::Recover(OwnerId::from("own_b".to_owned()));
+    let recovery = EffectEvent::Recover(OwnerId::from("own_b".to_owned()));
     let third = mine(kept.effects.apply(about(&second, recovery)).await.unwrap().reply);
     assert_eq!(outcome(&reader, "call_2").await, Some(Outcome::Dispatching), "its record stays with it");
-    let done = recorded(settled(&third, End::Completed(answer("x"))), "call_resent", Outcome::Completed);
-    assert_eq!(kept.effects.apply(done).await.unwrap().reply, Reply::Settled);
+    let done = recorded(settled(&third, DispatchEnd::Completed(answer("x"))), "call_resent", Outcome::Completed);
+    assert_eq!(kept.effects.apply(done).await.unwrap().reply, EffectReply::Settled);
     for (call_id, expected) in
         [("call_1", Outcome::Dispatching), ("call_2", Outcome::Completed), ("call_resent", Outcome::Completed)]
     {
@@ -128,8 +128,8 @@ async fn taken_over(kept: Kept) {
 async fn late(kept: Kept) {
     let reader = kept.reader().await;
     let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
-    kept.effects.apply(settled(&claim, End::Unknown("silent".to_owned()))).await.unwrap();
-    let done = recorded(settled(&claim, End::Completed(answer("x"))), "call_k", Outcome::Completed);
+    kept.effects.apply(settled(&claim, DispatchEnd::Unknown("silent".to_owned()))).await.unwrap();
+    let done = recorded(settled(&claim, DispatchEnd::Completed(answer("x"))), "call_k", Outcome::Completed);
     kept.effects.apply(done).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Completed));
 }
@@ -137,10 +137,10 @@ async fn late(kept: Kept) {
 async fn waiting(kept: Kept) {
     let reader = kept.reader().await;
     let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
-    let awaits = End::Awaits(Awaits::Task("t".to_owned()), u64::MAX / 4);
+    let awaits = DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), u64::MAX / 4);
     kept.effects.apply(recorded(settled(&claim, awaits), "call_k", Outcome::TaskCreated)).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::TaskCreated));
-    let done = recorded(settled(&claim, End::Completed(answer("x"))), "call_k", Outcome::Completed);
+    let done = recorded(settled(&claim, DispatchEnd::Completed(answer("x"))), "call_k", Outcome::Completed);
     kept.effects.apply(done).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Completed));
 }
@@ -154,8 +154,8 @@ pub(super) struct Left {
 
 pub(super) fn left_behind() -> Left {
     let begin = begin("k");
-    let around = servanda_effects::effect::Circumstances::at(servanda_effects::effect::LedgerNow::plain(1_000));
-    let effect = servanda_effects::effect::step(None, &Event::Begin(Box::new(begin)), &around).change.unwrap();
+    let around = servanda_effects::effect::EffectContext::at(servanda_effects::effect::LedgerNow::plain(1_000));
+    let effect = servanda_effects::effect::step(None, &EffectEvent::Begin(Box::new(begin)), &around).change.unwrap();
     assert_eq!(effect.state, EffectState::Dispatching);
     Left {
         effect_id: effect.id.to_string(),
@@ -168,11 +168,11 @@ pub(super) fn left_behind() -> Left {
 pub(super) async fn comes_over(kept: Kept, effect_id: &str) {
     let reader = kept.reader().await;
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Dispatching));
-    let effect = kept.effects.find(Target::Key(super::samples::key("k"))).await.unwrap().unwrap();
+    let effect = kept.effects.find(EffectTarget::Key(super::samples::key("k"))).await.unwrap().unwrap();
     assert_eq!((effect.id.as_str(), effect.state), (effect_id, EffectState::Dispatching));
     let claim = Claim { id: effect.id, epoch: 1 };
-    let done = recorded(settled(&claim, End::Completed(answer("x"))), "call_k", Outcome::Completed);
-    assert_eq!(kept.effects.apply(done).await.unwrap().reply, Reply::Settled);
+    let done = recorded(settled(&claim, DispatchEnd::Completed(answer("x"))), "call_k", Outcome::Completed);
+    assert_eq!(kept.effects.apply(done).await.unwrap().reply, EffectReply::Settled);
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Completed));
     assert_eq!(reader.count().await.unwrap(), 1);
 }

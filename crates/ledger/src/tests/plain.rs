@@ -106,7 +106,7 @@ fn a_position_file_that_is_a_pipe_is_not_waited_for_and_a_link_beside_it_not_fol
     let (folder, path) = temporary();
     let position_file = folder.path().join("servanda.position");
     mknodat(CWD, &position_file, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    let guard = crate::Guard { position_file: Some(position_file.clone()), ..crate::Guard::default() };
+    let guard = crate::LedgerGuard { position_file: Some(position_file.clone()), ..crate::LedgerGuard::default() };
     assert!(Ledger::open_guarded(&path, &guard).is_err());
     fs::remove_file(&position_file).unwrap();
     let guessed = position_file.with_extension(format!("position.{}", std::process::id()));

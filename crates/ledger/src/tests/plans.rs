@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use servanda_effects::effect::EffectState;
 
 use super::cluster::Cluster;
-use crate::listing::{Dialect, list_statement};
+use crate::listing::{ListingDialect, list_statement};
 
 /// What may read everything, and why. Each is only run by a person's command, on a connection of its own.
 const BY_HAND: &[(&str, &str)] = &[
@@ -64,7 +64,7 @@ fn statements(store: &str) -> Vec<Statement> {
 }
 
 /// The statements that list effects, for every choice of states.
-fn lists(dialect: Dialect<'_>) -> Vec<Statement> {
+fn lists(dialect: ListingDialect<'_>) -> Vec<Statement> {
     let choices = 0..1usize << EffectState::ALL.len();
     let chosen = choices.map(|choice| {
         let states = EffectState::ALL.into_iter().enumerate().filter(|(place, _)| choice & (1 << place) != 0);
@@ -90,7 +90,7 @@ fn no_statement_of_the_file_reads_a_whole_table() {
     drop(crate::Ledger::open(&path).unwrap());
     let connection = rusqlite::Connection::open(&path).unwrap();
     let by_unknown_index = "indexed by effects_unknown_latest";
-    let in_file = Dialect { below: "effect_id < ?1", limit: "?2", by_unknown_index };
+    let in_file = ListingDialect { below: "effect_id < ?1", limit: "?2", by_unknown_index };
     let all: Vec<Statement> = statements("sqlite").into_iter().chain(lists(in_file)).collect();
     assert!(all.len() > 290, "{} statements were found", all.len());
     let mut scanning = Vec::new();
@@ -114,7 +114,7 @@ async fn no_statement_of_the_database_reads_a_whole_table() {
     let url = cluster.schema().await;
     drop(crate::Ledger::connect(&url).await.unwrap());
     let client = crate::postgres::client(&url).await.unwrap();
-    let in_server = Dialect { below: "effect_id < $1", limit: "$2", by_unknown_index: "" };
+    let in_server = ListingDialect { below: "effect_id < $1", limit: "$2", by_unknown_index: "" };
     let mut all: Vec<Statement> = statements("postgres").into_iter().chain(lists(in_server)).collect();
     all.extend(crate::postgres::written().into_iter().map(|sql| Statement { place: "writing".to_owned(), sql }));
     assert!(all.len() > 320, "{} statements were found", all.len());

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp, record::Outcome, tool::EffectClass};
 use servanda_effects::{
     Journal as _, Note, NoteKind, Notebook as _,
-    effect::{Begin, ByHand, Change, Claim, End, Event, OrphanQuery, OwnerId, Reply, Target},
+    effect::{BeginRequest, ManualSettlement, EffectChange, Claim, DispatchEnd, EffectEvent, OrphanQuery, OwnerId, EffectReply, EffectTarget},
 };
 
 use super::{
@@ -35,11 +35,11 @@ async fn records(kept: Kept) {
     for number in 0..pages {
         // Many of the same millisecond.
         let outcome = if number % 2 == 0 { Outcome::Completed } else { Outcome::Refused };
-        ledger.finished(record(&format!("call_{number:04}"), outcome, number / 150), None, false).await.unwrap();
+        ledger.record_finished(record(&format!("call_{number:04}"), outcome, number / 150), None, false).await.unwrap();
     }
     let body = Some(Bytes::from_static(b"broken"));
-    ledger.finished(record("call_broken", Outcome::Quarantined, 3), body.clone(), true).await.unwrap();
-    ledger.finished(record("call_young", Outcome::Quarantined, 1_000), body, true).await.unwrap();
+    ledger.record_finished(record("call_broken", Outcome::Quarantined, 3), body.clone(), true).await.unwrap();
+    ledger.record_finished(record("call_young", Outcome::Quarantined, 1_000), body, true).await.unwrap();
     for key in ["over", "there"] {
         let expires_at = Some(Timestamp::from_unix_ms(if key == "over" { 1_500 } else { 1_501 }));
         let note = Note { kind: NoteKind::Session, key: key.to_owned(), value: "x".to_owned(), expires_at };
@@ -79,27 +79,27 @@ async fn unsettled(kept: Kept) {
     // Under way, with its record in its own row; unknown, on record as such; unknown without a record of its end; waiting for a task.
     mine(kept.effects.apply(begun(begin("open"))).await.unwrap().reply);
     let unknown = mine(kept.effects.apply(begun(begin("unknown"))).await.unwrap().reply);
-    let end = settled(&unknown, End::Unknown("reset".to_owned()));
+    let end = settled(&unknown, DispatchEnd::Unknown("reset".to_owned()));
     let told = Some(of_effect("call_unknown", Outcome::Unknown, &unknown));
-    kept.effects.apply(Change { record: told, ..end }).await.unwrap();
+    kept.effects.apply(EffectChange { record: told, ..end }).await.unwrap();
     let left = mine(kept.effects.apply(begun(begin("left"))).await.unwrap().reply);
-    kept.effects.apply(settled(&left, End::Unknown("reset".to_owned()))).await.unwrap();
+    kept.effects.apply(settled(&left, DispatchEnd::Unknown("reset".to_owned()))).await.unwrap();
     let task = mine(kept.effects.apply(begun(begin("task"))).await.unwrap().reply);
-    ledger.finished(of_effect("call_task", Outcome::TaskCreated, &task), None, true).await.unwrap();
+    ledger.record_finished(of_effect("call_task", Outcome::TaskCreated, &task), None, true).await.unwrap();
     // Nobody can say of what this was.
-    ledger.finished(record("call_nameless", Outcome::Dispatching, 1), None, true).await.unwrap();
+    ledger.record_finished(record("call_nameless", Outcome::Dispatching, 1), None, true).await.unwrap();
     // A read that nobody knows the end of changed nothing.
-    ledger.finished(record("call_read", Outcome::Unknown, 1), None, true).await.unwrap();
+    ledger.record_finished(record("call_read", Outcome::Unknown, 1), None, true).await.unwrap();
     let retention = Retention { records_ms: Some(1), tombstones_ms: Some(1) };
     let prune = async || ledger.prune(retention, Timestamp::from_unix_ms(HOUR_MS)).await.unwrap().records;
     assert_eq!(prune().await, 1);
     let all = ["call_left", "call_nameless", "call_open", "call_task", "call_unknown"];
     assert_eq!(kept.recorded().await, all);
     for claim in [&unknown, &left] {
-        let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
-        kept.effects.apply(about(claim, Event::SettleByHand(by_hand))).await.unwrap();
+        let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+        kept.effects.apply(about(claim, EffectEvent::SettleByHand(by_hand))).await.unwrap();
     }
-    kept.effects.apply(settled(&task, End::Completed(answer("x")))).await.unwrap();
+    kept.effects.apply(settled(&task, DispatchEnd::Completed(answer("x")))).await.unwrap();
     assert_eq!(prune().await, 3, "what is settled is over");
     assert_eq!(kept.recorded().await, ["call_nameless", "call_open"]);
 }
@@ -109,7 +109,7 @@ async fn tombstones(kept: Kept) {
     for name in ["done", "unknown", "young"] {
         let claim = mine(effects.apply(begun(begin(name))).await.unwrap().reply);
         let unknown = name == "unknown";
-        let end = if unknown { End::Unknown("reset".to_owned()) } else { End::Completed(answer("x")) };
+        let end = if unknown { DispatchEnd::Unknown("reset".to_owned()) } else { DispatchEnd::Completed(answer("x")) };
         effects.apply(settled(&claim, end)).await.unwrap();
         if name == "unknown" {
             kept.advance(HOUR_MS / 2);
@@ -117,14 +117,14 @@ async fn tombstones(kept: Kept) {
     }
     let retention = Retention { records_ms: None, tombstones_ms: Some(HOUR_MS) };
     let prune = async || ledger.prune(retention, Timestamp::from_unix_ms(0)).await.unwrap().tombstones;
-    let known = async |name: &str| effects.find(Target::Key(key(name))).await.unwrap().is_some();
+    let known = async |name: &str| effects.find(EffectTarget::Key(key(name))).await.unwrap().is_some();
     kept.advance(HOUR_MS);
     effects.expire(100).await.unwrap();
     assert_eq!(prune().await, 0, "its window is over, its retention is not");
     kept.advance(HOUR_MS / 4);
     assert_eq!(prune().await, 0);
     kept.advance(HOUR_MS / 4 + 1_000);
-    assert_eq!(effects.apply(begun(begin("done"))).await.unwrap().reply, Reply::KeyExpired);
+    assert_eq!(effects.apply(begun(begin("done"))).await.unwrap().reply, EffectReply::KeyExpired);
     assert_eq!(prune().await, 1);
     assert!(!known("done").await && known("young").await && known("unknown").await);
     // Settled and not yet a tombstone: nothing goes before it is one.
@@ -138,7 +138,7 @@ async fn tombstones(kept: Kept) {
 async fn page_by_page(kept: Kept) {
     let effects = &*kept.effects;
     let asks = OwnerId::from("own_asks".to_owned());
-    let by = |name: String, owner: &OwnerId| Begin { class: EffectClass::N, owner: owner.clone(), ..begin(&name) };
+    let by = |name: String, owner: &OwnerId| BeginRequest { class: EffectClass::N, owner: owner.clone(), ..begin(&name) };
     for number in 0..4 {
         effects.apply(begun(by(format!("own{number}"), &asks))).await.unwrap();
     }
@@ -155,7 +155,7 @@ async fn page_by_page(kept: Kept) {
         let (own, others): (Vec<_>, Vec<_>) = orphans.into_iter().partition(|orphan| orphan.owner == asks);
         assert_eq!(own.len(), 3, "counted apart");
         let Some(last) = others.last() else { break };
-        query.after.insert(String::new(), last.orphan_place());
+        query.after.insert(String::new(), last.orphan_cursor());
         seen.extend(others.iter().map(|orphan| orphan.key.client_key.to_string()));
     }
     seen.sort();
@@ -167,7 +167,7 @@ async fn page_by_page(kept: Kept) {
 async fn fair(kept: Kept) {
     let effects = &*kept.effects;
     let at = |name: String, upstream: &str, class: EffectClass| {
-        let mut begin = Begin { class, ..begin(&name) };
+        let mut begin = BeginRequest { class, ..begin(&name) };
         begin.order.upstream = upstream.to_owned();
         begin
     };
@@ -184,8 +184,8 @@ async fn fair(kept: Kept) {
     keys.sort();
     assert_eq!(keys, ["key:dead000", "key:dead001", "key:dead002", "key:live", "key:lost"]);
     let lost = orphans.iter().find(|effect| effect.class == EffectClass::N).unwrap();
-    let recovered = effects.apply(about(&lost.claim(), Event::Recover(owner.clone()))).await.unwrap();
-    assert_eq!(recovered.reply, Reply::Unknown);
+    let recovered = effects.apply(about(&lost.claim(), EffectEvent::Recover(owner.clone()))).await.unwrap();
+    assert_eq!(recovered.reply, EffectReply::Unknown);
     assert_eq!(
         effects.orphans(OrphanQuery::oldest(owner, 1)).await.unwrap().len(),
         2,
@@ -197,18 +197,18 @@ async fn fair(kept: Kept) {
 async fn sweeps_on(kept: Kept) {
     use super::budgets::pay;
     let ledger = &kept.both();
-    let effect = |ledger: Arc<Both>, name: String, end: End| async move {
+    let effect = |ledger: Arc<Both>, name: String, end: DispatchEnd| async move {
         let claim = mine(ledger.apply(begun(begin(&name))).await.unwrap().reply);
         ledger.apply(settled(&claim, end)).await.unwrap();
         ledger.book(pay(&format!("call_{name}"), Some(&claim.id), 1_000_000, 1)).await.unwrap();
     };
     let mut booking = tokio::task::JoinSet::new();
     for number in 0..crate::retention::HOLDS_EXAMINED_MAX + 10 {
-        booking.spawn(effect(kept.both(), format!("k{number}"), End::Unknown("reset".to_owned())));
+        booking.spawn(effect(kept.both(), format!("k{number}"), DispatchEnd::Unknown("reset".to_owned())));
     }
     booking.join_all().await;
     kept.advance(1_000);
-    effect(kept.both(), "done".to_owned(), End::Completed(answer("x"))).await;
+    effect(kept.both(), "done".to_owned(), DispatchEnd::Completed(answer("x"))).await;
     let mut settled = 0;
     for _ in 0..3 {
         settled += ledger.sweep(100).await.unwrap().settled;

@@ -3,7 +3,7 @@
 use servanda_contract::{Timestamp, record::Outcome};
 use servanda_effects::{
     Journal as _,
-    effect::{Effects as _, End, OwnerId, Reply},
+    effect::{EffectStore as _, DispatchEnd, OwnerId, EffectReply},
 };
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 use crate::{Ledger, LedgerLimits, Pruned, Retention};
 
 async fn limited(ledger: &Ledger, bytes_max: Option<u64>, free_bytes_min: Option<u64>) -> Option<String> {
-    ledger.limit(LedgerLimits { bytes_max, free_bytes_min }).await.unwrap();
+    ledger.set_limits(LedgerLimits { bytes_max, free_bytes_min }).await.unwrap();
     ledger.out_of_room()
 }
 
@@ -26,13 +26,13 @@ async fn a_disk_without_room_is_noticed_and_so_is_that_it_has_some_again() {
     // No disk is that large.
     let why = limited(ledger, None, Some(u64::MAX)).await.unwrap();
     assert!(why.contains("disk has"), "{why}");
-    let done = ledger.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
-    assert_eq!(done.reply, Reply::Settled, "what is under way is settled out of the reserve");
+    let done = ledger.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
+    assert_eq!(done.reply, EffectReply::Settled, "what is under way is settled out of the reserve");
     // What is left is for settling: the record of a read is counted and not kept.
-    ledger.finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
+    ledger.record_finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
     assert_eq!((ledger.lost_count(), kept.recorded().await.len()), (1, 1));
     assert_eq!(limited(ledger, None, Some(0)).await, None);
-    ledger.finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
+    ledger.record_finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
     ledger.close().await;
     assert_eq!(kept.recorded().await.len(), 2);
 }
@@ -55,17 +55,17 @@ async fn a_ledger_at_its_limit_has_room_again_after_pruning_and_its_file_does_no
         while ledger.out_of_room().is_none() {
             for _ in 0..200 {
                 ledger
-                    .finished(record(&format!("call_{number:09}"), Outcome::Completed, now_ms), None, false)
+                    .record_finished(record(&format!("call_{number:09}"), Outcome::Completed, now_ms), None, false)
                     .await
                     .unwrap();
                 number += 1;
             }
             ledger
-                .finished(record(&format!("call_{number:09}"), Outcome::Completed, now_ms), None, true)
+                .record_finished(record(&format!("call_{number:09}"), Outcome::Completed, now_ms), None, true)
                 .await
                 .unwrap();
             number += 1;
-            ledger.beat(owner.clone()).await.unwrap();
+            ledger.heartbeat(owner.clone()).await.unwrap();
             assert!(number < 1_000_000, "it never ran out of room");
         }
         now_ms += HOUR_MS;
@@ -73,7 +73,7 @@ async fn a_ledger_at_its_limit_has_room_again_after_pruning_and_its_file_does_no
         while let Pruned { is_behind: true, .. } =
             ledger.prune(retention, Timestamp::from_unix_ms(now_ms)).await.unwrap()
         {}
-        ledger.beat(owner.clone()).await.unwrap();
+        ledger.heartbeat(owner.clone()).await.unwrap();
         assert_eq!(ledger.out_of_room(), None, "round {round}: what was pruned is room");
         if round == 1 {
             largest = pages();

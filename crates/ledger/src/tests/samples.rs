@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use servanda_contract::{
     CallId, CallRecord, Caller, Digest, GateName, TaxonomyClass, Timestamp,
-    digest::Domain,
+    digest::DigestDomain,
     record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, Texts, Verdict},
     tool::EffectClass,
 };
 use servanda_effects::effect::{
-    Begin, Change, Claim, ClientKey, EffectId, EffectKey, End, Event, Go, Order, OwnerId, Reply, StoredAnswer, Target,
+    BeginRequest, EffectChange, Claim, ClientKey, EffectId, EffectKey, DispatchEnd, EffectEvent, BeginMode, DispatchOrder, OwnerId, EffectReply, StoredAnswer, EffectTarget,
 };
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
@@ -21,7 +21,7 @@ pub(crate) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
         caller: Caller::local(),
         tool: "company__void_invoice".to_owned(),
         contract: None,
-        arguments_digest: Digest::of(Domain::Arguments, &[b"{}"]),
+        arguments_digest: Digest::compute(DigestDomain::Arguments, &[b"{}"]),
         proposal_digest: None,
         received_at: Timestamp::from_unix_ms(received_ms),
         dispatched_at: None,
@@ -44,7 +44,7 @@ pub(crate) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
 
 /// The record of a read as the engine makes it: by a user with a credential and a session, through every gate, permitted by policies.
 pub(crate) fn read_record(number: u64) -> CallRecord {
-    let digest = |domain, what: &str| Digest::of(domain, &[what.as_bytes(), &number.to_be_bytes()]);
+    let digest = |domain, what: &str| Digest::compute(domain, &[what.as_bytes(), &number.to_be_bytes()]);
     let took_us = |gate: u64| (number * 7 + gate * 13) % 180;
     let verdicts = (0..).zip(GateName::ALL).map(|(place, gate)| Verdict {
         gate,
@@ -55,30 +55,30 @@ pub(crate) fn read_record(number: u64) -> CallRecord {
     let caller = Caller {
         credential: Some("key_3f9a2c417be84d50".to_owned()),
         client: Some("claude-code 2.0.14".to_owned()),
-        session: Some(digest(Domain::Sample, "session").hex_prefix(32)),
+        session: Some(digest(DigestDomain::Sample, "session").hex_prefix(32)),
         ..Caller::named("acme", "ada.lovelace@example.com")
     };
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Texts>();
     CallRecord {
-        trace_id: digest(Domain::Sample, "trace").hex_prefix(32),
+        trace_id: digest(DigestDomain::Sample, "trace").hex_prefix(32),
         caller,
         tool: "company__list_invoices".to_owned(),
         contract: Some(ContractReference {
             name: "company.list_invoices".to_owned(),
             version: "1.4.2".to_owned(),
-            digest: Digest::of(Domain::Contract, &[b"company.list_invoices"]),
+            digest: Digest::compute(DigestDomain::Contract, &[b"company.list_invoices"]),
             upstream: "company".to_owned(),
             upstream_tool: "list_invoices".to_owned(),
             effect_class: EffectClass::R,
         }),
-        arguments_digest: digest(Domain::Arguments, "arguments"),
-        proposal_digest: Some(digest(Domain::Proposal, "proposal")),
+        arguments_digest: digest(DigestDomain::Arguments, "arguments"),
+        proposal_digest: Some(digest(DigestDomain::Proposal, "proposal")),
         dispatched_at: Some(Timestamp::from_unix_ms(received_ms + 1)),
         finished_at: Some(Timestamp::from_unix_ms(received_ms + 4)),
         deadline_ms: Some(10_000),
         verdicts: verdicts.collect(),
         class: Some(TaxonomyClass::Success),
-        answer_digest: Some(digest(Domain::Answer, "answer")),
+        answer_digest: Some(digest(DigestDomain::Answer, "answer")),
         policy: Some(PolicyRecord {
             by: texts(&["acme.reads", "acme.finance-may-read-invoices"]),
             scopes: texts(&["tools:read", "tools:write", "company:*"]),
@@ -90,11 +90,11 @@ pub(crate) fn read_record(number: u64) -> CallRecord {
 }
 
 pub(super) fn digest(text: &str) -> Digest {
-    Digest::of(Domain::Proposal, &[text.as_bytes()])
+    Digest::compute(DigestDomain::Proposal, &[text.as_bytes()])
 }
 
-pub(super) fn order() -> Order {
-    Order {
+pub(super) fn order() -> DispatchOrder {
+    DispatchOrder {
         exposed_tool: "bank__pay".to_owned(),
         upstream: "bank".to_owned(),
         upstream_tool: "pay".to_owned(),
@@ -124,8 +124,8 @@ pub(super) fn key(client_key: &str) -> EffectKey {
 }
 
 /// A call of owner `a` that wants class N done at once.
-pub(super) fn begin(client_key: &str) -> Begin {
-    Begin {
+pub(super) fn begin(client_key: &str) -> BeginRequest {
+    BeginRequest {
         id: EffectId::new(),
         key: key(client_key),
         request: digest("payload"),
@@ -133,44 +133,44 @@ pub(super) fn begin(client_key: &str) -> Begin {
         owner: OwnerId::from("own_a".to_owned()),
         call_id: CallId::from(format!("call_{client_key}")),
         order: order(),
-        go: Go::Dispatch,
+        mode: BeginMode::Dispatch,
         continues: None,
     }
 }
 
 /// The same without a key.
-pub(super) fn begin_keyless(call_id: &str) -> Begin {
+pub(super) fn begin_keyless(call_id: &str) -> BeginRequest {
     let mut begin = begin(call_id);
     begin.key.client_key = ClientKey::Call(CallId::from(call_id.to_owned()));
     begin
 }
 
-pub(super) fn claim_first(begin: Begin) -> Begin {
-    Begin { go: Go::Claim { lease_ms: 10_000 }, ..begin }
+pub(super) fn claim_first(begin: BeginRequest) -> BeginRequest {
+    BeginRequest { mode: BeginMode::Claim { lease_ms: 10_000 }, ..begin }
 }
 
-pub(super) fn begun(begin: Begin) -> Change {
+pub(super) fn begun(begin: BeginRequest) -> EffectChange {
     let record = record(begin.call_id.as_str(), Outcome::Dispatching, 1);
-    let target = Target::Key(begin.key.clone());
-    Change { target, event: Event::Begin(Box::new(begin)), record: Some(record), quarantine: None, notices: Vec::new() }
+    let target = EffectTarget::Key(begin.key.clone());
+    EffectChange { target, event: EffectEvent::Begin(Box::new(begin)), record: Some(record), quarantine: None, notices: Vec::new() }
 }
 
 /// An event about the effect of a claim.
-pub(super) fn about(claim: &Claim, event: Event) -> Change {
-    Change { target: Target::Id(claim.id.clone()), event, record: None, quarantine: None, notices: Vec::new() }
+pub(super) fn about(claim: &Claim, event: EffectEvent) -> EffectChange {
+    EffectChange { target: EffectTarget::Id(claim.id.clone()), event, record: None, quarantine: None, notices: Vec::new() }
 }
 
-pub(super) fn settled(claim: &Claim, end: End) -> Change {
-    about(claim, Event::Settle(claim.clone(), end))
+pub(super) fn settled(claim: &Claim, end: DispatchEnd) -> EffectChange {
+    about(claim, EffectEvent::Settle(claim.clone(), end))
 }
 
 pub(super) fn answer(text: &str) -> StoredAnswer {
     StoredAnswer::Result(Bytes::from(text.to_owned()))
 }
 
-pub(super) fn mine(reply: Reply) -> Claim {
+pub(super) fn mine(reply: EffectReply) -> Claim {
     match reply {
-        Reply::Mine(claim) => claim,
+        EffectReply::Mine(claim) => claim,
         other => panic!("not mine: {other:?}"),
     }
 }

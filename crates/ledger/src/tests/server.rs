@@ -6,7 +6,7 @@ mod known;
 use servanda_contract::record::Outcome;
 use servanda_effects::{
     Journal as _,
-    effect::{Effects as _, End, OwnerId, Reply, Target},
+    effect::{EffectStore as _, DispatchEnd, OwnerId, EffectReply, EffectTarget},
 };
 use tokio::task::JoinSet;
 
@@ -107,9 +107,9 @@ async fn connections_come_back(cluster: &Cluster) {
             let client_key = format!("k{number}");
             let began = effects.apply(begun(begin(&client_key))).await;
             match began {
-                Ok(applied) => assert!(matches!(applied.reply, Reply::Mine(_)), "{:?}", applied.reply),
+                Ok(applied) => assert!(matches!(applied.reply, EffectReply::Mine(_)), "{:?}", applied.reply),
                 // It is there or it is not; whoever sends bytes reads first.
-                Err(_) => drop(effects.find(Target::Key(key(&client_key))).await),
+                Err(_) => drop(effects.find(EffectTarget::Key(key(&client_key))).await),
             }
         });
         if number % 50 == 25 {
@@ -119,7 +119,7 @@ async fn connections_come_back(cluster: &Cluster) {
     }
     tasks.join_all().await;
     for number in 0..8 {
-        kept.ledger().finished(record(&format!("call_after_{number}"), Outcome::Refused, 1), None, true).await.unwrap();
+        kept.ledger().record_finished(record(&format!("call_after_{number}"), Outcome::Refused, 1), None, true).await.unwrap();
     }
 }
 
@@ -142,19 +142,19 @@ async fn a_crash_loses_nothing_acknowledged(cluster: &Cluster) {
     let kept = Kept::in_server(cluster.schema().await).await;
     let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
     cluster.crash("primary");
-    let down = kept.effects.apply(settled(&claim, End::Completed(answer("x")))).await;
+    let down = kept.effects.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await;
     assert!(down.is_err(), "without its database it fails closed");
     cluster.start_server("primary");
     let mut attempts = 0;
     let settled = loop {
-        match kept.effects.apply(settled(&claim, End::Completed(answer("x")))).await {
+        match kept.effects.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await {
             Ok(applied) => break applied.reply,
             Err(error) => assert!(attempts < 100, "{error}"),
         }
         attempts += 1;
     };
-    assert_eq!(settled, Reply::Settled);
-    assert_eq!(kept.effects.apply(begun(begin("k"))).await.unwrap().reply, Reply::Replay(answer("x")));
+    assert_eq!(settled, EffectReply::Settled);
+    assert_eq!(kept.effects.apply(begun(begin("k"))).await.unwrap().reply, EffectReply::Replay(answer("x")));
 }
 
 /// I8 and I9.
@@ -162,7 +162,7 @@ async fn standbys_are_noticed(cluster: &Cluster) {
     let owner = OwnerId::new();
     let ledger = Ledger::connect(&cluster.schema().await).await.unwrap();
     let reason = async || {
-        ledger.beat(owner.clone()).await.unwrap();
+        ledger.heartbeat(owner.clone()).await.unwrap();
         ledger.may_lose_commits().unwrap_or_default()
     };
     assert!(ledger.may_lose_commits().unwrap().contains("fsync"));

@@ -12,7 +12,7 @@ use std::{
 
 use servanda_contract::tool::EffectClass;
 use servanda_effects::effect::{
-    Awaits, Begin, EffectState, Effects, End, Event, OwnerId, Reply, Target, owner_silence_ms_max,
+    EffectWaitReason, BeginRequest, EffectState, EffectStore, DispatchEnd, EffectEvent, OwnerId, EffectReply, EffectTarget, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;
 
@@ -33,13 +33,13 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("of gateways that have just come one is under way too", |kept| Box::pin(newcomers(kept))),
 ];
 
-fn changing(client_key: &str, resources: &[&str]) -> Begin {
+fn changing(client_key: &str, resources: &[&str]) -> BeginRequest {
     let mut begin = begin(client_key);
     begin.order.resources = resources.iter().map(|&name| name.to_owned()).collect();
     begin
 }
 
-async fn reply(effects: &dyn Effects, begin: Begin) -> Reply {
+async fn reply(effects: &dyn EffectStore, begin: BeginRequest) -> EffectReply {
     effects.apply(begun(begin)).await.unwrap().reply
 }
 
@@ -47,13 +47,13 @@ async fn waits(kept: Kept) {
     let other = kept.replica().await;
     let effects = &*kept.effects;
     let first = mine(reply(effects, changing("first", &["invoice/1", "ledger"])).await);
-    let blocked = Reply::Blocked(first.id.clone());
+    let blocked = EffectReply::Blocked(first.id.clone());
     for (number, resources) in [&["invoice/1"][..], &["invoice/*"], &["*"], &["x", "ledger"]].iter().enumerate() {
         for effects in [effects, &*other.effects] {
             assert_eq!(reply(effects, changing(&format!("blocked{number}"), resources)).await, blocked);
         }
     }
-    assert_eq!(effects.find(Target::Key(key("blocked0"))).await.unwrap(), None, "nothing is kept of it");
+    assert_eq!(effects.find(EffectTarget::Key(key("blocked0"))).await.unwrap(), None, "nothing is kept of it");
     mine(reply(effects, changing("another", &["invoice/2"])).await);
     mine(reply(effects, begin("nothing by name")).await);
     let mut elsewhere = changing("elsewhere", &["invoice/1"]);
@@ -63,52 +63,52 @@ async fn waits(kept: Kept) {
     allowed.order.overlaps = true;
     mine(reply(effects, allowed).await);
     let again = reply(effects, changing("first", &["invoice/1", "ledger"])).await;
-    assert!(matches!(again, Reply::Running { .. }), "nobody waits for himself: {again:?}");
+    assert!(matches!(again, EffectReply::Running { .. }), "nobody waits for himself: {again:?}");
     // A task is still being worked on, what waits for input is not.
     let until_ms = u64::MAX / 4;
-    effects.apply(settled(&first, End::Awaits(Awaits::Task("t".to_owned()), until_ms))).await.unwrap();
+    effects.apply(settled(&first, DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), until_ms))).await.unwrap();
     assert_eq!(reply(&*other.effects, changing("b", &["invoice/1"])).await, blocked);
-    effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
+    effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap();
     let second = mine(reply(&*other.effects, changing("b", &["invoice/1"])).await);
     let replayed = reply(effects, changing("first", &["invoice/1", "ledger"])).await;
-    assert_eq!(replayed, Reply::Replay(answer("x")), "an answer that is there is not waited for");
-    other.effects.apply(settled(&second, End::Unknown("reset".to_owned()))).await.unwrap();
+    assert_eq!(replayed, EffectReply::Replay(answer("x")), "an answer that is there is not waited for");
+    other.effects.apply(settled(&second, DispatchEnd::Unknown("reset".to_owned()))).await.unwrap();
     mine(reply(effects, changing("c", &["invoice/1"])).await);
 }
 
 async fn claims(kept: Kept) {
     let effects = &*kept.effects;
     let claim = mine(reply(effects, claim_first(changing("claimed", &["invoice/1"]))).await);
-    assert_eq!(reply(effects, changing("b", &["invoice/1"])).await, Reply::Blocked(claim.id.clone()));
+    assert_eq!(reply(effects, changing("b", &["invoice/1"])).await, EffectReply::Blocked(claim.id.clone()));
     kept.advance(10_500);
     let second = mine(reply(effects, changing("b", &["invoice/1"])).await);
-    let fenced = effects.apply(about(&claim, Event::Fence(claim.clone()))).await.unwrap();
-    assert_eq!(fenced.reply, Reply::Stale, "its time is over, and another has begun");
+    let fenced = effects.apply(about(&claim, EffectEvent::Fence(claim.clone()))).await.unwrap();
+    assert_eq!(fenced.reply, EffectReply::Stale, "its time is over, and another has begun");
     let again = reply(effects, changing("claimed", &["invoice/1"])).await;
-    assert_eq!(again, Reply::Blocked(second.id.clone()));
-    effects.apply(settled(&second, End::Completed(answer("x")))).await.unwrap();
+    assert_eq!(again, EffectReply::Blocked(second.id.clone()));
+    effects.apply(settled(&second, DispatchEnd::Completed(answer("x")))).await.unwrap();
     mine(reply(effects, changing("claimed", &["invoice/1"])).await);
 }
 
 async fn left_behind(kept: Kept) {
     let effects = &*kept.effects;
-    effects.beat(OwnerId::from("own_a".to_owned())).await.unwrap();
+    effects.heartbeat(OwnerId::from("own_a".to_owned())).await.unwrap();
     let dead = mine(reply(effects, changing("dead", &["invoice/1"])).await);
     kept.advance(owner_silence_ms_max() + 60_000);
-    assert_eq!(reply(effects, changing("b", &["invoice/1"])).await, Reply::Blocked(dead.id.clone()));
-    let recovery = Event::Recover(OwnerId::from("own_b".to_owned()));
-    assert_eq!(effects.apply(about(&dead, recovery)).await.unwrap().reply, Reply::Unknown);
+    assert_eq!(reply(effects, changing("b", &["invoice/1"])).await, EffectReply::Blocked(dead.id.clone()));
+    let recovery = EffectEvent::Recover(OwnerId::from("own_b".to_owned()));
+    assert_eq!(effects.apply(about(&dead, recovery)).await.unwrap().reply, EffectReply::Unknown);
     mine(reply(effects, changing("b", &["invoice/1"])).await);
 }
 
 async fn taken_over(kept: Kept) {
     let effects = &*kept.effects;
-    let keyed = || Begin { class: EffectClass::K, ..changing("first", &["invoice/1"]) };
+    let keyed = || BeginRequest { class: EffectClass::K, ..changing("first", &["invoice/1"]) };
     let first = mine(reply(effects, keyed()).await);
-    effects.apply(settled(&first, End::Unknown("reset".to_owned()))).await.unwrap();
+    effects.apply(settled(&first, DispatchEnd::Unknown("reset".to_owned()))).await.unwrap();
     let second = mine(reply(effects, changing("second", &["invoice/*"])).await);
-    assert_eq!(reply(effects, keyed()).await, Reply::Blocked(second.id.clone()));
-    effects.apply(settled(&second, End::NotExecuted("refused".to_owned()))).await.unwrap();
+    assert_eq!(reply(effects, keyed()).await, EffectReply::Blocked(second.id.clone()));
+    effects.apply(settled(&second, DispatchEnd::NotExecuted("refused".to_owned()))).await.unwrap();
     mine(reply(effects, keyed()).await);
 }
 
@@ -126,15 +126,15 @@ async fn never_two(kept: Kept) {
         tasks.spawn(async move {
             for _ in 0..2_000 {
                 match reply(&*effects, changing(&format!("k{number}"), &resources)).await {
-                    Reply::Mine(claim) => {
+                    EffectReply::Mine(claim) => {
                         assert_eq!(under_way.fetch_add(1, Ordering::SeqCst), 0, "two are under way at once");
                         tokio::task::yield_now().await;
                         under_way.fetch_sub(1, Ordering::SeqCst);
-                        effects.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+                        effects.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
                         done.fetch_add(1, Ordering::SeqCst);
                         return;
                     }
-                    Reply::Blocked(_) => tokio::task::yield_now().await,
+                    EffectReply::Blocked(_) => tokio::task::yield_now().await,
                     other => panic!("{other:?}"),
                 }
             }
@@ -142,7 +142,7 @@ async fn never_two(kept: Kept) {
     }
     tasks.join_all().await;
     assert_eq!(done.load(Ordering::SeqCst), 48, "and everybody's turn comes");
-    let state = kept.effects.find(Target::Key(key("k0"))).await.unwrap().unwrap().state;
+    let state = kept.effects.find(EffectTarget::Key(key("k0"))).await.unwrap().unwrap().state;
     assert_eq!(state, EffectState::Completed);
     assert!(matches!(kept.place, Place::Memory(..)) || !Arc::ptr_eq(&kept.effects, &other.effects));
 }
@@ -160,7 +160,7 @@ async fn newcomers(kept: Kept) {
             let (effects, resource) = (replica.effects.clone(), resource.clone());
             tasks.spawn(async move {
                 let begin = changing(&format!("k{round}_{number}"), &[&resource]);
-                matches!(reply(&*effects, begin).await, Reply::Mine(_))
+                matches!(reply(&*effects, begin).await, EffectReply::Mine(_))
             });
         }
         let begun = tasks.join_all().await.into_iter().filter(|is_mine| *is_mine).count();

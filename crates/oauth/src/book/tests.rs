@@ -1,7 +1,7 @@
 //! What is kept, where, and that nobody else can read it.
 
 use servanda_authority::{Secret, sealing::KEY_BYTES};
-use servanda_effects::FleetingNotebook;
+use servanda_effects::InMemoryNotebook;
 
 use super::*;
 use crate::testing::{Moody, TokenServer};
@@ -25,7 +25,7 @@ async fn login() -> Login {
 
 #[tokio::test]
 async fn t13_what_is_kept_is_sealed_and_for_one_user() {
-    let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
+    let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
     let (book, other) = (with_key(&notebook, 1), with_key(&notebook, 2));
     let server = TokenServer::start(|_, _| (500, serde_json::json!({}))).await;
     let ada = whose("crm", "acme", "ada");
@@ -53,7 +53,7 @@ fn no_name_looks_like_two() {
 
 #[tokio::test]
 async fn one_asks_for_the_next_token_until_its_time_is_over() {
-    let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
+    let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
     let book = with_key(&notebook, 1);
     let ada = whose("crm", "acme", "ada");
     let later = Timestamp::from_unix_ms(NOW.unix_ms() + REFRESH_MS_MAX);

@@ -26,7 +26,7 @@ fn search(
     issuer: Option<&str>,
 ) -> (Vec<String>, Result<Found, NotFound>) {
     let web: BTreeMap<_, _> = web.iter().cloned().collect();
-    let known = Known {
+    let known = DiscoveryInput {
         trust: Trust::new(Url::parse(MCP).unwrap(), Network::Public),
         challenged: true,
         resource_metadata: metadata.map(ToOwned::to_owned),
@@ -129,7 +129,7 @@ fn an_issuer_that_was_agreed_on_is_the_only_one() {
 #[test]
 fn a_server_that_asked_for_nothing_is_not_taken_for_one_of_old() {
     let trust = Trust::new(Url::parse(MCP).unwrap(), Network::Public);
-    let mut next = Search::begin(Known { trust, challenged: false, resource_metadata: None, issuer: None });
+    let mut next = Search::begin(DiscoveryInput { trust, challenged: false, resource_metadata: None, issuer: None });
     while let Ok(Next::At(search, _)) = next {
         next = search.step(Look::Nothing);
     }

@@ -56,7 +56,7 @@ fn plan(means: Means) -> Plan {
 
 impl Play {
     fn play(&mut self, plan: Plan) -> Result<Granted, NotGranted> {
-        let known = Known {
+        let known = DiscoveryInput {
             trust: Trust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public),
             challenged: true,
             resource_metadata: None,
@@ -208,7 +208,7 @@ fn without_a_user_the_client_or_a_statement_stands_in() {
 
 #[test]
 fn nothing_is_taken_out_of_turn() {
-    let known = Known {
+    let known = DiscoveryInput {
         trust: Trust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public),
         challenged: true,
         resource_metadata: None,

@@ -1,7 +1,7 @@
 //! Tokens without a user, and with a statement about one.
 
 use serde_json::json;
-use servanda_contract::Acting;
+use servanda_contract::CallerActor;
 use servanda_upstream::CredentialLack;
 
 use super::*;
@@ -132,10 +132,10 @@ async fn t7_what_is_exchanged_is_our_statement_about_the_user_and_each_party_has
     assert!(source.is_personal());
     let ada = errand("acme", "ada");
     let mut caller = Caller::named("acme", "ada");
-    caller.actors.push(Acting { name: "bot".to_owned(), proven: true });
+    caller.actors.push(CallerActor { name: "bot".to_owned(), proven: true });
     let bot = Errand { on_behalf_of: Some(Arc::new(caller)), ..ada.clone() };
     let mut pretender = Caller::named("acme", "ada");
-    pretender.actors.push(Acting { name: "bot".to_owned(), proven: false });
+    pretender.actors.push(CallerActor { name: "bot".to_owned(), proven: false });
     let pretender = Errand { on_behalf_of: Some(Arc::new(pretender)), ..ada.clone() };
     let nobody = Errand { on_behalf_of: None, ..ada.clone() };
     let mut tokens = Vec::new();

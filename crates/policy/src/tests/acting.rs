@@ -1,23 +1,23 @@
 //! What somebody claims to be counts against them and never for them, and who acted before still counts where it is forbidden.
 
 use proptest::prelude::*;
-use servanda_contract::Acting;
+use servanda_contract::CallerActor;
 
 use super::{circumstances, decide_as, identity, ids, laws, payment, policies};
-use crate::{Cases, Policies, Principal, Standing, run_cases};
+use crate::{PolicyCases, Policies, Principal, ListDecision, run_cases};
 
 /// Who acts for `acme/alice`, the one who acts now first. A name with a `?` is only claimed.
 fn acting(policies: &Policies, names: &[&str]) -> Principal {
-    let actor = |name: &&str| Acting { name: name.trim_end_matches('?').to_owned(), proven: !name.ends_with('?') };
-    let actors: Vec<Acting> = names.iter().map(actor).collect();
+    let actor = |name: &&str| CallerActor { name: name.trim_end_matches('?').to_owned(), proven: !name.ends_with('?') };
+    let actors: Vec<CallerActor> = names.iter().map(actor).collect();
     Principal::acting(policies.vocabulary(), &identity("acme", "alice", &["staff"]), &actors).unwrap()
 }
 
 fn allowed(policies: &Policies, names: &[&str]) -> bool {
     let principal = acting(policies, names);
     let allowed = decide_as(policies, &principal, "docs.read", &payment(1)).is_allowed();
-    let standing = policies.standing(&principal, "docs.read", &circumstances("acme"));
-    assert_eq!(standing, if allowed { Standing::Allowed } else { Standing::Denied }, "{names:?}");
+    let standing = policies.list_decision(&principal, "docs.read", &circumstances("acme"));
+    assert_eq!(standing, if allowed { ListDecision::Allowed } else { ListDecision::Denied }, "{names:?}");
     allowed
 }
 
@@ -106,7 +106,7 @@ fn cases_say_whether_a_name_is_proven() {
         case("mail.send", ", proven: false", "deny"),
     ]
     .concat();
-    let outcomes = run_cases(&policies, &Cases::read("cases.yaml", &text).unwrap(), &|_, _| None);
+    let outcomes = run_cases(&policies, &PolicyCases::read("cases.yaml", &text).unwrap(), &|_, _| None);
     for outcome in &outcomes {
         assert!(outcome.passed(), "{outcome:?}");
     }
@@ -128,13 +128,13 @@ proptest! {
         text in laws::text(), asked in prop::collection::vec(laws::asked(), 8), before in prop::option::of(any::<bool>()),
         name in prop::sample::select(&["a0", "a1"][..]),
     ) {
-        let policies = laws::loaded(&text, crate::Defaults::Off);
+        let policies = laws::loaded(&text, crate::BuiltInPermits::Off);
         for asked in asked {
             let user = asked.user();
             let chain = |front: Option<bool>| {
-                let actor = |name: &str, proven| Acting { name: name.to_owned(), proven };
+                let actor = |name: &str, proven| CallerActor { name: name.to_owned(), proven };
                 let front = front.map(|proven| actor(name, proven));
-                let actors: Vec<Acting> = front.into_iter().chain(before.map(|proven| actor("a2", proven))).collect();
+                let actors: Vec<CallerActor> = front.into_iter().chain(before.map(|proven| actor("a2", proven))).collect();
                 let principal = Principal::acting(policies.vocabulary(), &user, &actors).unwrap();
                 asked.decide(&policies, &principal).is_allowed()
             };

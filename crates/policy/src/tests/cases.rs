@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{golden, policies};
-use crate::{Cases, run_cases};
+use crate::{PolicyCases, run_cases};
 
 const POLICIES: &str = r#"
 @id("staff-pay")
@@ -60,7 +60,7 @@ cases:
 
 #[test]
 fn cases_are_tried_and_explained() {
-    let outcomes = run_cases(&policies(POLICIES), &Cases::read("cases.yaml", CASES).unwrap(), &|_, _| None);
+    let outcomes = run_cases(&policies(POLICIES), &PolicyCases::read("cases.yaml", CASES).unwrap(), &|_, _| None);
     let passed: Vec<bool> = outcomes.iter().map(crate::CaseOutcome::passed).collect();
     assert_eq!(passed, [true, true, true, false, true, true, true]);
     let mut text = String::new();
@@ -84,7 +84,7 @@ fn an_argument_that_cannot_be_held_is_told_of_whoever_looks_at_it() {
          context.args has rate && context.args.rate.greaterThan(decimal(\"1.5\")) };",
     );
     let text = "cases:\n- { name: x, tool: bank.pay, args: { account: a, amount_cents: 1, to: { name: b }, rate: 1.00001 }, expect: deny }";
-    let outcomes = run_cases(&policies, &Cases::read("cases.yaml", text).unwrap(), &|_, _| None);
+    let outcomes = run_cases(&policies, &PolicyCases::read("cases.yaml", text).unwrap(), &|_, _| None);
     let told = outcomes[0].explanation.as_ref().unwrap().to_string();
     for line in [
         "refused: a policy looks at a number with more than four decimals",
@@ -98,7 +98,7 @@ fn an_argument_that_cannot_be_held_is_told_of_whoever_looks_at_it() {
 
 #[test]
 fn a_misspelt_case_is_not_read() {
-    let error = Cases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: allow, args_: {} }").unwrap_err();
+    let error = PolicyCases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: allow, args_: {} }").unwrap_err();
     assert_eq!(error.line(), Some(2));
-    assert!(Cases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: perhaps }").is_err());
+    assert!(PolicyCases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: perhaps }").is_err());
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{decide, payment, policies};
-use crate::{Cause, Decision};
+use crate::{PolicyRefusalCause, PolicyDecision};
 
 fn with(member: &str, value: Value) -> Value {
     let mut arguments = payment(1);
@@ -15,10 +15,10 @@ fn with(member: &str, value: Value) -> Value {
 fn holds(condition: &str, arguments: &Value) -> Result<bool, String> {
     let text = format!("permit (principal, action == Action::\"call:bank.pay\", resource) when {{ {condition} }};");
     match decide(&policies(&text), "bank.pay", arguments) {
-        Decision::Allowed(_) => Ok(true),
-        Decision::Refused(refused) => match refused.cause() {
-            Cause::NotPermitted => Ok(false),
-            Cause::Arguments { reason } => Err(reason.clone()),
+        PolicyDecision::Allowed(_) => Ok(true),
+        PolicyDecision::Refused(refused) => match refused.cause() {
+            PolicyRefusalCause::NotPermitted => Ok(false),
+            PolicyRefusalCause::Arguments { reason } => Err(reason.clone()),
             other => panic!("{other:?}"),
         },
     }

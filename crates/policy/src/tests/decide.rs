@@ -4,12 +4,12 @@ use serde_json::json;
 use servanda_contract::tool::{DataClassification, SideEffectClass};
 
 use super::{canonical, circumstances, contracts, decide, decide_as, identity, ids, load_in, payment, policies};
-use crate::{Call, Cause, Decision, Defaults, Principal, Shadow, Standing};
+use crate::{PolicyCall, PolicyRefusalCause, PolicyDecision, BuiltInPermits, Principal, ShadowPolicies, ListDecision};
 
-fn cause(decision: &Decision) -> &Cause {
+fn cause(decision: &PolicyDecision) -> &PolicyRefusalCause {
     match decision {
-        Decision::Refused(refused) => refused.cause(),
-        Decision::Allowed(_) => panic!("allowed by {:?}", ids(decision)),
+        PolicyDecision::Refused(refused) => refused.cause(),
+        PolicyDecision::Allowed(_) => panic!("allowed by {:?}", ids(decision)),
     }
 }
 
@@ -24,7 +24,7 @@ fn forbid_wins_over_any_number_of_permits() {
     let policies = policies(text);
     assert_eq!(ids(&decide(&policies, "bank.pay", &payment(100))), ["yes", "yes too"]);
     let decision = decide(&policies, "bank.pay", &payment(101));
-    assert_eq!(*cause(&decision), Cause::Forbidden);
+    assert_eq!(*cause(&decision), PolicyRefusalCause::Forbidden);
     assert_eq!(ids(&decision), ["no"]);
 }
 
@@ -37,7 +37,7 @@ fn an_error_in_a_forbid_refuses_where_cedar_alone_would_allow() {
           when { context.args.amount_cents + 9223372036854775807 > 100 };
     "#;
     let decision = decide(&policies(text), "bank.pay", &payment(1));
-    assert!(matches!(cause(&decision), Cause::ErrorInPolicy { errors } if errors.len() == 1));
+    assert!(matches!(cause(&decision), PolicyRefusalCause::ErrorInPolicy { errors } if errors.len() == 1));
     assert_eq!(ids(&decision), ["limit"]);
     assert!(decide(&policies(text), "docs.read", &payment(1)).is_allowed(), "not looked at, so it cannot fail");
 }
@@ -49,15 +49,15 @@ fn an_error_in_a_permit_refuses_too() {
         @id("bad") permit (principal, action, resource) when { resource.risk * 9223372036854775807 > 0 };
     "#;
     let decision = decide(&policies(text), "bank.pay", &payment(1));
-    assert!(matches!(cause(&decision), Cause::ErrorInPolicy { .. }));
+    assert!(matches!(cause(&decision), PolicyRefusalCause::ErrorInPolicy { .. }));
 }
 
 #[test]
 fn a_tool_that_is_not_known_is_refused_and_not_listed() {
     let policies = policies("permit (principal, action, resource);");
-    assert_eq!(*cause(&decide(&policies, "nobody.knows", &json!({}))), Cause::UnknownTool);
+    assert_eq!(*cause(&decide(&policies, "nobody.knows", &json!({}))), PolicyRefusalCause::UnknownTool);
     let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &[])).unwrap();
-    assert_eq!(policies.standing(&principal, "nobody.knows", &circumstances("acme")), Standing::Denied);
+    assert_eq!(policies.list_decision(&principal, "nobody.knows", &circumstances("acme")), ListDecision::Denied);
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn circumstances_are_seen() {
     let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &[])).unwrap();
     let mut circumstances = circumstances("acme");
     let arguments = canonical(&json!({ "to": "x" }));
-    let allowed = |circumstances: &crate::Circumstances<'_>| {
+    let allowed = |circumstances: &crate::CallCircumstances<'_>| {
         policies
-            .decide(&Call { principal: &principal, tool: "mail.send", arguments: &arguments, circumstances })
+            .decide(&PolicyCall { principal: &principal, tool: "mail.send", arguments: &arguments, circumstances })
             .is_allowed()
     };
     assert!(!allowed(&circumstances));
@@ -130,26 +130,26 @@ fn lists_say_what_can_be_said_without_a_call() {
           when { principal.id == "bob" && context.args.to == "x" };
     "#;
     let policies = policies(text);
-    let standing = |id: &str| -> Vec<Standing> {
+    let standing = |id: &str| -> Vec<ListDecision> {
         let principal = Principal::user(policies.vocabulary(), &identity("acme", id, &[])).unwrap();
-        let stands = |tool: &str| policies.standing(&principal, tool, &circumstances("acme"));
+        let stands = |tool: &str| policies.list_decision(&principal, tool, &circumstances("acme"));
         policies.vocabulary().tool_names().map(stands).collect()
     };
-    assert_eq!(standing("alice"), [Standing::Depends, Standing::Allowed, Standing::Denied]);
-    assert_eq!(standing("bob"), [Standing::Depends, Standing::Allowed, Standing::Depends]);
+    assert_eq!(standing("alice"), [ListDecision::Depends, ListDecision::Allowed, ListDecision::Denied]);
+    assert_eq!(standing("bob"), [ListDecision::Depends, ListDecision::Allowed, ListDecision::Depends]);
 }
 
 #[test]
 fn a_shadow_tells_what_enforcement_would_have_done_and_is_marked() {
     let vocabulary = super::vocabulary_of(&contracts());
     let text = "@id(\"no\") @reason(\"not today\") forbid (principal, action, resource);";
-    let shadow = Shadow::new(load_in(&vocabulary, text, Defaults::On).unwrap());
+    let shadow = ShadowPolicies::new(load_in(&vocabulary, text, BuiltInPermits::On).unwrap());
     let principal = Principal::user(&vocabulary, &identity("acme", "alice", &[])).unwrap();
     let (arguments, circumstances) = (canonical(&payment(1)), circumstances("acme"));
-    let call = Call { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
+    let call = PolicyCall { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
     let told = serde_json::to_value(shadow.would_have(&call).to_record()).unwrap();
     assert_eq!(told, json!({ "would_have": "refused", "cause": "forbidden", "by": ["no"] }));
-    let nothing = Shadow::new(load_in(&vocabulary, "", Defaults::On).unwrap());
+    let nothing = ShadowPolicies::new(load_in(&vocabulary, "", BuiltInPermits::On).unwrap());
     let told = serde_json::to_value(nothing.would_have(&call).to_record()).unwrap();
     assert_eq!(told, json!({ "would_have": "allowed", "by": ["default.writes"] }));
 }
@@ -159,7 +159,7 @@ fn what_a_principal_remembers_of_one_world_is_not_taken_for_another() {
     let text = "permit (principal, action, resource) when { resource.risk < 4 };";
     let load = |class| {
         let contract = super::tool("t", class, DataClassification::Public);
-        load_in(&super::vocabulary_of(&[contract]), text, Defaults::Off).unwrap()
+        load_in(&super::vocabulary_of(&[contract]), text, BuiltInPermits::Off).unwrap()
     };
     let (mild, grave) = (load(SideEffectClass::ReadOnly), load(SideEffectClass::CriticalMutation));
     let principal = Principal::user(mild.vocabulary(), &identity("acme", "alice", &[])).unwrap();
@@ -181,9 +181,9 @@ fn an_argument_that_no_policy_can_hold_keeps_a_tool_from_being_listed_as_always_
     let mut arguments = payment(1);
     arguments["rate"] = json!(1.000_01);
     let decision = decide_as(&policies, &principal, "bank.pay", &arguments);
-    assert!(matches!(cause(&decision), Cause::Arguments { .. }));
-    assert_eq!(policies.standing(&principal, "bank.pay", &circumstances("acme")), Standing::Depends);
-    assert_eq!(policies.standing(&principal, "docs.read", &circumstances("acme")), Standing::Allowed);
+    assert!(matches!(cause(&decision), PolicyRefusalCause::Arguments { .. }));
+    assert_eq!(policies.list_decision(&principal, "bank.pay", &circumstances("acme")), ListDecision::Depends);
+    assert_eq!(policies.list_decision(&principal, "docs.read", &circumstances("acme")), ListDecision::Allowed);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_carriage_return_ends_a_comment_as_it_does_for_cedar() {
         [rules.to_owned(), format!("// My rules.\r{rules}"), rules.replace('\r', "\r\n"), rules.replace('\r', "\n")]
     {
         let policies = policies(&text);
-        assert_eq!(policies.written(), 2, "{text:?}");
+        assert_eq!(policies.written_count(), 2, "{text:?}");
         assert_eq!(ids(&decide(&policies, "bank.pay", &payment(1))), ["no"], "{text:?}");
         assert!(decide(&policies, "docs.read", &payment(1)).is_allowed(), "{text:?}");
     }
@@ -229,6 +229,6 @@ fn a_policy_that_fails_before_it_sees_the_call_denies_the_tool_in_lists() {
     ";
     let policies = policies(text);
     let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &[])).unwrap();
-    assert_eq!(policies.standing(&principal, "bank.pay", &circumstances("acme")), Standing::Denied);
+    assert_eq!(policies.list_decision(&principal, "bank.pay", &circumstances("acme")), ListDecision::Denied);
     assert!(!decide_as(&policies, &principal, "bank.pay", &payment(1)).is_allowed());
 }

@@ -3,9 +3,9 @@
 use servanda_contract::tool::{DataClassification as Data, SideEffectClass as Class};
 
 use super::{circumstances, decide, decide_as, identity, ids, load_in, payment, tool, vocabulary_of};
-use crate::{Call, Cause, Decision, Defaults, Policies, Principal, ToolFacts, Vocabulary};
+use crate::{PolicyCall, PolicyRefusalCause, PolicyDecision, BuiltInPermits, Policies, Principal, ToolFacts, Vocabulary};
 
-fn with(class: Class, data: Data, text: &str, defaults: Defaults) -> Policies {
+fn with(class: Class, data: Data, text: &str, defaults: BuiltInPermits) -> Policies {
     load_in(&vocabulary_of(&[tool("t", class, data)]), text, defaults).unwrap()
 }
 
@@ -20,7 +20,7 @@ fn without_a_policy_every_class_may_be_called_and_says_by_which_default() {
         (Class::CriticalMutation, "default.grave-writes"),
     ] {
         for data in [Data::Public, Data::Internal, Data::Confidential, Data::Regulated] {
-            let decision = decide(&with(class, data, "", Defaults::On), "t", &payment(1));
+            let decision = decide(&with(class, data, "", BuiltInPermits::On), "t", &payment(1));
             assert!(decision.is_allowed(), "{class:?} {data:?}");
             assert_eq!(ids(&decision), [by], "{class:?} {data:?}");
             assert!(decision.by()[0].reason.is_some());
@@ -31,10 +31,10 @@ fn without_a_policy_every_class_may_be_called_and_says_by_which_default() {
 #[test]
 fn secret_data_needs_a_permit_that_somebody_wrote() {
     for class in [Class::ReadOnly, Class::MediumRiskWrite, Class::CriticalMutation] {
-        let decision = decide(&with(class, Data::Secret, "", Defaults::On), "t", &payment(1));
-        assert!(matches!(&decision, Decision::Refused(refused) if *refused.cause() == Cause::NotPermitted));
+        let decision = decide(&with(class, Data::Secret, "", BuiltInPermits::On), "t", &payment(1));
+        assert!(matches!(&decision, PolicyDecision::Refused(refused) if *refused.cause() == PolicyRefusalCause::NotPermitted));
         let permit = "@id(\"mine\") permit (principal in Group::\"acme/staff\", action, resource == Tool::\"t\");";
-        let decision = decide(&with(class, Data::Secret, permit, Defaults::On), "t", &payment(1));
+        let decision = decide(&with(class, Data::Secret, permit, BuiltInPermits::On), "t", &payment(1));
         assert!(decision.is_allowed());
         assert_eq!(ids(&decision), ["mine"]);
     }
@@ -42,18 +42,18 @@ fn secret_data_needs_a_permit_that_somebody_wrote() {
 
 #[test]
 fn switched_off_the_defaults_permit_nothing() {
-    let decision = decide(&with(Class::ReadOnly, Data::Public, "", Defaults::Off), "t", &payment(1));
-    assert!(matches!(&decision, Decision::Refused(refused) if *refused.cause() == Cause::NotPermitted));
+    let decision = decide(&with(Class::ReadOnly, Data::Public, "", BuiltInPermits::Off), "t", &payment(1));
+    assert!(matches!(&decision, PolicyDecision::Refused(refused) if *refused.cause() == PolicyRefusalCause::NotPermitted));
 }
 
 #[test]
 fn a_forbid_takes_out_of_the_defaults() {
     let forbid = "@id(\"no\") @reason(\"we do not\") forbid (principal, action, resource) when { resource.risk >= 3 };";
-    let decision = decide(&with(Class::MediumRiskWrite, Data::Public, forbid, Defaults::On), "t", &payment(1));
+    let decision = decide(&with(Class::MediumRiskWrite, Data::Public, forbid, BuiltInPermits::On), "t", &payment(1));
     assert!(!decision.is_allowed());
     assert_eq!(ids(&decision), ["no"]);
     assert_eq!(decision.by()[0].reason.as_deref(), Some("we do not"));
-    assert!(decide(&with(Class::LowRiskInternal, Data::Public, forbid, Defaults::On), "t", &payment(1)).is_allowed());
+    assert!(decide(&with(Class::LowRiskInternal, Data::Public, forbid, BuiltInPermits::On), "t", &payment(1)).is_allowed());
 }
 
 const PERMIT_ALL: &str = "permit (principal, action, resource);";
@@ -65,8 +65,8 @@ fn another_tenants_tool_is_forbidden_whatever_is_written() {
         [(&[], true), (&["acme"], true), (&["rival"], false), (&["other", "acme"], true), (&["other", "rival"], false)];
     for (owners, allowed) in table {
         let tenants = owners.iter().map(|owner| (*owner).to_owned()).collect();
-        let vocabulary = Vocabulary::of([ToolFacts { tenants: &tenants, ..ToolFacts::from(&contract) }]).unwrap();
-        let policies = load_in(&vocabulary.into(), PERMIT_ALL, Defaults::Off).unwrap();
+        let vocabulary = Vocabulary::from_tools([ToolFacts { tenants: &tenants, ..ToolFacts::from(&contract) }]).unwrap();
+        let policies = load_in(&vocabulary.into(), PERMIT_ALL, BuiltInPermits::Off).unwrap();
         let decision = decide(&policies, "t", &payment(1));
         assert_eq!(decision.is_allowed(), allowed, "{owners:?}");
         if !allowed {
@@ -77,10 +77,10 @@ fn another_tenants_tool_is_forbidden_whatever_is_written() {
 
 #[test]
 fn a_call_in_another_tenants_name_is_forbidden_whatever_is_written() {
-    let policies = with(Class::ReadOnly, Data::Public, PERMIT_ALL, Defaults::On);
+    let policies = with(Class::ReadOnly, Data::Public, PERMIT_ALL, BuiltInPermits::On);
     let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &[])).unwrap();
     let (arguments, circumstances) = (super::canonical(&payment(1)), circumstances("rival"));
-    let call = Call { principal: &principal, tool: "t", arguments: &arguments, circumstances: &circumstances };
+    let call = PolicyCall { principal: &principal, tool: "t", arguments: &arguments, circumstances: &circumstances };
     let decision = policies.decide(&call);
     assert_eq!(ids(&decision), ["always.own-tenant"]);
     assert!(!decision.is_allowed());
@@ -88,7 +88,7 @@ fn a_call_in_another_tenants_name_is_forbidden_whatever_is_written() {
 
 #[test]
 fn an_agent_for_a_user_of_another_tenant_is_forbidden_whatever_is_written() {
-    let policies = with(Class::ReadOnly, Data::Public, PERMIT_ALL, Defaults::On);
+    let policies = with(Class::ReadOnly, Data::Public, PERMIT_ALL, BuiltInPermits::On);
     let agent = identity("acme", "bot", &[]);
     for (user, allowed) in [(None, true), (Some("acme"), true), (Some("rival"), false)] {
         let user = user.map(|tenant| identity(tenant, "bob", &[]));

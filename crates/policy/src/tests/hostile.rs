@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{decide, failure, identity, payment, policies};
-use crate::{Cause, Decision, FindingKind, Identity, Principal, PrincipalError};
+use crate::{PolicyRefusalCause, PolicyDecision, PolicyFindingKind, PartyIdentity, Principal, PrincipalError};
 
 const LOOKS: &str = r#"
     permit (principal, action, resource);
@@ -21,7 +21,7 @@ fn deep_arguments_are_passed_over_where_nobody_looks() {
     let deep = (0..400).fold(json!(1), |inner, _| json!([inner]));
     assert!(decide(&policies(LOOKS), "bank.pay", &with("anything", deep.clone())).is_allowed());
     let decision = decide(&policies(LOOKS), "bank.pay", &with("account", deep));
-    assert!(matches!(decision, Decision::Refused(refused) if matches!(refused.cause(), Cause::Arguments { .. })));
+    assert!(matches!(decision, PolicyDecision::Refused(refused) if matches!(refused.cause(), PolicyRefusalCause::Arguments { .. })));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn an_argument_never_becomes_an_entity() {
         json!({ "name": { "__extn": { "fn": "decimal", "arg": "1.0" } } }),
     ] {
         let decision = decide(&policies(text), "bank.pay", &with("to", to));
-        assert!(matches!(decision, Decision::Refused(refused) if matches!(refused.cause(), Cause::Arguments { .. })));
+        assert!(matches!(decision, PolicyDecision::Refused(refused) if matches!(refused.cause(), PolicyRefusalCause::Arguments { .. })));
     }
 }
 
@@ -65,32 +65,32 @@ fn principals_cannot_pass_for_others() {
         assert!(matches!(error, PrincipalError::Tenant { .. }), "{tenant}");
     }
     let many =
-        Identity { groups: (0..257).map(|group| format!("g{group}")).collect(), ..identity("acme", "root", &[]) };
+        PartyIdentity { groups: (0..257).map(|group| format!("g{group}")).collect(), ..identity("acme", "root", &[]) };
     assert!(matches!(Principal::user(policies.vocabulary(), &many).unwrap_err(), PrincipalError::Memberships { .. }));
 }
 
 #[test]
 fn policies_that_are_deep_or_long_are_refused_or_taken() {
     let deep = format!("permit (principal, action, resource) when {{ {}true{} }};", "(".repeat(500), ")".repeat(500));
-    assert_eq!(failure(&deep).findings()[0].kind, FindingKind::Limit);
+    assert_eq!(failure(&deep).findings()[0].kind, PolicyFindingKind::Limit);
     // Cedar descends along chains too, and a chain that it cannot bear would end the process.
     for unit in ["resource.mutates && ", "context.tenant == \"a\" || ", "context.args has to && ", "1 == 1 || "] {
         let with =
             |count: usize| format!("permit (principal, action, resource) when {{ {}true }};", unit.repeat(count));
         assert_eq!(policies(&with(64)).count(), 4, "{unit}");
-        assert_eq!(failure(&with(65)).findings()[0].kind, FindingKind::Limit, "{unit}");
+        assert_eq!(failure(&with(65)).findings()[0].kind, PolicyFindingKind::Limit, "{unit}");
     }
     for unit in [".args", " + 1", " - 1", " * 1", "[\"a\"]"] {
         let with =
             |count: usize| format!("permit (principal, action, resource) when {{ context{} }};", unit.repeat(count));
-        assert_eq!(failure(&with(31)).findings()[0].kind, FindingKind::Type, "{unit}");
-        assert_eq!(failure(&with(33)).findings()[0].kind, FindingKind::Limit, "{unit}");
+        assert_eq!(failure(&with(31)).findings()[0].kind, PolicyFindingKind::Type, "{unit}");
+        assert_eq!(failure(&with(33)).findings()[0].kind, PolicyFindingKind::Limit, "{unit}");
     }
     for (unit, end) in [("if true then true else ", ""), ("!", "")] {
         let long = format!("permit (principal, action, resource) when {{ {}true{end} }};", unit.repeat(33));
-        assert_eq!(failure(&long).findings()[0].kind, FindingKind::Limit, "{unit}");
+        assert_eq!(failure(&long).findings()[0].kind, PolicyFindingKind::Limit, "{unit}");
     }
     let unclosed = "permit (principal, action, resource) when { \"";
-    assert_eq!(failure(unclosed).findings()[0].kind, FindingKind::Syntax);
+    assert_eq!(failure(unclosed).findings()[0].kind, PolicyFindingKind::Syntax);
     assert_eq!(failure("\u{feff};;; ü").findings()[0].line, 1);
 }

@@ -10,8 +10,8 @@ use servanda_contract::tool::SideEffectClass;
 
 use super::{canonical, contracts, identity, load_in, vocabulary_of_programs};
 use crate::{
-    Call, Cause, Circumstances, Decision, Defaults, Identity, Policies, Principal, Standing, Vocabulary,
-    mentions::Needs, request,
+    PolicyCall, PolicyRefusalCause, CallCircumstances, PolicyDecision, BuiltInPermits, PartyIdentity, Policies, Principal, ListDecision, Vocabulary,
+    context_needs::ContextNeeds, request,
 };
 
 const PRINCIPALS: [&str; 8] = [
@@ -107,18 +107,18 @@ pub(super) struct Asked {
     agent: bool,
     tool: &'static str,
     arguments: Value,
-    circumstances: Circumstances<'static>,
+    circumstances: CallCircumstances<'static>,
 }
 
 impl Asked {
-    pub(super) fn user(&self) -> Identity {
+    pub(super) fn user(&self) -> PartyIdentity {
         let (user, group) = self.user;
         identity("acme", &format!("u{user}"), &[&format!("g{group}")])
     }
 
-    pub(super) fn decide(&self, policies: &Policies, principal: &Principal) -> Decision {
+    pub(super) fn decide(&self, policies: &Policies, principal: &Principal) -> PolicyDecision {
         let (arguments, circumstances) = (canonical(&self.arguments), &self.circumstances);
-        policies.decide(&Call { principal, tool: self.tool, arguments: &arguments, circumstances })
+        policies.decide(&PolicyCall { principal, tool: self.tool, arguments: &arguments, circumstances })
     }
 
     fn principal(&self, policies: &Policies) -> Principal {
@@ -155,7 +155,7 @@ pub(super) fn asked() -> impl Strategy<Value = Asked> {
     let class = prop::option::of(prop::sample::select(&SideEffectClass::ALL[..]));
     let circumstances =
         (0..1000_u64, any::<bool>(), word("c"), word("read"), class).prop_map(|(time, here, client, intent, class)| {
-            Circumstances {
+            CallCircumstances {
                 // Now and then in another's name.
                 tenant: if time % 8 == 0 { "rival" } else { "acme" },
                 environment: if here { "production" } else { "staging" },
@@ -177,16 +177,16 @@ pub(super) fn asked() -> impl Strategy<Value = Asked> {
         })
 }
 
-pub(super) fn loaded(text: &str, defaults: Defaults) -> Policies {
+pub(super) fn loaded(text: &str, defaults: BuiltInPermits) -> Policies {
     static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| vocabulary_of_programs(&contracts()));
     load_in(&VOCABULARY, text, defaults).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// The decision over every policy, with everything in the context, by Cedar itself.
-fn decide_over_all(policies: &Policies, call: &Call<'_>) -> (&'static str, Vec<String>) {
-    let tool = policies.vocabulary().tool(call.tool).unwrap().in_call_of(call.circumstances.program_class);
-    let everything = Needs { whole: true, ..Needs::default() };
-    let question = request::of_call(call, tool, &[&everything].into_iter().collect()).unwrap();
+fn decide_over_all(policies: &Policies, call: &PolicyCall<'_>) -> (&'static str, Vec<String>) {
+    let tool = policies.vocabulary().tool(call.tool).unwrap().for_class(call.circumstances.program_class);
+    let everything = ContextNeeds { whole: true, ..ContextNeeds::default() };
+    let question = request::for_call(call, tool, &[&everything].into_iter().collect()).unwrap();
     let set = PolicySet::from_policies(policies.loaded().iter().map(|policy| policy.policy.clone())).unwrap();
     let response = Authorizer::new().is_authorized(&question.request, &set, &question.entities);
     let failed: Vec<String> = response
@@ -208,13 +208,13 @@ fn decide_over_all(policies: &Policies, call: &Call<'_>) -> (&'static str, Vec<S
     (word, ids)
 }
 
-fn words(decision: &Decision) -> (&'static str, Vec<String>) {
+fn words(decision: &PolicyDecision) -> (&'static str, Vec<String>) {
     let word = match decision {
-        Decision::Allowed(_) => "allowed",
-        Decision::Refused(refused) => match refused.cause() {
-            Cause::Forbidden => "forbidden",
-            Cause::NotPermitted => "not permitted",
-            Cause::ErrorInPolicy { .. } => "error",
+        PolicyDecision::Allowed(_) => "allowed",
+        PolicyDecision::Refused(refused) => match refused.cause() {
+            PolicyRefusalCause::Forbidden => "forbidden",
+            PolicyRefusalCause::NotPermitted => "not permitted",
+            PolicyRefusalCause::ErrorInPolicy { .. } => "error",
             other => panic!("{other:?}"),
         },
     };
@@ -228,11 +228,11 @@ proptest! {
     fn looking_at_few_policies_decides_as_looking_at_all(
         text in text(), asked in prop::collection::vec(asked(), 12), defaults in any::<bool>(),
     ) {
-        let policies = loaded(&text, if defaults { Defaults::On } else { Defaults::Off });
+        let policies = loaded(&text, if defaults { BuiltInPermits::On } else { BuiltInPermits::Off });
         for asked in asked {
             let (principal, arguments) = (asked.principal(&policies), canonical(&asked.arguments));
             let circumstances = &asked.circumstances;
-            let call = Call { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
+            let call = PolicyCall { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
             prop_assert_eq!(words(&policies.decide(&call)), decide_over_all(&policies, &call), "{:?}", asked);
             prop_assert_eq!(policies.decide(&call), policies.decide(&call), "what is remembered changes nothing");
         }
@@ -242,13 +242,13 @@ proptest! {
     fn a_list_and_the_calls_agree(
         text in text(), asked in prop::collection::vec(asked(), 12), calls in prop::collection::vec(asked(), 12),
     ) {
-        let policies = loaded(&text, Defaults::Off);
+        let policies = loaded(&text, BuiltInPermits::Off);
         for asked in asked {
             let principal = asked.principal(&policies);
-            let standing = policies.standing(&principal, asked.tool, &asked.circumstances);
+            let standing = policies.list_decision(&principal, asked.tool, &asked.circumstances);
             for call in calls.iter().filter(|call| call.tool == asked.tool) {
                 // What a list knows is the same; all else is the call's own.
-                let circumstances = Circumstances {
+                let circumstances = CallCircumstances {
                     tenant: asked.circumstances.tenant,
                     environment: asked.circumstances.environment,
                     client: asked.circumstances.client,
@@ -256,11 +256,11 @@ proptest! {
                 };
                 let arguments = canonical(&call.arguments);
                 let (tool, circumstances) = (asked.tool, &circumstances);
-                let decision = policies.decide(&Call { principal: &principal, tool, arguments: &arguments, circumstances });
+                let decision = policies.decide(&PolicyCall { principal: &principal, tool, arguments: &arguments, circumstances });
                 match standing {
-                    Standing::Allowed => prop_assert!(decision.is_allowed(), "listed as allowed: {:?}", call),
-                    Standing::Denied => prop_assert!(!decision.is_allowed(), "listed as denied: {:?}", call),
-                    Standing::Depends => {}
+                    ListDecision::Allowed => prop_assert!(decision.is_allowed(), "listed as allowed: {:?}", call),
+                    ListDecision::Denied => prop_assert!(!decision.is_allowed(), "listed as denied: {:?}", call),
+                    ListDecision::Depends => {}
                 }
             }
         }
@@ -269,17 +269,17 @@ proptest! {
     #[test]
     fn what_cedar_is_asked_fits_the_schema_that_is_printed(asked in asked()) {
         static WORLD: LazyLock<(Policies, Schema)> = LazyLock::new(|| {
-            let policies = loaded("", Defaults::On);
+            let policies = loaded("", BuiltInPermits::On);
             let (schema, _) = Schema::from_cedarschema_str(&policies.vocabulary().schema_text()).unwrap();
             (policies, schema)
         });
         let (policies, schema) = &*WORLD;
         let (principal, arguments) = (asked.principal(policies), canonical(&asked.arguments));
         let circumstances = &asked.circumstances;
-        let call = Call { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
-        let everything = Needs { whole: true, ..Needs::default() };
-        let tool = policies.vocabulary().tool(asked.tool).unwrap().in_call_of(asked.circumstances.program_class);
-        let question = request::of_call(&call, tool, &[&everything].into_iter().collect()).unwrap();
+        let call = PolicyCall { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
+        let everything = ContextNeeds { whole: true, ..ContextNeeds::default() };
+        let tool = policies.vocabulary().tool(asked.tool).unwrap().for_class(asked.circumstances.program_class);
+        let question = request::for_call(&call, tool, &[&everything].into_iter().collect()).unwrap();
         let request = &question.request;
         let again = Request::new(
             request.principal().unwrap().clone(),
@@ -337,14 +337,14 @@ fn lists_are_not_idle() {
     let mut counts = [0_usize; 3];
     for _ in 0..20 {
         let text = texts.new_tree(&mut runner).unwrap().current();
-        let policies = loaded(&text, Defaults::Off);
+        let policies = loaded(&text, BuiltInPermits::Off);
         for _ in 0..20 {
             let asked = askeds.new_tree(&mut runner).unwrap().current();
             let principal = asked.principal(&policies);
-            counts[match policies.standing(&principal, asked.tool, &asked.circumstances) {
-                Standing::Allowed => 0,
-                Standing::Denied => 1,
-                Standing::Depends => 2,
+            counts[match policies.list_decision(&principal, asked.tool, &asked.circumstances) {
+                ListDecision::Allowed => 0,
+                ListDecision::Denied => 1,
+                ListDecision::Depends => 2,
             }] += 1;
         }
     }

@@ -1,7 +1,7 @@
 //! What is wrong with policies is told with file and line, and nothing is loaded.
 
 use super::{contracts, decide, failure, golden, load_in, payment, policies, vocabulary_of};
-use crate::{Defaults, FindingKind, Limits, Policies, Source};
+use crate::{BuiltInPermits, PolicyFindingKind, PolicyLimits, Policies, PolicySource};
 
 /// One mistake a policy.
 const MISTAKES: &str = r#"// Comments and "strings; with" semicolons do not count.
@@ -76,10 +76,10 @@ fn what_may_never_apply_can_be_said() {
     ] {
         assert_eq!(policies(text).count(), 4, "{text}");
         let without = text.split_once(") ").unwrap().1;
-        assert_eq!(failure(without).findings()[0].kind, FindingKind::NeverApplies, "{without}");
+        assert_eq!(failure(without).findings()[0].kind, PolicyFindingKind::NeverApplies, "{without}");
     }
     let still = failure("@may_never_apply(\"no\") forbid (principal, action, resource) when { resource.x };");
-    assert_eq!(still.findings()[0].kind, FindingKind::Type, "only that is excused");
+    assert_eq!(still.findings()[0].kind, PolicyFindingKind::Type, "only that is excused");
 }
 
 /// What can never apply applies to nothing, not to everything.
@@ -125,7 +125,7 @@ fn a_misspelt_word_of_a_closed_set_is_found() {
 #[test]
 fn one_bad_policy_keeps_all_from_being_loaded() {
     assert!(
-        load_in(&vocabulary_of(&contracts()), "permit (principal, action, resource); permit;", Defaults::On).is_err()
+        load_in(&vocabulary_of(&contracts()), "permit (principal, action, resource); permit;", BuiltInPermits::On).is_err()
     );
 }
 
@@ -139,24 +139,24 @@ fn a_policy_without_an_id_is_called_by_its_place() {
 #[test]
 fn built_in_ids_cannot_be_taken() {
     let text = r#"@id("always.own-tenant") permit (principal, action, resource);"#;
-    assert_eq!(failure(text).findings()[0].kind, FindingKind::SameId);
+    assert_eq!(failure(text).findings()[0].kind, PolicyFindingKind::SameId);
 }
 
 #[test]
 fn there_are_limits() {
     let vocabulary = vocabulary_of(&contracts());
-    let load = |text: &str, limits: Limits| {
-        let source = Source { name: "mine.cedar", text };
-        Policies::load(vocabulary.clone(), &[source], Defaults::Off, &limits).map(|policies| policies.count())
+    let load = |text: &str, limits: PolicyLimits| {
+        let source = PolicySource { name: "mine.cedar", text };
+        Policies::load(vocabulary.clone(), &[source], BuiltInPermits::Off, &limits).map(|policies| policies.count())
     };
     let four = "permit (principal, action, resource);".to_owned();
-    let (all, default) = (crate::ALWAYS_TEXT.len() + four.len(), Limits::default());
-    assert_eq!(load(&four, Limits { policies_max: 4, ..default }), Ok(4));
+    let (all, default) = (crate::ALWAYS_TEXT.len() + four.len(), PolicyLimits::default());
+    assert_eq!(load(&four, PolicyLimits { policies_max: 4, ..default }), Ok(4));
     for limits in [
-        Limits { policies_max: 3, ..default },
-        Limits { policy_bytes_max: 10, ..default },
-        Limits { sources_bytes_max: all - 1, ..default },
+        PolicyLimits { policies_max: 3, ..default },
+        PolicyLimits { policy_bytes_max: 10, ..default },
+        PolicyLimits { sources_bytes_max: all - 1, ..default },
     ] {
-        assert_eq!(load(&four, limits).unwrap_err().findings()[0].kind, FindingKind::Limit, "{limits:?}");
+        assert_eq!(load(&four, limits).unwrap_err().findings()[0].kind, PolicyFindingKind::Limit, "{limits:?}");
     }
 }

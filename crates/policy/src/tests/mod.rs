@@ -23,7 +23,7 @@ use servanda_contract::{
 };
 
 use crate::{
-    Call, Circumstances, Decision, Defaults, Identity, Limits, LoadFailure, Policies, Principal, Source, ToolFacts,
+    PolicyCall, CallCircumstances, PolicyDecision, BuiltInPermits, PartyIdentity, PolicyLimits, PolicyLoadFailure, Policies, Principal, PolicySource, ToolFacts,
     Vocabulary,
 };
 
@@ -58,35 +58,35 @@ fn contracts() -> Vec<ToolContract> {
 }
 
 fn vocabulary_of(contracts: &[ToolContract]) -> Arc<Vocabulary> {
-    Arc::new(Vocabulary::of(contracts.iter().map(ToolFacts::from)).unwrap())
+    Arc::new(Vocabulary::from_tools(contracts.iter().map(ToolFacts::from)).unwrap())
 }
 
 /// The same where the program that a call brings decides how grave it is.
 fn vocabulary_of_programs(contracts: &[ToolContract]) -> Arc<Vocabulary> {
     Arc::new(
-        Vocabulary::of(
+        Vocabulary::from_tools(
             contracts.iter().map(|contract| ToolFacts { program_decides_class: true, ..ToolFacts::from(contract) }),
         )
         .unwrap(),
     )
 }
 
-fn load_in(vocabulary: &Arc<Vocabulary>, text: &str, defaults: Defaults) -> Result<Policies, LoadFailure> {
-    let source = Source { name: "mine.cedar", text };
-    Policies::load(Arc::clone(vocabulary), &[source], defaults, &Limits::default())
+fn load_in(vocabulary: &Arc<Vocabulary>, text: &str, defaults: BuiltInPermits) -> Result<Policies, PolicyLoadFailure> {
+    let source = PolicySource { name: "mine.cedar", text };
+    Policies::load(Arc::clone(vocabulary), &[source], defaults, &PolicyLimits::default())
 }
 
 /// Policies over the three tools, without the defaults.
 fn policies(text: &str) -> Policies {
-    load_in(&vocabulary_of(&contracts()), text, Defaults::Off).unwrap_or_else(|failure| panic!("{failure}"))
+    load_in(&vocabulary_of(&contracts()), text, BuiltInPermits::Off).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-fn failure(text: &str) -> LoadFailure {
-    load_in(&vocabulary_of(&contracts()), text, Defaults::Off).map(|_| ()).unwrap_err()
+fn failure(text: &str) -> PolicyLoadFailure {
+    load_in(&vocabulary_of(&contracts()), text, BuiltInPermits::Off).map(|_| ()).unwrap_err()
 }
 
-fn identity(tenant: &str, id: &str, groups: &[&str]) -> Identity {
-    Identity {
+fn identity(tenant: &str, id: &str, groups: &[&str]) -> PartyIdentity {
+    PartyIdentity {
         id: id.to_owned(),
         tenant: tenant.to_owned(),
         scopes: ["bank:pay".to_owned()].into(),
@@ -94,8 +94,8 @@ fn identity(tenant: &str, id: &str, groups: &[&str]) -> Identity {
     }
 }
 
-fn circumstances(tenant: &str) -> Circumstances<'_> {
-    Circumstances {
+fn circumstances(tenant: &str) -> CallCircumstances<'_> {
+    CallCircumstances {
         program_class: None,
         tenant,
         environment: "production",
@@ -116,17 +116,17 @@ fn payment(cents: i64) -> Value {
 }
 
 /// What the policies say to a call by `acme/alice` of the group `staff`.
-fn decide(policies: &Policies, tool: &str, arguments: &Value) -> Decision {
+fn decide(policies: &Policies, tool: &str, arguments: &Value) -> PolicyDecision {
     let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &["staff"])).unwrap();
     decide_as(policies, &principal, tool, arguments)
 }
 
-fn decide_as(policies: &Policies, principal: &Principal, tool: &str, arguments: &Value) -> Decision {
+fn decide_as(policies: &Policies, principal: &Principal, tool: &str, arguments: &Value) -> PolicyDecision {
     let circumstances = circumstances("acme");
-    policies.decide(&Call { principal, tool, arguments: &canonical(arguments), circumstances: &circumstances })
+    policies.decide(&PolicyCall { principal, tool, arguments: &canonical(arguments), circumstances: &circumstances })
 }
 
-fn ids(decision: &Decision) -> Vec<&str> {
+fn ids(decision: &PolicyDecision) -> Vec<&str> {
     decision.by().iter().map(|determining| determining.policy.as_str()).collect()
 }
 

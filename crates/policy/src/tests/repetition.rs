@@ -2,7 +2,7 @@
 //! decides calls within the same stack.
 
 use super::{contracts, decide, load_in, payment, vocabulary_of};
-use crate::Defaults;
+use crate::BuiltInPermits;
 
 /// What stands before, the unit that is repeated, what stands after, and what closes each unit; all of it is a condition.
 const CONDITIONS: &[(&str, &str, &str, &str)] = &[
@@ -69,7 +69,7 @@ fn every_production_of_cedar_repeated_overflows_nothing() {
     let work = || {
         let vocabulary = vocabulary_of(&contracts());
         let take = |text: &str| {
-            if let Ok(policies) = load_in(&vocabulary, text, Defaults::Off) {
+            if let Ok(policies) = load_in(&vocabulary, text, BuiltInPermits::Off) {
                 let _ = decide(&policies, "bank.pay", &payment(1));
             }
         };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use servanda_contract::tool::{DataClassification, SideEffectClass};
 
 use super::{decide, load_in, tool, vocabulary_of};
-use crate::{Cause, Decision, Defaults, FindingKind, Vocabulary};
+use crate::{PolicyRefusalCause, PolicyDecision, BuiltInPermits, PolicyFindingKind, Vocabulary};
 
 /// `a.open` with a `path` and a `to.path` of strings, and `b.open` whose schema is given.
 fn beside(schema: &Value) -> Arc<Vocabulary> {
@@ -95,13 +95,13 @@ fn a_rule_over_all_tools_is_not_loaded_if_one_has_what_it_cannot_see() {
         ] {
             for effect in ["forbid", "permit"] {
                 let text = format!("@may_never_apply(\"\")\n{effect} ({scope})\nwhen {{ {condition} }};");
-                let loaded = load_in(&vocabulary, &text, Defaults::On);
+                let loaded = load_in(&vocabulary, &text, BuiltInPermits::On);
                 // Some of these conditions have no type at all for the one tool or the other.
                 let findings = loaded.map_or_else(|failure| failure.findings().to_vec(), |_| Vec::new());
                 let unseen: Vec<_> = findings.iter().filter(|found| found.message.contains("cannot see")).collect();
                 assert_eq!(!unseen.is_empty(), refused && concerned, "{text}\n{schema}\n{findings:?}");
                 for found in unseen {
-                    assert_eq!((found.kind, found.line), (FindingKind::Type, 3), "{found}");
+                    assert_eq!((found.kind, found.line), (PolicyFindingKind::Type, 3), "{found}");
                     assert!(found.message.contains("`b.open`") && !found.message.contains("`a.open`"), "{found}");
                 }
             }
@@ -114,12 +114,12 @@ fn a_rule_over_all_tools_is_not_loaded_if_one_has_what_it_cannot_see() {
 fn what_a_contract_does_not_declare_refuses_the_call_where_a_policy_looks_at_it() {
     let open = json!({ "type": "object", "properties": { "x": { "type": "string" } }, "additionalProperties": true });
     let text = format!("forbid (principal, action, resource) when {{ {PATH} }};");
-    let policies = load_in(&beside(&open), &text, Defaults::On).unwrap_or_else(|failure| panic!("{failure}"));
+    let policies = load_in(&beside(&open), &text, BuiltInPermits::On).unwrap_or_else(|failure| panic!("{failure}"));
     let cause = |arguments: &Value| match decide(&policies, "b.open", arguments) {
-        Decision::Allowed(_) => None,
-        Decision::Refused(refused) => Some(refused.cause().clone()),
+        PolicyDecision::Allowed(_) => None,
+        PolicyDecision::Refused(refused) => Some(refused.cause().clone()),
     };
-    assert!(matches!(cause(&json!({ "path": "/etc/passwd" })), Some(Cause::Arguments { .. })));
+    assert!(matches!(cause(&json!({ "path": "/etc/passwd" })), Some(PolicyRefusalCause::Arguments { .. })));
     for harmless in [json!({ "x": "y" }), json!({ "other": 1 }), json!({ "path": null })] {
         assert_eq!(cause(&harmless), None, "{harmless}");
     }

@@ -39,11 +39,11 @@ fn every_argument_that_is_not_seen_is_listed_with_its_reason() {
 #[test]
 fn names_that_policies_could_not_tell_apart_are_refused() {
     let twice = [contracts().remove(0), contracts().remove(0)];
-    let error = Vocabulary::of(twice.iter().map(ToolFacts::from)).unwrap_err();
+    let error = Vocabulary::from_tools(twice.iter().map(ToolFacts::from)).unwrap_err();
     assert!(matches!(error, VocabularyError::SameName { tool } if tool == "bank.pay"));
     for name in ["", "a b", "a\"b", "any other tool", "ü", &"x".repeat(129)] {
         let odd = tool(name, SideEffectClass::ReadOnly, DataClassification::Public);
-        let error = Vocabulary::of([ToolFacts::from(&odd)]).unwrap_err();
+        let error = Vocabulary::from_tools([ToolFacts::from(&odd)]).unwrap_err();
         assert!(matches!(error, VocabularyError::Name { .. }), "{name:?}");
     }
 }

@@ -6,13 +6,13 @@ use servanda_contract::tool::{DataClassification as Data, EgressPolicy as Egress
 
 use crate::{
     facts::{egress, sensitivity},
-    findings::{Finding, FindingKind},
-    loaded::{Loaded, Source},
+    findings::{PolicyFinding, PolicyFindingKind},
+    loaded::{LoadedPolicy, PolicySource},
     nearest::nearest,
 };
 
 /// Every comparison of a policy with a word that its attribute never is.
-pub(crate) fn findings(policy: &Loaded, sources: &[Source<'_>]) -> Vec<Finding> {
+pub(crate) fn findings(policy: &LoadedPolicy, sources: &[PolicySource<'_>]) -> Vec<PolicyFinding> {
     let Ok(syntax) = policy.policy.to_json() else { return Vec::new() };
     let mut found = Vec::new();
     // A chain of conditions may be long, so it is walked and not descended.
@@ -83,12 +83,12 @@ fn words(path: &str) -> Option<Vec<&'static str>> {
     })
 }
 
-fn finding(policy: &Loaded, sources: &[Source<'_>], path: &str, word: &str, words: &[&str]) -> Finding {
+fn finding(policy: &LoadedPolicy, sources: &[PolicySource<'_>], path: &str, word: &str, words: &[&str]) -> PolicyFinding {
     let message = format!("it compares `{path}` with \"{}\", which it never is", word.escape_debug());
     let hint = match nearest(word, words.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("it is one of {}", words.join(", ")),
     };
     let offset = policy.text.find(word).unwrap_or_default();
-    Finding { hint: Some(hint), ..policy.finding(sources, offset, FindingKind::Type, message) }
+    PolicyFinding { hint: Some(hint), ..policy.finding(sources, offset, PolicyFindingKind::Type, message) }
 }

@@ -4,25 +4,25 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    findings::{Finding, FindingKind},
-    loaded::{Loaded, Source},
-    unseen::Unseen,
-    vocabulary::{Tool, Vocabulary},
+    findings::{PolicyFinding, PolicyFindingKind},
+    loaded::{LoadedPolicy, PolicySource},
+    unseen::UnseenArgument,
+    vocabulary::{PolicyTool, Vocabulary},
 };
 
 /// Tools that a finding names.
 const TOOLS_SHOWN_MAX: usize = 3;
 
 /// Every place at which a policy looks at what it cannot see of a tool that it is about.
-pub(crate) fn findings(vocabulary: &Vocabulary, policy: &Loaded, sources: &[Source<'_>]) -> Vec<Finding> {
-    if policy.looks.is_empty() {
+pub(crate) fn findings(vocabulary: &Vocabulary, policy: &LoadedPolicy, sources: &[PolicySource<'_>]) -> Vec<PolicyFinding> {
+    if policy.argument_accesses.is_empty() {
         return Vec::new();
     }
-    let mut found: BTreeMap<&[String], Vec<(&str, &Unseen)>> = BTreeMap::new();
-    let covered = |(name, tool): &(&String, &Tool)| policy.place.covers(name, tool);
+    let mut found: BTreeMap<&[String], Vec<(&str, &UnseenArgument)>> = BTreeMap::new();
+    let covered = |(name, tool): &(&String, &PolicyTool)| policy.scope.covers(name, tool);
     for (name, tool) in vocabulary.tools().iter().filter(covered) {
-        for look in &policy.looks {
-            let unseen = tool.facts.parameters().unseen.iter().find(|unseen| unseen.is_looked_at(look));
+        for look in &policy.argument_accesses {
+            let unseen = tool.facts.parameters().unseen.iter().find(|unseen| unseen.is_accessed(look));
             found.entry(&look.path).or_default().extend(unseen.map(|unseen| (name.as_str(), unseen)));
         }
     }
@@ -30,7 +30,7 @@ pub(crate) fn findings(vocabulary: &Vocabulary, policy: &Loaded, sources: &[Sour
     found.into_iter().map(|(path, tools)| finding(policy, path, &tools, sources)).collect()
 }
 
-fn finding(policy: &Loaded, path: &[String], tools: &[(&str, &Unseen)], sources: &[Source<'_>]) -> Finding {
+fn finding(policy: &LoadedPolicy, path: &[String], tools: &[(&str, &UnseenArgument)], sources: &[PolicySource<'_>]) -> PolicyFinding {
     let reason = tools.first().map_or("", |(_, unseen)| unseen.reason.as_str());
     let mut names: Vec<String> = tools.iter().map(|(name, _)| format!("`{name}`")).collect();
     names.dedup();
@@ -43,5 +43,5 @@ fn finding(policy: &Loaded, path: &[String], tools: &[(&str, &Unseen)], sources:
                 or give it one type in the contract";
     // Cedar's JSON has no places; where the name first stands is near enough.
     let offset = path.last().and_then(|step| policy.text.find(step.as_str())).unwrap_or_default();
-    Finding { hint: Some(hint.to_owned()), ..policy.finding(sources, offset, FindingKind::Type, message) }
+    PolicyFinding { hint: Some(hint.to_owned()), ..policy.finding(sources, offset, PolicyFindingKind::Type, message) }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use servanda_contract::{ToolContract, document};
-use servanda_gates::{Registered, admit};
+use servanda_gates::{RegisteredContracts, admit};
 
 use crate::catalogue::{self, Listed};
 use crate::contracts::CONTRACTS;
@@ -33,7 +33,7 @@ fn tool_of(contract: &ToolContract) -> &'static Tool {
 
 #[test]
 fn every_contract_is_admitted_beside_the_others() {
-    let mut registered = Registered::new();
+    let mut registered = RegisteredContracts::new();
     for (file, contract) in contracts() {
         let admitted = admit(contract, &registered).unwrap_or_else(|rejection| panic!("{file}: {rejection}"));
         let identity = &admitted.contract().identity;

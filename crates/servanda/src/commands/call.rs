@@ -8,7 +8,7 @@ use serde_json::{Value, value::RawValue};
 use servanda_authority::Authenticated;
 use servanda_contract::{Caller, Observation, Refusal, refusal::EffectKnowledge, time::Clock as _};
 use servanda_engine::{Aims, CallAnswer, CallRequest, Detail, Gateway as _, Guest, OperationKeys, SystemClock, Terms};
-use servanda_ledger::Schema;
+use servanda_ledger::LedgerSchemaPolicy;
 use servanda_mcp::fields::meta;
 use servanda_porter::revocation;
 use tokio::time::Instant;
@@ -37,7 +37,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         arguments = arguments(args) => arguments?,
         () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
     };
-    let station = Station::assemble(&loaded, Schema::Require, None).await?;
+    let station = Station::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
     station.stay_alive();
     let guest = match &args.acting_as {
         None => super::local_guest("servanda-cli"),

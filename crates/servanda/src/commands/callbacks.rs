@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 
 use serde_json::json;
 use servanda_contract::time::Clock as _;
-use servanda_effects::effect::Ending;
+use servanda_effects::effect::EffectEnding;
 use servanda_engine::{
     SystemClock,
     callbacks::{ANSWER_MS_MAX, Callbacks, Carrier as _, Delivery, Subscription, deliveries},
@@ -129,10 +129,10 @@ const fn what_it_means(status: u16) -> &'static str {
 }
 
 fn ends(subscription: &Subscription) -> Vec<&'static str> {
-    let word = |ending: &Ending| match ending {
-        Ending::Completed => "completed",
-        Ending::Failed => "failed",
-        Ending::Unknown => "unknown",
+    let word = |ending: &EffectEnding| match ending {
+        EffectEnding::Completed => "completed",
+        EffectEnding::Failed => "failed",
+        EffectEnding::Unknown => "unknown",
     };
     subscription.on.iter().map(word).collect()
 }

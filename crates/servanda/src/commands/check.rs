@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
 use serde_json::json;
-use servanda_catalog::pins::Lock;
+use servanda_catalog::pins::LockFile;
 use servanda_contract::{
     ToolContract,
     tool::{Mutability, SideEffectClass},
@@ -107,7 +107,7 @@ impl Notes {
     }
 }
 
-fn said_by_contracts(admitted: &[CompiledContract], lock: Option<&Lock>, loaded: &Loaded) -> SaidByContracts {
+fn said_by_contracts(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &Loaded) -> SaidByContracts {
     let general = [
         not_enforced(admitted),
         shell_readers(admitted),
@@ -160,8 +160,8 @@ fn show_commands(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
 /// How many policies were written, where some were.
 fn rules(authorities: &Authorities) -> String {
     let counted = |written: usize| plural(written, "policy", "policies");
-    let in_force = Some(authorities.policies().written()).filter(|written| *written > 0);
-    let tried_out = authorities.shadow().map(|shadow| shadow.policies().written());
+    let in_force = Some(authorities.policies().written_count()).filter(|written| *written > 0);
+    let tried_out = authorities.shadow().map(|shadow| shadow.policies().written_count());
     let in_force = in_force.map(|written| format!(", {}", counted(written)));
     let tried_out = tried_out.map(|written| format!(", {} in shadow", counted(written)));
     [in_force, tried_out].into_iter().flatten().collect()
@@ -174,7 +174,7 @@ struct Flagged {
     objections: Vec<Objection>,
 }
 
-fn flagged(admitted: &[CompiledContract], lock: Option<&Lock>) -> Vec<Flagged> {
+fn flagged(admitted: &[CompiledContract], lock: Option<&LockFile>) -> Vec<Flagged> {
     let of = |contract: &CompiledContract| {
         let contract = contract.contract();
         let objections = doubts::review_offline(contract, lock).open_objections().to_vec();
@@ -251,7 +251,7 @@ fn cut_timeouts(admitted: &[CompiledContract]) -> Option<String> {
 }
 
 /// Tools nobody has agreed to, which pass or wait; silence would be taken for an agreement.
-fn unpinned(admitted: &[CompiledContract], lock: Option<&Lock>, loaded: &Loaded) -> Option<String> {
+fn unpinned(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &Loaded) -> Option<String> {
     if admitted.is_empty() || loaded.config.pins.missing.is_some() {
         return None;
     }

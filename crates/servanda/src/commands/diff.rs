@@ -9,7 +9,7 @@ use crate::{
     cli::DiffArgs,
     commands::{
         next_step,
-        pin_review::{Review, Reviewed, State},
+        pin_review::{Review, Reviewed, PinReviewState},
     },
     config::Loaded,
     failure::Failure,
@@ -62,7 +62,7 @@ pub(crate) fn told(reviewed: &Reviewed) -> String {
     for difference in &reviewed.differences {
         text.push_str(&changed(difference));
     }
-    if let (State::NotPinned, Some(live)) = (reviewed.state, &reviewed.live) {
+    if let (PinReviewState::NotPinned, Some(live)) = (reviewed.state, &reviewed.live) {
         text.push_str(&introduced(live));
     }
     for misfit in &reviewed.misfits {

@@ -8,7 +8,7 @@ mod reach;
 use std::path::Path;
 
 use serde::Serialize;
-use servanda_catalog::{Catalog, Hold, Inventory, Standing, pins::Pins};
+use servanda_catalog::{Catalog, ToolHold, Inventory, ToolStanding, pins::Pins};
 use servanda_contract::legibility::reveal;
 use servanda_effects::JournalError;
 use servanda_engine::{discover, quarantine::History};
@@ -207,11 +207,11 @@ fn look_at_quarantine(loaded: &Loaded, known: Result<Vec<History>, JournalError>
         let tool = loaded.config.tool_name(&history.tool.upstream, &history.tool.tool);
         let hint = format!("`servanda quarantine release {tool} --reason TEXT` lets it go");
         match hold {
-            Hold::Observed { call_id, probes } => {
+            ToolHold::Observed { call_id, probes } => {
                 let says = format!("`{tool}` says that it only reads, and changed {}", probes.join(", "));
                 findings.bad("quarantine", says, format!("`servanda explain {call_id}` has what was seen; {hint}"));
             }
-            Hold::Blocked { by, reason } => {
+            ToolHold::Blocked { by, reason } => {
                 findings.note("quarantine", format!("`{tool}` is held back by {by}: {reason}"), hint);
             }
             _ => {}
@@ -323,29 +323,29 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
     for (name, entry) in catalog.entries().filter(|(_, entry)| entry.contract.contract().binding.upstream == id) {
         contracted.insert(entry.contract.contract().binding.tool.clone());
         let (says, hint) = match &*catalog.standing(name, &ClientCapabilities::none()) {
-            Standing::Offered { objections, .. } if !objections.is_empty() => {
+            ToolStanding::Offered { objections, .. } if !objections.is_empty() => {
                 let says =
                     format!("`{name}` seems to do more than its contract says: {}", doubts::sentences(objections));
                 findings.note(what.clone(), says, doubts::NEXT_STEP);
                 continue;
             }
             // What cannot be used has been said already, with why, and so has the ledger.
-            Standing::Unasked
-            | Standing::Offered { .. }
-            | Standing::Held(Hold::Rejected { .. } | Hold::Observed { .. } | Hold::Blocked { .. }) => continue,
-            Standing::Withdrawn => (
+            ToolStanding::Unasked
+            | ToolStanding::Offered { .. }
+            | ToolStanding::Held(ToolHold::Rejected { .. } | ToolHold::Observed { .. } | ToolHold::Blocked { .. }) => continue,
+            ToolStanding::Withdrawn => (
                 format!("does not offer `{name}` any more"),
                 "remove its contract, or start the server as before".to_owned(),
             ),
-            Standing::Held(Hold::Quarantined { severity, .. }) => (
+            ToolStanding::Held(ToolHold::Quarantined { severity, .. }) => (
                 format!("`{name}` is held back: it changed since somebody agreed to it ({})", severity.word()),
                 format!("`servanda diff {name}` shows how, `servanda pin {name}` agrees"),
             ),
-            Standing::Held(Hold::Unpinned) => (
+            ToolStanding::Held(ToolHold::Unpinned) => (
                 format!("`{name}` is held back: nobody has agreed to its definition"),
                 format!("`servanda pin {name}` agrees"),
             ),
-            Standing::Held(Hold::Incompatible { reasons }) => {
+            ToolStanding::Held(ToolHold::Incompatible { reasons }) => {
                 let reason = reasons.first().map(ToString::to_string).unwrap_or_default();
                 (
                     format!("`{name}` is held back: it does not fit its contract: {reason}"),

@@ -2,19 +2,19 @@
 //!
 //! What can be said without starting anything stands on the definition that was agreed to; where there is none, nobody is heard.
 
-use servanda_catalog::{pins::Lock, review};
+use servanda_catalog::{pins::LockFile, review};
 use servanda_contract::{ToolContract, legibility::reveal};
-use servanda_identity::classifier::{Objection, Review};
+use servanda_identity::classifier::{Objection, ReviewOutcome};
 
 /// What to do about an objection.
 pub(crate) const NEXT_STEP: &str =
     "correct `effect` and `behaviour` in its contract, or answer there with `behaviour.reviewed: \"why it is right\"`";
 
 /// Hears what is known here about a contract.
-pub(crate) fn review_offline(contract: &ToolContract, lock: Option<&Lock>) -> Review {
+pub(crate) fn review_offline(contract: &ToolContract, lock: Option<&LockFile>) -> ReviewOutcome {
     let binding = &contract.binding;
     let pin = lock.and_then(|lock| lock.pin(&binding.upstream, &binding.tool));
-    pin.map_or(Review::Unclear, |pin| review(contract, &pin.definition))
+    pin.map_or(ReviewOutcome::Unclear, |pin| review(contract, &pin.definition))
 }
 
 /// An objection in one line; what a server wrote is made visible in it.

@@ -11,7 +11,7 @@ use crate::{
     cli::PinArgs,
     commands::{
         next_step,
-        pin_review::{Review, Reviewed, State},
+        pin_review::{Review, Reviewed, PinReviewState},
     },
     config::Loaded,
     contracts::lock,
@@ -25,7 +25,7 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
     let reviewed = review.live(&loaded, &args.names, screen).await?;
     let to_pin: Vec<&Reviewed> = reviewed.iter().filter(|reviewed| reviewed.can_be_pinned()).collect();
     let problems: Vec<&Reviewed> =
-        reviewed.iter().filter(|reviewed| !reviewed.can_be_pinned() && reviewed.state != State::Identical).collect();
+        reviewed.iter().filter(|reviewed| !reviewed.can_be_pinned() && reviewed.state != PinReviewState::Identical).collect();
     if !screen.json {
         for one in to_pin.iter().chain(&problems) {
             screen.say(diff::told(one));

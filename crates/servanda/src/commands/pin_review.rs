@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use servanda_catalog::{
-    Catalog, Rejected,
-    negotiation::{Gap, Match, fits},
-    pins::{Definition, Difference, ListedKind, Lock, Severity, compare},
+    Catalog, RejectedDefinition,
+    negotiation::{SchemaGap, SchemaMatch, fits},
+    pins::{Definition, Difference, ListedKind, LockFile, DifferenceSeverity, compare},
 };
 use servanda_contract::legibility::reveal;
 
@@ -32,7 +32,7 @@ pub(crate) struct Reviewed {
     /// Its upstream.
     pub upstream: String,
     /// How what is served compares with what was agreed to.
-    pub state: State,
+    pub state: PinReviewState,
     /// More about it, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
@@ -45,7 +45,7 @@ pub(crate) struct Reviewed {
     /// What changed, gravest first.
     pub differences: Vec<Difference>,
     /// Where the tool does not take what its contract says, so that it would be held back even if it were agreed to.
-    pub misfits: Vec<Gap>,
+    pub misfits: Vec<SchemaGap>,
     /// The definition that is served.
     #[serde(skip)]
     pub live: Option<Definition>,
@@ -66,7 +66,7 @@ pub(crate) struct Agreed {
 /// How what is served compares with what was agreed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+pub(crate) enum PinReviewState {
     /// It is the same.
     Identical,
     /// It only added something.
@@ -93,7 +93,7 @@ pub(crate) struct Review {
     /// The contracts.
     pub catalog: Catalog,
     /// What was agreed to; none where there is no file.
-    pub lock: Option<Lock>,
+    pub lock: Option<LockFile>,
 }
 
 impl Review {
@@ -147,10 +147,10 @@ impl Review {
         let pins = self.lock.as_ref().and_then(|lock| lock.listed.get(upstream)?.get(&kind));
         let pin = pins.and_then(|pins| pins.get(&live.name));
         let state = match pin {
-            None => State::NotPinned,
-            Some(pin) if pin.digest == live.digest() => State::Identical,
+            None => PinReviewState::NotPinned,
+            Some(pin) if pin.digest == live.digest() => PinReviewState::Identical,
             // Dangerous, because every pinned member is text that an agent reads.
-            Some(_) => State::Dangerous,
+            Some(_) => PinReviewState::Dangerous,
         };
         Reviewed {
             tool: format!("{} `{}` of {upstream}", kind.word(), reveal(&live.name)),
@@ -171,7 +171,7 @@ impl Review {
         self.catalog.entries().map(|(name, entry)| self.review(name, entry, survey)).collect()
     }
 
-    fn review(&self, name: &str, entry: &servanda_catalog::Entry, survey: Option<&Survey>) -> Reviewed {
+    fn review(&self, name: &str, entry: &servanda_catalog::CatalogEntry, survey: Option<&Survey>) -> Reviewed {
         let contract = entry.contract.contract();
         let binding = &contract.binding;
         let pin = self.lock.as_ref().and_then(|lock| lock.pin(&binding.upstream, &binding.tool));
@@ -179,7 +179,7 @@ impl Review {
         let mut reviewed = Reviewed {
             tool: name.to_owned(),
             upstream: binding.upstream.clone(),
-            state: State::NotAsked,
+            state: PinReviewState::NotAsked,
             because: None,
             pinned: pin.map(|pin| Agreed { digest: pin.digest.to_string(), at: pin.pinned_at.clone() }),
             live_digest: None,
@@ -190,37 +190,37 @@ impl Review {
         };
         let inventory = match asked.flatten() {
             None if pin.is_none() => {
-                reviewed.state = State::NotPinned;
+                reviewed.state = PinReviewState::NotPinned;
                 return reviewed;
             }
             None => return reviewed,
             Some(Err(error)) => {
-                (reviewed.state, reviewed.because) = (State::Unreachable, Some(error.to_string()));
+                (reviewed.state, reviewed.because) = (PinReviewState::Unreachable, Some(error.to_string()));
                 return reviewed;
             }
             Some(Ok(inventory)) => inventory,
         };
         let Some(live) = inventory.definition(&binding.tool) else {
-            reviewed.state = State::Withdrawn;
-            if let Some(Rejected { reason, definition, .. }) = inventory.rejection(&binding.tool) {
-                (reviewed.state, reviewed.because) = (State::Rejected, Some(reason.clone()));
+            reviewed.state = PinReviewState::Withdrawn;
+            if let Some(RejectedDefinition { reason, definition, .. }) = inventory.rejection(&binding.tool) {
+                (reviewed.state, reviewed.because) = (PinReviewState::Rejected, Some(reason.clone()));
                 let changed = pin.zip(definition.as_ref()).map(|(pin, live)| compare(&pin.definition, live));
                 reviewed.differences = changed.unwrap_or_default();
             }
             return reviewed;
         };
-        if let Match::Incompatible { reasons } = fits(contract, &live.input_schema) {
+        if let SchemaMatch::Incompatible { reasons } = fits(contract, &live.input_schema) {
             reviewed.misfits = reasons;
         }
         reviewed.live_digest = Some(live.digest().to_string());
         reviewed.live = Some(live.clone());
         reviewed.differences = pin.map(|pin| compare(&pin.definition, live)).unwrap_or_default();
         reviewed.state = match (pin, reviewed.differences.first().map(|gravest| gravest.severity)) {
-            (None, _) => State::NotPinned,
-            (Some(_), None) => State::Identical,
-            (Some(_), Some(Severity::Additive)) => State::Additive,
-            (Some(_), Some(Severity::Breaking)) => State::Breaking,
-            (Some(_), Some(Severity::Dangerous)) => State::Dangerous,
+            (None, _) => PinReviewState::NotPinned,
+            (Some(_), None) => PinReviewState::Identical,
+            (Some(_), Some(DifferenceSeverity::Additive)) => PinReviewState::Additive,
+            (Some(_), Some(DifferenceSeverity::Breaking)) => PinReviewState::Breaking,
+            (Some(_), Some(DifferenceSeverity::Dangerous)) => PinReviewState::Dangerous,
         };
         reviewed
     }
@@ -229,38 +229,38 @@ impl Review {
 impl Reviewed {
     /// Whether there is nothing to look at.
     pub(crate) fn is_clean(&self) -> bool {
-        self.state == State::Identical && self.misfits.is_empty()
+        self.state == PinReviewState::Identical && self.misfits.is_empty()
     }
 
     /// Whether it is a resource that is not pinned. Resources come and go by themselves, so no person has to act.
     pub(crate) fn came_later(&self) -> bool {
-        self.listed == Some(ListedKind::Resources) && self.state == State::NotPinned
+        self.listed == Some(ListedKind::Resources) && self.state == PinReviewState::NotPinned
     }
 
     /// What is wrong, if anything.
     pub(crate) fn trouble(&self) -> Option<(Trouble, &str)> {
         let trouble = match self.state {
-            State::Additive | State::Breaking | State::Dangerous | State::NotPinned if self.listed.is_some() => {
+            PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned if self.listed.is_some() => {
                 Trouble::ListNotAgreed
             }
-            State::Additive | State::Breaking | State::Dangerous | State::NotPinned => Trouble::NotAgreed,
-            State::Identical | State::NotAsked if self.misfits.is_empty() => return None,
-            State::Identical | State::NotAsked => Trouble::Misfit,
-            State::Rejected => Trouble::Rejected,
-            State::Withdrawn => Trouble::Withdrawn,
-            State::Unreachable => Trouble::Unreachable,
+            PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned => Trouble::NotAgreed,
+            PinReviewState::Identical | PinReviewState::NotAsked if self.misfits.is_empty() => return None,
+            PinReviewState::Identical | PinReviewState::NotAsked => Trouble::Misfit,
+            PinReviewState::Rejected => Trouble::Rejected,
+            PinReviewState::Withdrawn => Trouble::Withdrawn,
+            PinReviewState::Unreachable => Trouble::Unreachable,
         };
         Some((trouble, &self.tool))
     }
 
     /// Whether somebody can agree to what is served.
     pub(crate) fn can_be_pinned(&self) -> bool {
-        matches!(self.state, State::Additive | State::Breaking | State::Dangerous | State::NotPinned)
+        matches!(self.state, PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned)
             && self.live.is_some()
     }
 }
 
-impl State {
+impl PinReviewState {
     /// For people.
     pub(crate) const fn word(self) -> &'static str {
         match self {

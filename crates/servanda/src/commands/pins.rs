@@ -8,7 +8,7 @@ use crate::{
     cli::PinsArgs,
     commands::{
         next_step,
-        pin_review::{Review, Reviewed, State},
+        pin_review::{Review, Reviewed, PinReviewState},
     },
     config::Loaded,
     failure::Failure,
@@ -40,7 +40,7 @@ pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Resul
     for reviewed in all {
         let (pinned_at, digest) = reviewed.pinned.map(|agreed| (agreed.at, agreed.digest)).unzip();
         let (state, mood) = match reviewed.state {
-            State::NotAsked => ("pinned", Mood::Quiet),
+            PinReviewState::NotAsked => ("pinned", Mood::Quiet),
             state => (state.word(), state.mood()),
         };
         rows.push((Row { tool: reviewed.tool, pinned_at, digest, state: state.to_owned() }, mood));
@@ -80,7 +80,7 @@ fn beginning(text: &str, chars: usize) -> String {
 
 /// The pins of the lists beside the tools.
 fn agreed_lists(review: &Review) -> Vec<(Row, Mood)> {
-    let pins = review.lock.iter().flat_map(servanda_catalog::pins::Lock::listed_pins);
+    let pins = review.lock.iter().flat_map(servanda_catalog::pins::LockFile::listed_pins);
     let rows = pins.map(|(upstream, kind, name, pin)| {
         let tool = format!("{} `{}` of {upstream}", kind.word(), crate::screen::one_line(name));
         let (pinned_at, digest) = (Some(pin.pinned_at.clone()), Some(pin.digest.to_string()));
@@ -91,7 +91,7 @@ fn agreed_lists(review: &Review) -> Vec<(Row, Mood)> {
 
 /// Pins whose tool has no contract any more. They stay: what comes back changed is still what was not agreed to.
 fn without_contract(loaded: &Loaded, review: &Review) -> Vec<(Row, Mood)> {
-    let pins = review.lock.iter().flat_map(servanda_catalog::pins::Lock::pins);
+    let pins = review.lock.iter().flat_map(servanda_catalog::pins::LockFile::pins);
     let rows = pins.filter_map(|(upstream, tool, pin)| {
         let name = loaded.config.tool_name(upstream, tool);
         let bound = review.catalog.entry(&name).is_some();

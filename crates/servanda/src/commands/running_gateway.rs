@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
-use servanda_contract::{Digest, digest::Domain};
+use servanda_contract::{Digest, digest::DigestDomain};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -28,7 +28,7 @@ pub(crate) enum Answers {
 /// What a gateway with this configuration file says that it has.
 pub(crate) fn configuration(file: &Path) -> String {
     let full = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    Digest::of(Domain::Configuration, &[full.as_os_str().as_encoded_bytes()]).short()
+    Digest::compute(DigestDomain::Configuration, &[full.as_os_str().as_encoded_bytes()]).short()
 }
 
 /// Asks whatever listens there.

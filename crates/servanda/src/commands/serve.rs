@@ -11,7 +11,7 @@ use servanda_doors::{
     http::{self, Threads},
 };
 use servanda_engine::{Answering, Engine};
-use servanda_ledger::Schema;
+use servanda_ledger::LedgerSchemaPolicy;
 use servanda_mcp::ClientCapabilities;
 use tokio::net::TcpListener;
 
@@ -33,7 +33,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let files = Files::read(config)?;
     let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
     files.loaded.require_guarded(address)?;
-    let station = Station::assemble(&files.loaded, Schema::Migrate, Some(address)).await?;
+    let station = Station::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, Some(address)).await?;
     super::migrate::tell(station.migration(), screen);
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use servanda_doors::{StdioOptions, stdio};
-use servanda_ledger::Schema;
+use servanda_ledger::LedgerSchemaPolicy;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let files = Files::read(config)?;
-    let station = Station::assemble(&files.loaded, Schema::Migrate, None).await?;
+    let station = Station::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, None).await?;
     super::migrate::tell(station.migration(), screen);
     if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
         screen.say(warning);

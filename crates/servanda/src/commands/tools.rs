@@ -5,7 +5,7 @@ mod latency;
 use std::path::Path;
 
 use serde::Serialize;
-use servanda_catalog::{Catalog, Entry, Hold, Standing};
+use servanda_catalog::{Catalog, CatalogEntry, ToolHold, ToolStanding};
 use servanda_contract::{legibility::reveal, tool::SideEffectClass};
 use servanda_mcp::ClientCapabilities;
 
@@ -92,16 +92,16 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
     Ok(())
 }
 
-fn trouble(name: &str, entry: &Entry, catalog: &Catalog) -> Option<Trouble> {
+fn trouble(name: &str, entry: &CatalogEntry, catalog: &Catalog) -> Option<Trouble> {
     match &*catalog.standing(name, &ClientCapabilities::none()) {
-        Standing::Held(Hold::Quarantined { .. } | Hold::Unpinned) => Some(Trouble::NotAgreed),
-        Standing::Held(Hold::Observed { .. } | Hold::Blocked { .. }) => Some(Trouble::Quarantined),
-        Standing::Held(Hold::Rejected { .. }) => Some(Trouble::Rejected),
-        Standing::Held(Hold::Incompatible { .. }) => Some(Trouble::Misfit),
-        Standing::Withdrawn => Some(Trouble::Withdrawn),
-        Standing::Offered { objections, .. } if !objections.is_empty() => Some(Trouble::Doubted),
-        Standing::Unasked | Standing::Offered { .. } => {
-            let silence = catalog.silence(&entry.contract.contract().binding.upstream);
+        ToolStanding::Held(ToolHold::Quarantined { .. } | ToolHold::Unpinned) => Some(Trouble::NotAgreed),
+        ToolStanding::Held(ToolHold::Observed { .. } | ToolHold::Blocked { .. }) => Some(Trouble::Quarantined),
+        ToolStanding::Held(ToolHold::Rejected { .. }) => Some(Trouble::Rejected),
+        ToolStanding::Held(ToolHold::Incompatible { .. }) => Some(Trouble::Misfit),
+        ToolStanding::Withdrawn => Some(Trouble::Withdrawn),
+        ToolStanding::Offered { objections, .. } if !objections.is_empty() => Some(Trouble::Doubted),
+        ToolStanding::Unasked | ToolStanding::Offered { .. } => {
+            let silence = catalog.unreachable_reason(&entry.contract.contract().binding.upstream);
             silence.map(|_| Trouble::Unreachable)
         }
     }
@@ -121,27 +121,27 @@ async fn ask(loaded: &Loaded, catalog: &Catalog, screen: Screen) -> Result<(), F
             }
             Err(error) => {
                 screen.say(format_args!("upstream `{id}`: {error}"));
-                catalog.lose(&id, &error.to_string());
+                catalog.mark_unreachable(&id, &error.to_string());
             }
         }
     }
     Ok(())
 }
 
-fn row(name: &str, entry: &Entry, catalog: &Catalog) -> Row {
+fn row(name: &str, entry: &CatalogEntry, catalog: &Catalog) -> Row {
     let contract = entry.contract.contract();
     let standing = catalog.standing(name, &ClientCapabilities::none());
     let (state, notes) = match &*standing {
-        Standing::Unasked if catalog.silence(&contract.binding.upstream).is_some() => ("upstream down", Vec::new()),
-        Standing::Unasked => ("not asked", Vec::new()),
-        Standing::Withdrawn => ("withdrawn by its upstream", Vec::new()),
-        Standing::Offered { gaps, drift, objections } => {
+        ToolStanding::Unasked if catalog.unreachable_reason(&contract.binding.upstream).is_some() => ("upstream down", Vec::new()),
+        ToolStanding::Unasked => ("not asked", Vec::new()),
+        ToolStanding::Withdrawn => ("withdrawn by its upstream", Vec::new()),
+        ToolStanding::Offered { gaps, drift, objections } => {
             let gaps = gaps.iter().map(|gap| format!("{gap}"));
             let drift = drift.iter().map(|grown| format!("`{}`: {}", grown.pointer, grown.what));
             let objections = objections.iter().map(doubts::sentence);
             ("offered", gaps.chain(drift).chain(objections).collect())
         }
-        Standing::Held(hold) => held(hold),
+        ToolStanding::Held(hold) => held(hold),
     };
     Row {
         name: name.to_owned(),
@@ -158,20 +158,20 @@ fn row(name: &str, entry: &Entry, catalog: &Catalog) -> Row {
     }
 }
 
-fn held(hold: &Hold) -> (&'static str, Vec<String>) {
+fn held(hold: &ToolHold) -> (&'static str, Vec<String>) {
     match hold {
-        Hold::Quarantined { differences, .. } => {
+        ToolHold::Quarantined { differences, .. } => {
             let told = differences.iter().map(|difference| format!("`{}`: {}", difference.pointer, difference.what));
             ("held: it changed", told.collect())
         }
-        Hold::Observed { call_id, probes } => {
+        ToolHold::Observed { call_id, probes } => {
             let seen = format!("it says that it only reads, and changed {} in {call_id}", probes.join(", "));
             ("held: it changed something", vec![seen])
         }
-        Hold::Blocked { by, reason } => ("held: by an operator", vec![format!("{by}: {}", reveal(reason))]),
-        Hold::Unpinned => ("held: not pinned", Vec::new()),
-        Hold::Rejected { reason } => (CANNOT_BE_USED, vec![reveal(reason).into_owned()]),
-        Hold::Incompatible { reasons } => {
+        ToolHold::Blocked { by, reason } => ("held: by an operator", vec![format!("{by}: {}", reveal(reason))]),
+        ToolHold::Unpinned => ("held: not pinned", Vec::new()),
+        ToolHold::Rejected { reason } => (CANNOT_BE_USED, vec![reveal(reason).into_owned()]),
+        ToolHold::Incompatible { reasons } => {
             ("held: it does not fit its contract", reasons.iter().map(ToString::to_string).collect())
         }
     }

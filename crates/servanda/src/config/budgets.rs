@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_contract::cost::micros_of;
-use servanda_effects::budget::{Dimension, Period};
-use servanda_gates::budget::{Allowance, Only, Per};
+use servanda_effects::budget::{BudgetDimension, Period};
+use servanda_gates::budget::{Allowance, AllowanceFilter, AllowanceScope};
 
 /// Critical changes a day that a new configuration allows: enough not to be in the way, few enough to stop what runs away.
 const CRITICAL_A_DAY: u64 = 10;
@@ -131,8 +131,8 @@ impl TryFrom<BudgetEntry> for BudgetConfig {
     type Error = String;
 
     fn try_from(entry: BudgetEntry) -> Result<Self, String> {
-        let dimension = Dimension::from(entry.dimension);
-        let is_money = dimension == Dimension::Financial;
+        let dimension = BudgetDimension::from(entry.dimension);
+        let is_money = dimension == BudgetDimension::Financial;
         let amount = if is_money { entry.amount.micros()? } else { entry.amount.calls()? };
         match (&entry.currency, is_money) {
             (None, true) => return Err("a budget of money needs a `currency`, like USD".to_owned()),
@@ -144,7 +144,7 @@ impl TryFrom<BudgetEntry> for BudgetConfig {
         if let Some((name, _)) = named.iter().find(|(_, only)| only.as_deref() == Some("")) {
             return Err(format!("`{name}` is empty: leave it out where everybody is meant"));
         }
-        let only = Only { tenant: entry.tenant.clone(), principal: entry.principal.clone(), tool: entry.tool.clone() };
+        let only = AllowanceFilter { tenant: entry.tenant.clone(), principal: entry.principal.clone(), tool: entry.tool.clone() };
         let (per, period, currency) = (entry.per.into(), entry.period.into(), entry.currency.clone());
         let allowance = Allowance { per, only, dimension, currency, amount, period };
         Ok(Self { entry, allowance })
@@ -186,7 +186,7 @@ impl Amount {
     }
 }
 
-impl From<CountedDimension> for Dimension {
+impl From<CountedDimension> for BudgetDimension {
     fn from(dimension: CountedDimension) -> Self {
         match dimension {
             CountedDimension::Read => Self::Read,
@@ -199,7 +199,7 @@ impl From<CountedDimension> for Dimension {
     }
 }
 
-impl From<PerWhom> for Per {
+impl From<PerWhom> for AllowanceScope {
     fn from(per: PerWhom) -> Self {
         match per {
             PerWhom::Tenant => Self::Tenant,
@@ -224,7 +224,7 @@ impl From<InPeriod> for Period {
 #[cfg(test)]
 mod tests {
     use servanda_contract::document;
-    use servanda_effects::budget::{Dimension, Period};
+    use servanda_effects::budget::{BudgetDimension, Period};
 
     use super::BudgetConfig;
 
@@ -282,6 +282,6 @@ mod tests {
         let read: Vec<BudgetConfig> = document::read("servanda.yaml", &written).unwrap();
         assert_eq!(read, BudgetConfig::of_new_users());
         let allowance = read[0].allowance();
-        assert_eq!((allowance.dimension, allowance.amount, allowance.period), (Dimension::Critical, 10, Period::Day));
+        assert_eq!((allowance.dimension, allowance.amount, allowance.period), (BudgetDimension::Critical, 10, Period::Day));
     }
 }

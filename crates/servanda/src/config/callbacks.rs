@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_effects::effect::Ending;
+use servanda_effects::effect::EffectEnding;
 use servanda_engine::callbacks::{Callback, Callbacks, SigningSecret, Subscription};
 use servanda_upstream::PostAddress;
 
@@ -141,11 +141,11 @@ const SECRET: &str = "write `secret: ${NAME}` and set NAME to 24 random bytes or
 impl End {
     const ALL: [Self; 3] = [Self::Completed, Self::Failed, Self::Unknown];
 
-    const fn ending(self) -> Ending {
+    const fn ending(self) -> EffectEnding {
         match self {
-            Self::Completed => Ending::Completed,
-            Self::Failed => Ending::Failed,
-            Self::Unknown => Ending::Unknown,
+            Self::Completed => EffectEnding::Completed,
+            Self::Failed => EffectEnding::Failed,
+            Self::Unknown => EffectEnding::Unknown,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use servanda_ledger::{Guard, Ledger, LedgerError, Reader, Schema, Upkeep};
+use servanda_ledger::{LedgerGuard, Ledger, LedgerError, Reader, LedgerSchemaPolicy, Upkeep};
 
 use crate::{config::expansion, failure::Failure};
 
@@ -46,12 +46,12 @@ impl LedgerPlace {
 
     /// Opens it for writing, making it where there is none. One of an earlier version is refused.
     pub(crate) async fn open(&self) -> Result<Arc<Ledger>, LedgerError> {
-        self.open_with(Schema::Require).await
+        self.open_with(LedgerSchemaPolicy::Require).await
     }
 
     /// The same, where the caller says what happens to one of an earlier version.
-    pub(crate) async fn open_with(&self, schema: Schema) -> Result<Arc<Ledger>, LedgerError> {
-        let guard = Guard { position_file: Some(self.position_file.clone()), schema };
+    pub(crate) async fn open_with(&self, schema: LedgerSchemaPolicy) -> Result<Arc<Ledger>, LedgerError> {
+        let guard = LedgerGuard { position_file: Some(self.position_file.clone()), schema };
         match &self.store {
             StorePlace::File(file) => Ledger::open_guarded(file, &guard).map(Arc::new),
             StorePlace::Postgres(url) => Ledger::connect_guarded(url, &guard).await.map(Arc::new),

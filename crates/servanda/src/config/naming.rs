@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_catalog::names::{NamePolicy, Naming, Profile};
+use servanda_catalog::names::{NamePolicy, ExposedNaming, NameLimitProfile};
 
 /// How tools are named towards agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -34,10 +34,10 @@ pub(crate) enum NameProfile {
 
 impl NameStyle {
     /// How names and URIs are made.
-    pub(super) const fn naming(self) -> Naming {
+    pub(super) const fn naming(self) -> ExposedNaming {
         match self {
-            Self::Prefixed => Naming::Prefixed,
-            Self::Bare => Naming::Bare,
+            Self::Prefixed => ExposedNaming::Prefixed,
+            Self::Bare => ExposedNaming::Bare,
         }
     }
 }
@@ -51,11 +51,11 @@ impl NameProfile {
     /// How tools are named in that style.
     pub(super) fn policy(self, style: NameStyle) -> NamePolicy {
         let profile = match self {
-            Self::Portable => Profile::Portable,
-            Self::OpenAi => Profile::OpenAi,
-            Self::Anthropic => Profile::Anthropic,
-            Self::Gemini => Profile::Gemini,
-            Self::Mcp => Profile::Mcp,
+            Self::Portable => NameLimitProfile::Portable,
+            Self::OpenAi => NameLimitProfile::OpenAi,
+            Self::Anthropic => NameLimitProfile::Anthropic,
+            Self::Gemini => NameLimitProfile::Gemini,
+            Self::Mcp => NameLimitProfile::Mcp,
         };
         NamePolicy { profile, ..style.naming().into() }
     }

@@ -45,16 +45,16 @@ impl PinsConfig {
     }
 
     /// What it means.
-    pub(crate) fn policy(&self) -> pins::Policy {
+    pub(crate) fn policy(&self) -> pins::PinPolicy {
         let additive = match self.additive {
-            AdditivePins::Allow => pins::OnAdditive::Allow,
-            AdditivePins::Hold => pins::OnAdditive::Hold,
+            AdditivePins::Allow => pins::AdditiveChangePolicy::Allow,
+            AdditivePins::Hold => pins::AdditiveChangePolicy::Hold,
         };
         let missing = self.missing.map(|missing| match missing {
-            MissingPins::Pin => pins::OnMissing::Pin,
-            MissingPins::Hold => pins::OnMissing::Hold,
-            MissingPins::Ignore => pins::OnMissing::Ignore,
+            MissingPins::Pin => pins::MissingPinPolicy::Pin,
+            MissingPins::Hold => pins::MissingPinPolicy::Hold,
+            MissingPins::Ignore => pins::MissingPinPolicy::Ignore,
         });
-        pins::Policy { additive, missing }
+        pins::PinPolicy { additive, missing }
     }
 }

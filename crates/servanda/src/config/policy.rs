@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_policy::Defaults;
+use servanda_policy::BuiltInPermits;
 
 use super::Config;
 
@@ -67,10 +67,10 @@ impl PolicyConfig {
     }
 
     /// Whether the built-in permits hold beside what is written.
-    pub(crate) const fn defaults(&self) -> Defaults {
+    pub(crate) const fn defaults(&self) -> BuiltInPermits {
         match self.defaults {
-            BuiltIn::On => Defaults::On,
-            BuiltIn::Off => Defaults::Off,
+            BuiltIn::On => BuiltInPermits::On,
+            BuiltIn::Off => BuiltInPermits::Off,
         }
     }
 }

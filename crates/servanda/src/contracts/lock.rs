@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::pins::{Lock, Pins};
+use servanda_catalog::pins::{LockFile, Pins};
 use servanda_contract::time::Clock as _;
 use servanda_engine::{Discovery, SystemClock};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ pub(crate) fn pins(loaded: &Loaded) -> Result<Pins, Failure> {
 }
 
 /// The pins of a configuration that a running gateway is to work by. Where the file is gone, what was agreed to before holds.
-pub(crate) fn pins_after(loaded: &Loaded, before: Option<Arc<Lock>>) -> Result<Pins, Failure> {
+pub(crate) fn pins_after(loaded: &Loaded, before: Option<Arc<LockFile>>) -> Result<Pins, Failure> {
     let mut pins = pins(loaded)?;
     if pins.lock.is_none() && before.is_some() {
         tracing::warn!("{} is gone; what it said holds until the gateway ends", loaded.lock_file().display());
@@ -41,13 +41,13 @@ pub(crate) fn pins_after(loaded: &Loaded, before: Option<Arc<Lock>>) -> Result<P
 }
 
 /// What the file says; none where there is no file.
-pub(crate) fn read(file: &Path) -> Result<Option<Lock>, Failure> {
+pub(crate) fn read(file: &Path) -> Result<Option<LockFile>, Failure> {
     let text = match files::read_text(file, LOCK_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::bad_input(format!("cannot read `{}`: {error}", file.display()))),
     };
-    let lock = Lock::read(&file.display().to_string(), &text).map_err(|error| {
+    let lock = LockFile::read(&file.display().to_string(), &text).map_err(|error| {
         Failure::bad_input(error.to_string())
             .hint("restore the file from version control, or move it away and agree anew with `servanda pin --all`")
     })?;
@@ -55,12 +55,12 @@ pub(crate) fn read(file: &Path) -> Result<Option<Lock>, Failure> {
 }
 
 /// The text of the file, as it would be written.
-pub(crate) fn text(lock: &Lock) -> Result<String, Failure> {
+pub(crate) fn text(lock: &LockFile) -> Result<String, Failure> {
     lock.write().map_err(|error| Failure::failed(format!("the pins cannot be written: {error}")))
 }
 
 /// Writes the file in one step: whoever reads it meanwhile reads the one before or the one after.
-pub(crate) fn write(file: &Path, lock: &Lock) -> Result<(), Failure> {
+pub(crate) fn write(file: &Path, lock: &LockFile) -> Result<(), Failure> {
     let text = text(lock)?;
     let folder = file.parent().unwrap_or(Path::new("."));
     files::write_inside(folder, file, &text, LOCK_MODE)
@@ -165,9 +165,9 @@ impl LockKeeper {
 
     /// The pins of the file, and those held before of servers that the configuration has lost. `servanda remove` is taking such a server out:
     /// the next reload drops it, and until then the gateway must not ask for consent to its tools again.
-    fn with_removed(&self, mut lock: Lock) -> Lock {
+    fn with_removed(&self, mut lock: LockFile) -> LockFile {
         let before = self.discovery.agreed().unwrap_or_default();
-        let has = |lock: &Lock, id: &String| lock.upstreams.contains_key(id) || lock.listed.contains_key(id);
+        let has = |lock: &LockFile, id: &String| lock.upstreams.contains_key(id) || lock.listed.contains_key(id);
         let known = before.upstreams.keys().chain(before.listed.keys());
         let lost: BTreeSet<&String> = known.filter(|id| !has(&lock, id)).collect();
         let Some(configured) = (!lost.is_empty()).then(|| Loaded::read(&self.config).ok()).flatten() else {

@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use servanda_catalog::{inference::offered, pins::Lock};
+use servanda_catalog::{inference::definition_layer, pins::LockFile};
 use servanda_contract::{
     ToolContract, document,
-    layers::{Effective, Layer, LayerError, Layers, Origins, ServerContracts, ToolEntry},
+    layers::{EffectiveContract, Layer, LayerError, ContractLayers, ValueOrigins, ServerContracts, ToolEntry},
 };
 
 use servanda_identity::layers::gateway::near_names;
@@ -51,7 +51,7 @@ pub(crate) struct Composed {
     /// The tool's entry.
     pub entry: ToolEntry,
     /// Which layer each value comes from.
-    pub origins: Origins,
+    pub origins: ValueOrigins,
 }
 
 /// A contract that could not be read.
@@ -82,7 +82,7 @@ impl Folder {
     }
 
     /// Reads every file with the pins of a lock that was read already.
-    pub(crate) fn read_with(loaded: &Loaded, lock: Option<&Lock>) -> Result<Self, Failure> {
+    pub(crate) fn read_with(loaded: &Loaded, lock: Option<&LockFile>) -> Result<Self, Failure> {
         let (written, unread) = read_each(loaded, lock, |written| written)?;
         Ok(Self { written, unread })
     }
@@ -92,7 +92,7 @@ impl Folder {
 /// made of it. Several are read at once; the results are in the order of the files.
 pub(crate) fn read_each<T: Send>(
     loaded: &Loaded,
-    lock: Option<&Lock>,
+    lock: Option<&LockFile>,
     take: impl Fn(Written) -> T + Sync,
 ) -> Result<(Vec<T>, Vec<Unread>), Failure> {
     let files = contract_files(&loaded.contracts_folder())?;
@@ -128,7 +128,7 @@ enum Part {
 }
 
 impl Part {
-    fn written(self, loaded: &Loaded, lock: Option<&Lock>) -> Result<Written, Unread> {
+    fn written(self, loaded: &Loaded, lock: Option<&LockFile>) -> Result<Written, Unread> {
         match self {
             Self::Whole(file, contract) => {
                 Ok(Written { place: Place { file, tool: None }, contract: *contract, composed: None })
@@ -206,7 +206,7 @@ pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String>
 }
 
 /// Composes the contracts of a server's tools.
-pub(crate) fn compose(file: &Path, server: &ServerContracts, loaded: &Loaded, lock: Option<&Lock>) -> Folder {
+pub(crate) fn compose(file: &Path, server: &ServerContracts, loaded: &Loaded, lock: Option<&LockFile>) -> Folder {
     let mut folder = Folder::default();
     for tool in server.tools.keys() {
         match compose_tool(file, server, tool, loaded, lock) {
@@ -222,24 +222,24 @@ fn compose_tool(
     server: &ServerContracts,
     tool: &str,
     loaded: &Loaded,
-    lock: Option<&Lock>,
+    lock: Option<&LockFile>,
 ) -> Result<Written, Unread> {
     let place = Place { file: file.to_owned(), tool: Some(tool.to_owned()) };
     let Some(entry) = server.tools.get(tool) else {
         return Err(Unread { place, binding: None, reason: format!("`tools.{tool}`: there is no such entry") });
     };
     let pin = lock.and_then(|lock| lock.pin(&server.server, tool));
-    let offered = pin.map(|pin| offered(&pin.definition).0);
-    let layers = Layers {
+    let offered = pin.map(|pin| definition_layer(&pin.definition).0);
+    let layers = ContractLayers {
         server: &server.server,
         tool,
         configuration: &loaded.config.defaults,
         server_defaults: &server.defaults,
         entry,
-        offered: offered.as_ref(),
+        offered: definition_layer.as_ref(),
     };
     match layers.compose() {
-        Ok(Effective { contract, origins }) => {
+        Ok(EffectiveContract { contract, origins }) => {
             let composed = Some(Composed { entry: entry.clone(), origins });
             Ok(Written { place, contract, composed })
         }
@@ -256,7 +256,7 @@ fn compose_tool(
 }
 
 /// The tool of a server that a misspelt name probably means.
-fn meant(lock: &Lock, server: &str, tool: &str) -> Option<String> {
+fn meant(lock: &LockFile, server: &str, tool: &str) -> Option<String> {
     let names =
         lock.pins().filter(|(upstream, ..)| *upstream == server).map(|(_, name, _)| (name.as_str(), name.as_str()));
     near_names(tool, names, 1).first().map(|name| (*name).to_owned())

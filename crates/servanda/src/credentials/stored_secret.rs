@@ -41,11 +41,11 @@ pub(super) struct StoredSecret {
     vault: Vault,
     reference: SecretReference,
     config: CredentialConfig,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<CachedSecret>>,
 }
 
 #[derive(Debug, Clone)]
-struct Known {
+struct CachedSecret {
     secret: Secret,
     looked_up: Instant,
     /// When it took the place of another; never if it is the first.
@@ -59,16 +59,16 @@ impl StoredSecret {
         Some(Self { vault, reference, config: config.clone(), known: Mutex::default() })
     }
 
-    fn known(&self) -> Option<Known> {
+    fn known(&self) -> Option<CachedSecret> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn learn(&self, secret: &Secret) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        let same = |before: &Known| before.secret.expose() == secret.expose();
+        let same = |before: &CachedSecret| before.secret.expose() == secret.expose();
         let replaced = known.as_ref().and_then(|before| if same(before) { before.replaced } else { Some(now) });
-        *known = Some(Known { secret: secret.clone(), looked_up: now, replaced });
+        *known = Some(CachedSecret { secret: secret.clone(), looked_up: now, replaced });
     }
 
     async fn look_up(&self) -> Result<Secret, NotPresented> {

@@ -165,7 +165,7 @@ mod tests {
         let own = ["\u{1b}[2m", "\u{1b}[0m", "\u{1b}[31m", "\u{1b}[1m"];
         let rest = own.iter().fold(written.trim_end().to_owned(), |rest, code| rest.replace(code, ""));
         assert!(written.contains(own[2]), "the level has its colour: {written}");
-        assert!(servanda_contract::legibility::hidden(&rest).is_empty(), "{rest:?}");
+        assert!(servanda_contract::legibility::hidden_characters(&rest).is_empty(), "{rest:?}");
         assert!(rest.contains("<U+202E>") && rest.contains("\\nFAKE"), "{rest}");
     }
 }

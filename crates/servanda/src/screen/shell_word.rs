@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use servanda_contract::legibility::hidden;
+use servanda_contract::legibility::hidden_characters;
 
 /// A word in shell syntax, with hidden characters spelled out.
 pub(crate) fn quoted(word: &str) -> String {
@@ -10,11 +10,11 @@ pub(crate) fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
-    if hidden(word).is_empty() && !word.contains(['\n', '\t']) {
+    if hidden_characters(word).is_empty() && !word.contains(['\n', '\t']) {
         return format!("'{}'", word.replace('\'', "'\\''"));
     }
     let mut text = String::from("$'");
-    let found: BTreeSet<usize> = hidden(word).iter().map(|hidden| hidden.position).collect();
+    let found: BTreeSet<usize> = hidden_characters(word).iter().map(|hidden| hidden_characters.position).collect();
     for (position, character) in word.chars().enumerate() {
         match character {
             '\n' => text.push_str("\\n"),

@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use servanda_contract::legibility::hidden;
+use servanda_contract::legibility::hidden_characters;
 
 use super::shown;
 
@@ -25,5 +25,5 @@ pub(crate) fn tell_usage(usage: &clap::Error) -> ExitCode {
 }
 
 fn is_plain(word: OsString) -> bool {
-    word.into_string().is_ok_and(|word| hidden(&word).is_empty())
+    word.into_string().is_ok_and(|word| hidden_characters(&word).is_empty())
 }

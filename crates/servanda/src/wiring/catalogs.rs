@@ -49,7 +49,7 @@ pub(super) async fn named_as_before(catalog: Arc<Catalog>, notebook: &dyn Notebo
     let recalled = names::recall(notebook, SystemClock.now()).await;
     let recalled = recalled.map_err(|error| Failure::failed(format!("the ledger cannot be read: {error}")))?;
     match recalled {
-        Some(names) => catalog.after(&names).map(Arc::new).map_err(|error| bad_names(&error)),
+        Some(names) => catalog.with_names_after(&names).map(Arc::new).map_err(|error| bad_names(&error)),
         None => Ok(catalog),
     }
 }

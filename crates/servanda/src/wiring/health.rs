@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use servanda_doors::http::{Ailment, Health, UpstreamsReport};
-use servanda_effects::effect::{Effects as _, owner_silence_ms_max};
+use servanda_effects::effect::{EffectStore as _, owner_silence_ms_max};
 use servanda_engine::{Answering, Engine};
-use servanda_ledger::{Ledger, WriteStanding};
+use servanda_ledger::{Ledger, WriteHealth};
 use servanda_porter::Porter;
 use tokio_util::sync::CancellationToken;
 
@@ -41,18 +41,18 @@ pub(crate) struct LedgerHealth {
 
 impl Health for LedgerHealth {
     fn alive(&self) -> Result<(), Ailment> {
-        alive(self.ledger.write_standing())
+        alive(self.ledger.write_health())
     }
 
     fn store(&self) -> Result<(), Ailment> {
-        ready(self.ledger.write_standing())
+        ready(self.ledger.write_health())
     }
 
     fn ready(&self) -> Result<(), Ailment> {
         if self.ledger.out_of_room().is_some() {
             return Err(OUT_OF_ROOM);
         }
-        ready(self.ledger.write_standing())?;
+        ready(self.ledger.write_health())?;
         if self.asked.is_cancelled() { Ok(()) } else { Err(UPSTREAMS_STARTING) }
     }
 
@@ -72,11 +72,11 @@ impl Health for LedgerHealth {
     }
 
     fn store_wrote_ms_ago(&self) -> Option<u64> {
-        self.ledger.write_standing().accepted_ms_ago
+        self.ledger.write_health().accepted_ms_ago
     }
 }
 
-fn alive(standing: WriteStanding) -> Result<(), Ailment> {
+fn alive(standing: WriteHealth) -> Result<(), Ailment> {
     // One that has not begun yet is starting.
     match standing.beat_began_ms_ago {
         Some(ago_ms) if ago_ms > BEAT_BEGAN_MS_MAX => Err(Ailment {
@@ -89,32 +89,32 @@ fn alive(standing: WriteStanding) -> Result<(), Ailment> {
 
 /// A store that took a write lately, and none since that it did not take, takes the next one. "Lately" is as long as other gateways
 /// wait before they take this one for gone.
-fn ready(standing: WriteStanding) -> Result<(), Ailment> {
+fn ready(standing: WriteHealth) -> Result<(), Ailment> {
     let (code, told) = match standing {
-        WriteStanding { refused_ms_ago: Some(_), .. } => (
+        WriteHealth { refused_ms_ago: Some(_), .. } => (
             "store_refuses_writes",
             "the ledger did not take the last write, so that calls that change something are refused; \
              the log has the reason, and `servanda doctor` looks at the ledger",
         ),
-        WriteStanding { accepted_ms_ago: None, .. } => ("starting", "the ledger has not taken a write yet"),
-        WriteStanding { accepted_ms_ago: Some(ago_ms), .. } if ago_ms > owner_silence_ms_max() => (
+        WriteHealth { accepted_ms_ago: None, .. } => ("starting", "the ledger has not taken a write yet"),
+        WriteHealth { accepted_ms_ago: Some(ago_ms), .. } if ago_ms > owner_silence_ms_max() => (
             "store_silent",
             "the ledger has not answered to a write for too long; `servanda doctor` looks at the ledger",
         ),
-        WriteStanding { .. } => return Ok(()),
+        WriteHealth { .. } => return Ok(()),
     };
     Err(Ailment { code, told })
 }
 
 #[cfg(test)]
 mod tests {
-    use servanda_ledger::WriteStanding;
+    use servanda_ledger::WriteHealth;
 
     use super::{BEAT_BEGAN_MS_MAX, alive, ready};
 
     #[test]
     fn the_last_write_decides() {
-        let standing = |accepted_ms_ago, refused_ms_ago| WriteStanding {
+        let standing = |accepted_ms_ago, refused_ms_ago| WriteHealth {
             accepted_ms_ago,
             refused_ms_ago,
             beat_began_ms_ago: None,
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_store_that_is_away_is_no_reason_to_restart() {
-        let began = |beat_began_ms_ago| WriteStanding { refused_ms_ago: Some(1), beat_began_ms_ago, ..<_>::default() };
+        let began = |beat_began_ms_ago| WriteHealth { refused_ms_ago: Some(1), beat_began_ms_ago, ..<_>::default() };
         assert!(alive(began(None)).is_ok());
         assert!(alive(began(Some(BEAT_BEGAN_MS_MAX))).is_ok());
         assert_eq!(alive(began(Some(BEAT_BEGAN_MS_MAX + 1))).unwrap_err().code, "loop_stands_still");

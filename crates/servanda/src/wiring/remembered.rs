@@ -22,7 +22,7 @@ pub(crate) async fn named(loaded: &Loaded, catalog: Catalog) -> Result<Catalog, 
     let reading = tokio::time::timeout(Duration::from_millis(READING_MS_MAX), recall(loaded)).await;
     let recalled = reading.unwrap_or_else(|_| Err("there was no answer in time".to_owned()));
     match recalled {
-        Ok(Some(names)) => catalog.after(&names).map_err(|error| catalogs::bad_names(&error)),
+        Ok(Some(names)) => catalog.with_names_after(&names).map_err(|error| catalogs::bad_names(&error)),
         Ok(None) => Ok(catalog),
         Err(error) => {
             tracing::debug!(%error, "names from before could not be read");
@@ -34,7 +34,7 @@ pub(crate) async fn named(loaded: &Loaded, catalog: Catalog) -> Result<Catalog, 
 /// Fails where the names that tools had cannot be kept beside those of the contracts.
 pub(crate) async fn require_names(loaded: &Loaded, catalog: &Catalog) -> Result<(), Failure> {
     let recalled = recall(loaded).await.map_err(|why| Failure::failed(format!("the ledger cannot be read: {why}")))?;
-    let after = recalled.map(|names| catalog.after(&names)).transpose();
+    let after = recalled.map(|names| catalog.with_names_after(&names)).transpose();
     after.map(|_| ()).map_err(|error| catalogs::bad_names(&error))
 }
 

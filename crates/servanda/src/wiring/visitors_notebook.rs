@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use servanda_contract::Timestamp;
-use servanda_effects::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use servanda_ledger::Ledger;
 use tokio::sync::OnceCell;
 
@@ -13,14 +13,14 @@ use crate::config::ledger_place::LedgerPlace;
 /// Opens the ledger when something about a login is asked for, and not before.
 #[derive(Debug)]
 pub(crate) struct VisitorsNotebook {
-    fleeting: FleetingNotebook,
+    fleeting: InMemoryNotebook,
     place: LedgerPlace,
     ledger: OnceCell<Arc<Ledger>>,
 }
 
 impl VisitorsNotebook {
     pub(crate) fn new(place: LedgerPlace) -> Self {
-        Self { fleeting: FleetingNotebook::default(), place, ledger: OnceCell::new() }
+        Self { fleeting: InMemoryNotebook::default(), place, ledger: OnceCell::new() }
     }
 
     async fn of(&self, kind: NoteKind) -> Result<&dyn Notebook, JournalError> {

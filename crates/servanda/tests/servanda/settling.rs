@@ -4,9 +4,9 @@ use std::{sync::Arc, thread};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
+use servanda_contract::{CallId, Digest, digest::DigestDomain, tool::EffectClass};
 use servanda_effects::effect::{
-    Begin, Change, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, Order, OwnerId, Target,
+    BeginRequest, EffectChange, ClientKey, EffectId, EffectKey, EffectStore as _, DispatchEnd, EffectEvent, BeginMode, DispatchOrder, OwnerId, EffectTarget,
 };
 use servanda_ledger::Ledger;
 
@@ -24,14 +24,14 @@ fn left_behind() -> World {
         for number in 0..=UNKNOWN {
             let upstream = if number % 5 == 0 { "shop" } else { "bank" };
             let wanted = begin(number, upstream);
-            let target = Target::Key(wanted.key.clone());
+            let target = EffectTarget::Key(wanted.key.clone());
             let apply = |target, event| {
-                ledger.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() })
+                ledger.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
             };
-            let begun = apply(target, Event::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
+            let begun = apply(target, EffectEvent::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
             if number < UNKNOWN {
-                let end = End::Unknown("the upstream was lost before it answered".to_owned());
-                apply(Target::Id(begun.id.clone()), Event::Settle(begun.claim(), end)).await.unwrap();
+                let end = DispatchEnd::Unknown("the upstream was lost before it answered".to_owned());
+                apply(EffectTarget::Id(begun.id.clone()), EffectEvent::Settle(begun.claim(), end)).await.unwrap();
             }
         }
         ledger.close().await;
@@ -39,8 +39,8 @@ fn left_behind() -> World {
     world
 }
 
-fn begin(number: usize, upstream: &str) -> Begin {
-    let digest = Digest::of(Domain::Payload, &[number.to_string().as_bytes()]);
+fn begin(number: usize, upstream: &str) -> BeginRequest {
+    let digest = Digest::compute(DigestDomain::Payload, &[number.to_string().as_bytes()]);
     let key = EffectKey {
         tenant: "local".to_owned(),
         principal: if number.is_multiple_of(2) { "ada" } else { "bob" }.to_owned(),
@@ -48,7 +48,7 @@ fn begin(number: usize, upstream: &str) -> Begin {
         contract_major: 1,
         client_key: ClientKey::Given(format!("order {number}")),
     };
-    let order = Order {
+    let order = DispatchOrder {
         exposed_tool: format!("{upstream}__pay"),
         upstream: upstream.to_owned(),
         upstream_tool: "pay".to_owned(),
@@ -65,7 +65,7 @@ fn begin(number: usize, upstream: &str) -> Begin {
         overlaps: false,
         actors: Vec::new(),
     };
-    Begin {
+    BeginRequest {
         id: EffectId::new(),
         key,
         request: digest,
@@ -73,7 +73,7 @@ fn begin(number: usize, upstream: &str) -> Begin {
         owner: OwnerId::new(),
         call_id: CallId::from(format!("call_{number}")),
         order,
-        go: Go::Dispatch,
+        mode: BeginMode::Dispatch,
         continues: None,
     }
 }

@@ -29,7 +29,7 @@ const KEPT_MAX: usize = SECRETS_MAX / 2;
 #[derive(Default)]
 pub(crate) struct Redaction {
     configured: Option<Scrubber>,
-    presented: Mutex<Known>,
+    presented: Mutex<RedactedValues>,
     /// For what is in `presented`; none as long as nothing was.
     scrubber: RwLock<Option<Arc<Scrubber>>>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Redaction {
 pub(crate) type Kept = Arc<()>;
 
 #[derive(Default)]
-struct Known {
+struct RedactedValues {
     /// What was presented last is last.
     values: Vec<(Secret, Kept)>,
     stems: Vec<Secret>,
@@ -145,7 +145,7 @@ impl Redaction {
         clean.ok().and_then(|clean| RawValue::from_string(clean).ok()).unwrap_or(json)
     }
 
-    fn learn(&self, known: &mut Known) -> Result<(), NotPresented> {
+    fn learn(&self, known: &mut RedactedValues) -> Result<(), NotPresented> {
         known.forget();
         let values: Vec<Secret> = known.values.iter().map(|(value, _)| value.clone()).collect();
         let scrubber = Scrubber::with_stems(&values, &known.stems).map_err(|why| {
@@ -168,7 +168,7 @@ impl Redaction {
     }
 }
 
-impl Known {
+impl RedactedValues {
     /// The mark of a value, and whether it is new.
     fn mark(&mut self, value: Secret) -> (Kept, bool) {
         let old = self.values.iter().position(|(old, _)| old.expose() == value.expose());

@@ -10,7 +10,7 @@ use std::{
 
 use servanda_contract::{
     Timestamp,
-    digest::{Digest, Domain},
+    digest::{Digest, DigestDomain},
 };
 use servanda_effects::{Note, NoteKind, Notebook};
 use servanda_mcp::Era;
@@ -95,14 +95,14 @@ fn key(transport: &Transport) -> String {
         }
     }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    Digest::of(Domain::Transport, &parts).to_string()
+    Digest::compute(DigestDomain::Transport, &parts).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use servanda_effects::FleetingNotebook;
+    use servanda_effects::InMemoryNotebook;
 
     use super::*;
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_note_outlives_its_writer_and_nonsense_is_none() {
-        let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
+        let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
         let notes = |transport: &Transport| EraNotes::new(transport, Arc::clone(&notebook));
         let transport = stdio(&[], "t");
         assert_eq!(notes(&transport).read().await, None);

@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_contract::{Caller, tool::EffectClass};
-use servanda_effects::{FleetingNotebook, Notebook};
+use servanda_effects::{InMemoryNotebook, Notebook};
 use servanda_mcp::ClientCapabilities;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const IMPATIENCE: Duration = Duration::from_millis(300);
 
 fn notebook() -> Arc<dyn Notebook> {
-    Arc::new(FleetingNotebook::default())
+    Arc::new(InMemoryNotebook::default())
 }
 
 fn fixture(name: &str) -> String {

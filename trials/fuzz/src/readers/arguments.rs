@@ -11,7 +11,7 @@ use servanda_contract::{
     tool::{SemanticRule, SideEffectClass, TransactionSemantics},
 };
 use servanda_gates::{
-    CompiledContract, Contracts, GateLimits, Registered, Stopwatch, Trail, admit, pass_question, resolve,
+    CompiledContract, ContractResolver, GateLimits, RegisteredContracts, Stopwatch, Trail, admit, pass_question, resolve,
 };
 
 use super::{NotReady, Reader, server_texts::LIMITS};
@@ -44,13 +44,13 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     let written: ToolContract = contract(&[])?;
     let rules: Vec<&str> = RULES.to_vec();
     // Each rule by itself: a call is told of all rules that it breaks, but a later rule may hide a slow one.
-    let compiled: CompiledContract = admit(contract(&rules)?, &Registered::new())?;
+    let compiled: CompiledContract = admit(contract(&rules)?, &RegisteredContracts::new())?;
     let compiled = Only(Arc::new(compiled));
     Ok(vec![
         Reader::of_text("cel_rules", 3, cel_grammar(), move |text| {
             let mut contract = written.clone();
             contract.rules = vec![rule(0, text)];
-            drop(admit(contract, &Registered::new()));
+            drop(admit(contract, &RegisteredContracts::new()));
         }),
         Reader::new("cel_values", 5, value_grammar(), move |bytes| {
             let mut trail = Trail::new(&NoTime);
@@ -100,7 +100,7 @@ fn proposal(arguments: Bytes) -> Proposal {
 /// The one contract there is.
 struct Only(Arc<CompiledContract>);
 
-impl Contracts for Only {
+impl ContractResolver for Only {
     fn contract_of(&self, _proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
         Ok(Arc::clone(&self.0))
     }

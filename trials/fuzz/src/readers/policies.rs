@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use servanda_contract::{Timestamp, ToolContract, document, json};
 use servanda_policy::{
-    Call, Circumstances, Defaults, Identity, Limits, Policies, Principal, Source, ToolFacts, Vocabulary,
+    PolicyCall, CallCircumstances, BuiltInPermits, PartyIdentity, PolicyLimits, Policies, Principal, PolicySource, ToolFacts, Vocabulary,
 };
 
 use super::{NotReady, Reader, server_texts::LIMITS};
@@ -41,12 +41,12 @@ const LOOKS: &str = r#"
 
 pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     let contract: ToolContract = document::read("pay.yaml", PAY)?;
-    let vocabulary = Arc::new(Vocabulary::of([ToolFacts::from(&contract)])?);
+    let vocabulary = Arc::new(Vocabulary::from_tools([ToolFacts::from(&contract)])?);
     let load = |text: &str, vocabulary: &Arc<Vocabulary>| {
-        Policies::load(Arc::clone(vocabulary), &[Source { name: "a.cedar", text }], Defaults::On, &Limits::default())
+        Policies::load(Arc::clone(vocabulary), &[PolicySource { name: "a.cedar", text }], BuiltInPermits::On, &PolicyLimits::default())
     };
     let policies = load(LOOKS, &vocabulary)?;
-    let identity = Identity {
+    let identity = PartyIdentity {
         id: "alice".to_owned(),
         tenant: "acme".to_owned(),
         scopes: ["bank:pay".to_owned()].into(),
@@ -58,7 +58,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
         Reader::new("policy_values", 6, value_grammar(), move |bytes| {
             let Ok(value) = json::decode(bytes, LIMITS) else { return };
             let Ok(arguments) = json::canonicalize(&value) else { return };
-            let circumstances = Circumstances {
+            let circumstances = CallCircumstances {
                 tenant: "acme",
                 environment: "production",
                 time: Timestamp::from_unix_ms(1_794_735_332_007),
@@ -69,7 +69,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
                 program_class: None,
             };
             let call =
-                Call { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
+                PolicyCall { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
             drop(policies.decide(&call));
         }),
     ])

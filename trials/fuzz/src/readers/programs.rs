@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use servanda_identity::effects::{
-    Dialect, Language, Roots, UrlRules, asks_for_another_method, breaks_out_of_request, classify, classify_request,
+    SqlDialect, ProgramLanguage, PathRoots, UrlRules, asks_for_another_method, breaks_out_of_request, classify, classify_request,
     is_safe_method, normalise,
 };
 
@@ -14,14 +14,14 @@ const BETWEEN: &str = "\n%%\n";
 
 pub(super) fn readers() -> Vec<Reader> {
     let sql = |name, dialect| {
-        Reader::of_text(name, 8, sql_grammar(), move |text| drop(classify(Language::Sql(dialect), text)))
+        Reader::of_text(name, 8, sql_grammar(), move |text| drop(classify(ProgramLanguage::Sql(dialect), text)))
     };
     vec![
-        sql("sql_postgresql", Dialect::Postgres),
-        sql("sql_mysql", Dialect::MySql),
-        sql("sql_sqlite", Dialect::Sqlite),
-        sql("sql_any", Dialect::Generic),
-        Reader::of_text("shell", 10, shell_grammar(), |text| drop(classify(Language::Shell, text))),
+        sql("sql_postgresql", SqlDialect::Postgres),
+        sql("sql_mysql", SqlDialect::MySql),
+        sql("sql_sqlite", SqlDialect::Sqlite),
+        sql("sql_any", SqlDialect::Generic),
+        Reader::of_text("shell", 10, shell_grammar(), |text| drop(classify(ProgramLanguage::Shell, text))),
         Reader::of_text("http", 8, http_grammar(), read_request),
         Reader::of_text("path", 10, path_grammar(), read_path),
         Reader::of_text("url", 10, url_grammar(), read_url),
@@ -46,7 +46,7 @@ fn read_request(text: &str) {
 fn read_path(text: &str) {
     let _ = normalise(text);
     for roots in [["/srv/data"], [text]] {
-        let _ = Roots::new(roots).map(|roots| roots.admit(text));
+        let _ = PathRoots::new(roots).map(|roots| roots.admit(text));
     }
 }
 

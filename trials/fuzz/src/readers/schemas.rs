@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use servanda_contract::{
     json,
-    schema::{CompiledSchema, Profile},
+    schema::{CompiledSchema, SchemaProfile},
 };
 
 use super::{NotReady, Reader, server_texts::LIMITS};
@@ -36,7 +36,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     let mut compiled = Vec::new();
     for schema in hard() {
         let schema = schema.as_object().cloned().unwrap_or_default();
-        for profile in [Profile::Arguments, Profile::Results] {
+        for profile in [SchemaProfile::Arguments, SchemaProfile::Results] {
             compiled.push(CompiledSchema::compile(&schema, profile)?);
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
 
 fn read_schema(bytes: &[u8]) {
     let Ok(Value::Object(schema)) = json::decode(bytes, LIMITS) else { return };
-    for profile in [Profile::Arguments, Profile::Results] {
+    for profile in [SchemaProfile::Arguments, SchemaProfile::Results] {
         let Ok(compiled) = CompiledSchema::compile(&schema, profile) else { continue };
         for value in [
             json!({}),

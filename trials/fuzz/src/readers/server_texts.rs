@@ -4,8 +4,8 @@
 use servanda_authority::{Secret, scrubber::Scrubber};
 use servanda_contract::{
     ToolContract, document,
-    json::{self, Limits},
-    legibility::{faults, hidden, name_fault, reveal, skeleton},
+    json::{self, JsonLimits},
+    legibility::{faults, hidden_characters, name_fault, reveal, skeleton},
 };
 use servanda_mcp::{Message, RawObject, shape};
 
@@ -13,7 +13,7 @@ use super::{NotReady, Reader};
 use crate::Grammar;
 
 /// The gateway's default limits.
-pub(super) const LIMITS: Limits = Limits { bytes_max: 1 << 20, depth_max: 64 };
+pub(super) const LIMITS: JsonLimits = JsonLimits { bytes_max: 1 << 20, depth_max: 64 };
 
 pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     let secret = |text: &str| Secret::from(text.to_owned());
@@ -39,7 +39,7 @@ fn read_json(bytes: &[u8]) {
     let Ok(value) = json::decode(bytes, LIMITS) else { return };
     let canonical = json::canonicalize(&value);
     let again =
-        canonical.as_ref().map(|canonical| json::decode(canonical.bytes(), Limits { bytes_max: usize::MAX, ..LIMITS }));
+        canonical.as_ref().map(|canonical| json::decode(canonical.bytes(), JsonLimits { bytes_max: usize::MAX, ..LIMITS }));
     assert!(matches!(again, Ok(Ok(again)) if again == value), "canonical bytes mean something else");
 }
 
@@ -58,7 +58,7 @@ fn read_envelope(bytes: &[u8]) {
 }
 
 fn read_hidden(text: &str) {
-    drop((hidden(text), reveal(text), name_fault(text), skeleton(text)));
+    drop((hidden_characters(text), reveal(text), name_fault(text), skeleton(text)));
     if let Ok(value) = json::decode(text.as_bytes(), LIMITS) {
         drop(faults(&value));
     }

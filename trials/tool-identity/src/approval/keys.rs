@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Address, ExplicitNamespace, LookupKey, PublicName, Tool};
+use crate::{ToolAddress, ExplicitNamespace, LookupKey, PublicName, Tool};
 
 /// A text that decisions are filed under. Different tools can have the same one: finding a decision by it is not yet permission.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +43,7 @@ impl ApprovalKeys {
     }
 
     /// The texts of a call at this address; of another key's tool if one was chosen.
-    pub fn of(address: &Address, chosen: Option<&LookupKey>, alias: Option<BareAlias>) -> Self {
+    pub fn of(address: &ToolAddress, chosen: Option<&LookupKey>, alias: Option<BareAlias>) -> Self {
         let own = LookupKey::of(address);
         Self::new(&address.name, chosen.unwrap_or(&own), alias)
     }
@@ -62,7 +62,7 @@ impl ApprovalKeys {
 impl ApprovalKey {
     fn canonical(key: &LookupKey) -> Self {
         let written = |name: &PublicName, namespace: Option<&ExplicitNamespace>| {
-            Address { name: name.clone(), namespace: namespace.cloned() }.qualified_name().as_str().to_owned()
+            ToolAddress { name: name.clone(), namespace: namespace.cloned() }.qualified_name().as_str().to_owned()
         };
         Self(match key {
             LookupKey::Bare(name) => written(name, None),

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::{ApprovalKeys, BareAlias};
-use crate::{Address, LookupKey, Tool, TraceName, call::CallId};
+use crate::{ToolAddress, LookupKey, Tool, TraceName, call::CallId};
 
 /// A call that waits for a decision, and everything that is known about who is meant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingApproval {
     /// What the call said.
-    pub address: Address,
+    pub address: ToolAddress,
     /// The tool that is meant.
     pub lookup_key: LookupKey,
     /// The namespace to show: as the call said it, empty too; a deferred tool's name where it said none.
@@ -33,7 +33,7 @@ impl PendingApproval {
         visible: impl IntoIterator<Item = &'a Tool<T>>,
         call: &Value,
     ) -> Option<Self> {
-        let address = Address::of_call(call)?;
+        let address = ToolAddress::from_call(call)?;
         let deferred = tool.identity.is_deferred_top_level();
         let lookup_key = match tool.identity.lookup_key() {
             Some(key) if deferred => key,

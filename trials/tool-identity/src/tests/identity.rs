@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::{call_of, named, names, pairs, tool, tools};
 use crate::{
-    Address, CollisionPolicy, ExplicitNamespace, Handoff, IdentityError, Loading, LookupKey, LookupTable, NameConflict,
+    ToolAddress, CollisionPolicy, ExplicitNamespace, Handoff, IdentityError, Loading, LookupKey, LookupTable, NameConflict,
     NameSource, NamespaceDeclaration, PublicName, Tool, ToolKind, collisions,
     lookup::{self, Route},
 };
 
-fn addresses() -> impl Strategy<Value = Address> {
+fn addresses() -> impl Strategy<Value = ToolAddress> {
     (names(), prop::option::of(names())).prop_filter_map("a name", |(name, namespace)| {
-        Some(Address { name: PublicName::new(name)?, namespace: namespace.and_then(ExplicitNamespace::new) })
+        Some(ToolAddress { name: PublicName::new(name)?, namespace: namespace.and_then(ExplicitNamespace::new) })
     })
 }
 
@@ -94,9 +94,9 @@ fn a_handoff_is_taken_before_a_tool_but_not_into_a_namespace() {
     let table = LookupTable::build(&tools).unwrap();
     let name = PublicName::new("route").unwrap();
     let handoffs = [Handoff { name: name.clone(), source: NameSource::Chosen, target: () }];
-    let bare = Address { name, namespace: None };
+    let bare = ToolAddress { name, namespace: None };
     assert!(matches!(table.route(&handoffs, &bare), Ok(Route::Handoff(_))));
-    let inside = Address { namespace: ExplicitNamespace::new("crm"), ..bare };
+    let inside = ToolAddress { namespace: ExplicitNamespace::new("crm"), ..bare };
     let missed = table.route(&handoffs, &inside).unwrap_err();
     assert_eq!((missed.code(), missed.subject()), ("tool_not_found", Some("crm.route")));
 }

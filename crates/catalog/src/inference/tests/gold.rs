@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
-use servanda_contract::{Digest, digest::Domain, tool::SideEffectClass};
+use servanda_contract::{Digest, digest::DigestDomain, tool::SideEffectClass};
 
-use super::super::{Reach, infer};
+use super::super::{ToolReach, infer};
 use crate::{pins::Definition, testing::shared};
 
 /// One line of the list.
@@ -25,8 +25,8 @@ enum Half {
 
 impl Half {
     /// Servers of one vendor, and versions of one server, are one family, and stay together.
-    fn of(family: &str) -> Self {
-        let hash = Digest::of(Domain::Definition, &[family.as_bytes()]).hex_prefix(1);
+    fn for_family(family: &str) -> Self {
+        let hash = Digest::compute(DigestDomain::Definition, &[family.as_bytes()]).hex_prefix(1);
         if hash.as_str() < "8" { Self::Development } else { Self::HeldOut }
     }
 }
@@ -38,7 +38,7 @@ fn gold() -> Vec<Judged> {
         .map(|line| {
             let columns: Vec<&str> = line.split('\t').collect();
             let classes = columns[2].split(' ').map(class).collect();
-            Judged { id: columns[1], classes, half: Half::of(columns[0]) }
+            Judged { id: columns[1], classes, half: Half::for_family(columns[0]) }
         })
         .collect()
 }
@@ -74,7 +74,7 @@ struct Score {
 }
 
 impl Score {
-    fn of(half: Half, tools: &HashMap<String, Value>) -> Self {
+    fn measure(half: Half, tools: &HashMap<String, Value>) -> Self {
         let mut score = Self::default();
         for judged in gold().into_iter().filter(|judged| judged.half == half) {
             let inferred = infer("up", &definition(&tools[judged.id])).unwrap();
@@ -130,7 +130,7 @@ impl Score {
 fn inference_agrees_with_a_reviewer() {
     let Some(tools) = corpus() else { return };
     for half in [Half::Development, Half::HeldOut] {
-        let score = Score::of(half, &tools);
+        let score = Score::measure(half, &tools);
         score.print(half);
         // What is not exact, of the half that may be looked at.
         if half == Half::Development {
@@ -154,7 +154,7 @@ fn an_authors_hint_is_contradicted_only_with_a_reason() {
     for (id, tool) in tools.iter().filter(|(_, tool)| !tool["annotations"].is_null()) {
         let definition = definition(tool);
         let inferred = infer("up", &definition).unwrap();
-        let looks = inferred.reading.reach == Reach::ReadOnly;
+        let looks = inferred.reading.reach == ToolReach::ReadOnly;
         let hint = |name: &str| definition.hint(name);
         let says_change = hint("readOnlyHint") == Some(false)
             || hint("readOnlyHint").is_none() && hint("destructiveHint") == Some(true);
@@ -183,7 +183,7 @@ fn few_tools_of_a_browser_are_grave() {
         .filter(|tool| tool["server"] == "npm:@playwright/mcp")
         .map(|tool| {
             let inferred = infer("up", &definition(tool)).unwrap();
-            let contradicted = tool["annotations"]["readOnlyHint"] == true && inferred.reading.reach != Reach::ReadOnly;
+            let contradicted = tool["annotations"]["readOnlyHint"] == true && inferred.reading.reach != ToolReach::ReadOnly;
             let silent = contradicted && inferred.reading.disagreements.is_empty();
             (tool["name"].as_str().unwrap(), inferred.contract.transactional.side_effect_class, silent)
         })

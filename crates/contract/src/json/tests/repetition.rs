@@ -1,6 +1,6 @@
 //! Every production of JSON, repeated: nothing overflows a thread's stack.
 
-use super::{Limits, canonicalize, decode};
+use super::{JsonLimits, canonicalize, decode};
 
 /// What stands before, the unit that is repeated, what stands after, and what closes each unit.
 const PRODUCTIONS: &[(&str, &str, &str, &str)] = &[
@@ -46,7 +46,7 @@ fn every_production_of_json_repeated_overflows_nothing() {
                 let text = format!("{before}{}{after}{}", unit.repeat(count), close.repeat(count));
                 // The deepest limit that callers may set, and deeper ones.
                 for depth_max in [64, 127, usize::MAX] {
-                    if let Ok(value) = decode(text.as_bytes(), Limits { bytes_max: 8 << 20, depth_max }) {
+                    if let Ok(value) = decode(text.as_bytes(), JsonLimits { bytes_max: 8 << 20, depth_max }) {
                         let _ = canonicalize(&value).unwrap();
                     }
                 }
@@ -54,7 +54,7 @@ fn every_production_of_json_repeated_overflows_nothing() {
         }
         let members: Vec<String> = (0..20_000).map(|number| format!("\"m{number}\":1")).collect();
         let wide = format!("{{{}}}", members.join(","));
-        assert!(decode(wide.as_bytes(), Limits { bytes_max: 8 << 20, depth_max: 64 }).is_ok());
+        assert!(decode(wide.as_bytes(), JsonLimits { bytes_max: 8 << 20, depth_max: 64 }).is_ok());
     };
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use serde_json::{Value, json};
 
 use crate::{
-    schema::{CompiledSchema, Profile, SchemaError, defaults},
+    schema::{CompiledSchema, SchemaProfile, SchemaError, defaults},
     testing::shared,
 };
 
@@ -19,7 +19,7 @@ fn real_tools_compile() {
         let tool: Value = serde_json::from_str(line).unwrap();
         let schema = tool["input_schema"].as_object().unwrap();
         tools += 1;
-        match CompiledSchema::compile(schema, Profile::Arguments) {
+        match CompiledSchema::compile(schema, SchemaProfile::Arguments) {
             Ok(enforced) => {
                 compiled += 1;
                 let written = defaults::find(&tool["input_schema"]).len();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{compiled, told};
-use crate::schema::{CompiledSchema, Profile};
+use crate::schema::{CompiledSchema, SchemaProfile};
 
 /// Judges `{"a": value}` by a schema whose property `a` is `schema`.
 fn judged(schema: &Value, value: &Value) -> Vec<String> {
@@ -101,7 +101,7 @@ fn what_is_wrong_most_often_is_told_with_its_repair() {
             "at": { "type": "string", "format": "date-time" },
         },
     });
-    let compiled = CompiledSchema::compile(schema.as_object().unwrap(), Profile::Arguments).unwrap();
+    let compiled = CompiledSchema::compile(schema.as_object().unwrap(), SchemaProfile::Arguments).unwrap();
     let expected = |arguments: Value| -> Vec<String> {
         compiled.judge(&arguments).into_all().into_iter().map(|error| error.expected).collect()
     };
@@ -304,7 +304,7 @@ proptest! {
     #[test]
     fn no_error_repeats_the_value(value in canaries()) {
         for (schema, _, _) in kinds() {
-            for profile in [Profile::Arguments, Profile::Results] {
+            for profile in [SchemaProfile::Arguments, SchemaProfile::Results] {
                 let whole = json!({ "type": "object", "properties": { "a": schema, "b": schema },
                     "$defs": { "point": { "required": ["x"], "properties": { "x": { "type": "integer" } } } } });
                 let compiled = CompiledSchema::compile(whole.as_object().unwrap(), profile).unwrap();

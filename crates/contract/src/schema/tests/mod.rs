@@ -2,16 +2,16 @@ mod closing;
 mod corpus;
 mod defaults;
 mod errors;
-mod growth;
+mod validation_cost;
 mod references;
 mod refused;
 mod repetition;
-mod rest;
+mod lazy_validator;
 mod suite;
 
 use serde_json::{Map, Value};
 
-use super::{CompiledSchema, Findings, Profile, SchemaError};
+use super::{CompiledSchema, Findings, SchemaProfile, SchemaError};
 
 fn object(schema: Value) -> Map<String, Value> {
     match schema {
@@ -21,7 +21,7 @@ fn object(schema: Value) -> Map<String, Value> {
 }
 
 fn compile(schema: Value) -> Result<CompiledSchema, SchemaError> {
-    CompiledSchema::compile(&object(schema), Profile::Arguments)
+    CompiledSchema::compile(&object(schema), SchemaProfile::Arguments)
 }
 
 fn compiled(schema: Value) -> CompiledSchema {

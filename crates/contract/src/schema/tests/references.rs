@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{compile, compiled};
-use crate::schema::{CompiledSchema, Profile, SchemaError};
+use crate::schema::{CompiledSchema, SchemaProfile, SchemaError};
 
 /// A schema whose `p` is a point, referred to in each of the ways there are.
 fn referring() -> Vec<Value> {
@@ -54,7 +54,7 @@ fn recursion_is_seen_behind_every_reference() {
         let branch = json!({ "properties": { "c": reference } });
         let schema = json!({ "$id": "https://example.test/tool.json", name: "whole", "anyOf": [branch, branch] });
         let deep = (0..30).fold(json!({}), |inner, _| json!({ "c": inner }));
-        for profile in [Profile::Arguments, Profile::Results] {
+        for profile in [SchemaProfile::Arguments, SchemaProfile::Results] {
             let enforced = CompiledSchema::compile(schema.as_object().unwrap(), profile).unwrap();
             assert!(enforced.judge(&deep).structure[0].message.starts_with("nested deeper than"), "{schema}");
         }
@@ -84,7 +84,7 @@ fn what_is_not_inside_is_refused() {
         if words.contains("another document") {
             schema["$defs"]["other"] = embedded.clone();
         }
-        for profile in [Profile::Arguments, Profile::Results] {
+        for profile in [SchemaProfile::Arguments, SchemaProfile::Results] {
             let error = CompiledSchema::compile(schema.as_object().unwrap(), profile).unwrap_err();
             assert!(error.to_string().contains(words), "{schema}: {error}");
         }

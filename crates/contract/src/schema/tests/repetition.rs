@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{CompiledSchema, Profile};
-use crate::json::{Limits, decode};
+use super::{CompiledSchema, SchemaProfile};
+use crate::json::{JsonLimits, decode};
 
 const REPEATED: usize = 20_000;
 /// The limits that the gateway and the reader of documents set.
-const LIMITS: Limits = Limits { bytes_max: 8 << 20, depth_max: 64 };
+const LIMITS: JsonLimits = JsonLimits { bytes_max: 8 << 20, depth_max: 64 };
 
 /// Keywords with a schema inside: what stands before it and after it.
 const NESTING: &[(&str, &str)] = &[
@@ -170,7 +170,7 @@ fn take(text: &str) {
     let Ok(Value::Object(schema)) = decode(text.as_bytes(), LIMITS) else { return };
     let mut deep = json!("aaaa");
     (0..60).for_each(|_| deep = json!({ "a": deep.take() }));
-    for profile in [Profile::Arguments, Profile::Results] {
+    for profile in [SchemaProfile::Arguments, SchemaProfile::Results] {
         let Ok(compiled) = CompiledSchema::compile(&schema, profile) else { continue };
         for value in [json!({}), json!({ "a": "aaaaaaaa", "p1": 1 }), json!({ "a": [["a"], {}] }), deep.clone()] {
             let mut value = value;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    schema::{CompiledSchema, Profile},
+    schema::{CompiledSchema, SchemaProfile},
     testing::{files, shared},
 };
 
@@ -53,7 +53,7 @@ fn run(suite: &Path, draft: &str, dialect: Option<&str>) -> (usize, Vec<String>)
             if let (Some(dialect), Value::Object(schema)) = (dialect, &mut case.schema) {
                 schema.entry("$schema").or_insert_with(|| dialect.into());
             }
-            let compiled = CompiledSchema::compile_with(&case.schema, Profile::Dialect, &known);
+            let compiled = CompiledSchema::compile_with(&case.schema, SchemaProfile::Dialect, &known);
             for test in case.tests {
                 ran += 1;
                 let name = format!("{file}: {}: {}", case.description, test.description);
@@ -83,7 +83,7 @@ fn the_argument_profile_only_ever_refuses_more() {
                     schema.entry("$schema").or_insert_with(|| "http://json-schema.org/draft-07/schema#".into());
                 }
                 // Refers to a remote document, or describes something that is not an object.
-                let Ok(compiled) = CompiledSchema::compile(&schema, Profile::Arguments) else { continue };
+                let Ok(compiled) = CompiledSchema::compile(&schema, SchemaProfile::Arguments) else { continue };
                 for test in case.tests.into_iter().filter(|test| test.data.is_object()) {
                     let ours = compiled.is_valid(&test.data);
                     accepted += usize::from(ours);

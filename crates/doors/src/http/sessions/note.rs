@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use servanda_contract::{Acting, Caller, Timestamp, time::Clock};
+use servanda_contract::{CallerActor, Caller, Timestamp, time::Clock};
 use servanda_engine::{Note, NoteKind, Notebook};
 use servanda_mcp::{ClientCapabilities, LogLevel, ProtocolVersion};
 
@@ -26,7 +26,7 @@ struct SessionNote {
     tenant: String,
     principal: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    actors: Vec<Acting>,
+    actors: Vec<CallerActor>,
     client: Option<String>,
     protocol_version: String,
     capabilities: Box<RawValue>,

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use servanda_contract::tool::SideEffectClass as Class;
 
-use crate::budget::{Account, Dimension, Period, Scope};
+use crate::budget::{Account, BudgetDimension, Period, BudgetScope};
 
 #[test]
 fn every_class_is_counted_as_one_thing() {
     let table = [
-        (Class::ReadOnly, Dimension::Read),
-        (Class::EphemeralWrite, Dimension::Write),
-        (Class::LowRiskInternal, Dimension::Write),
-        (Class::MediumRiskWrite, Dimension::Write),
-        (Class::HighRiskExternal, Dimension::External),
-        (Class::CriticalMutation, Dimension::Critical),
+        (Class::ReadOnly, BudgetDimension::Read),
+        (Class::EphemeralWrite, BudgetDimension::Write),
+        (Class::LowRiskInternal, BudgetDimension::Write),
+        (Class::MediumRiskWrite, BudgetDimension::Write),
+        (Class::HighRiskExternal, BudgetDimension::External),
+        (Class::CriticalMutation, BudgetDimension::Critical),
     ];
     for (class, dimension) in table {
-        assert_eq!(Dimension::of(class), dimension);
+        assert_eq!(BudgetDimension::for_class(class), dimension);
     }
 }
 
@@ -26,16 +26,16 @@ fn no_two_accounts_are_found_by_the_same() {
     let text = |text: &str| text.to_owned();
     let mut scopes = Vec::new();
     for [one, other] in [["a", "bc"], ["ab", "c"], ["", "abc"], ["abc", ""]] {
-        scopes.push(Scope::Run { tenant: text(one), principal: text(other), run: text(one) });
-        scopes.push(Scope::Run { tenant: text(one), principal: text(one), run: text(other) });
-        scopes.push(Scope::Credential { tenant: text(one), credential: text(other) });
-        scopes.push(Scope::Caller { tenant: text(one), principal: text(other) });
-        scopes.push(Scope::Tool { tenant: text(one), tool: text(other) });
-        scopes.push(Scope::Tenant(format!("{one}/{other}")));
+        scopes.push(BudgetScope::Run { tenant: text(one), principal: text(other), run: text(one) });
+        scopes.push(BudgetScope::Run { tenant: text(one), principal: text(one), run: text(other) });
+        scopes.push(BudgetScope::Credential { tenant: text(one), credential: text(other) });
+        scopes.push(BudgetScope::Caller { tenant: text(one), principal: text(other) });
+        scopes.push(BudgetScope::Tool { tenant: text(one), tool: text(other) });
+        scopes.push(BudgetScope::Tenant(format!("{one}/{other}")));
     }
     let (mut digests, mut count) = (BTreeSet::new(), 0);
     for scope in scopes {
-        for dimension in Dimension::ALL {
+        for dimension in BudgetDimension::ALL {
             for currency in [None, Some(text("")), Some(text("EUR"))] {
                 for period in [Period::Hour, Period::Day, Period::Month, Period::Total] {
                     let account = Account {

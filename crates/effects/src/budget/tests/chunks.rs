@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::{Books, HOUR_MS, NOW_MS, account, draw};
-use crate::budget::{Account, Booked, Chunks, Dimension, Draw, Entry, Exhausted, Period, Take, Ticket, chunk_of};
+use crate::budget::{Account, EntryReply, Chunks, BudgetDimension, Draw, AccountEntry, ExhaustedAccount, Period, TakeOutcome, UnitTicket, chunk_size};
 
 fn reads() -> Account {
-    account(Dimension::Read, Period::Hour)
+    account(BudgetDimension::Read, Period::Hour)
 }
 
 fn one_read(limit: u64) -> Vec<Draw> {
@@ -14,7 +14,7 @@ fn one_read(limit: u64) -> Vec<Draw> {
 }
 
 /// What a shell does: asks the books for what is missing.
-fn take(chunks: &mut Chunks, books: &mut Books, draws: &[Draw], now_ms: u64) -> Result<Ticket, Box<Exhausted>> {
+fn take(chunks: &mut Chunks, books: &mut Books, draws: &[Draw], now_ms: u64) -> Result<UnitTicket, Box<ExhaustedAccount>> {
     take_apart(chunks, books, draws, (now_ms, now_ms))
 }
 
@@ -24,15 +24,15 @@ fn take_apart(
     books: &mut Books,
     draws: &[Draw],
     (now_ms, store_ms): (u64, u64),
-) -> Result<Ticket, Box<Exhausted>> {
+) -> Result<UnitTicket, Box<ExhaustedAccount>> {
     for _ in 0..3 {
         match chunks.take(draws, now_ms) {
-            Take::Taken(ticket) => return Ok(ticket),
-            Take::Exhausted(exhausted) => return Err(Box::new(exhausted)),
-            Take::First(entries) => {
+            TakeOutcome::Taken(ticket) => return Ok(ticket),
+            TakeOutcome::Exhausted(exhausted) => return Err(Box::new(exhausted)),
+            TakeOutcome::First(entries) => {
                 for entry in entries {
                     let booked = books.book(&entry, store_ms);
-                    chunks.answered(&entry, Some(&booked), now_ms);
+                    chunks.record_reply(&entry, Some(&booked), now_ms);
                 }
             }
             other => panic!("{other:?}"),
@@ -69,15 +69,15 @@ fn units_last_by_the_stores_time() {
             take_apart(&mut chunks, &mut books, &one_read(640), (now_ms, store_ms)).unwrap();
         }
         assert_eq!(books.stands(&reads()), (0, 0, 10, 0), "one chunk");
-        assert_eq!(chunks.over(now_ms + 999).len(), 0);
-        assert_eq!(chunks.over(now_ms + 1_000).len(), 1, "its window is over");
+        assert_eq!(chunks.take_expired(now_ms + 999).len(), 0);
+        assert_eq!(chunks.take_expired(now_ms + 1_000).len(), 1, "its window is over");
     }
 }
 
 #[test]
 fn a_chunk_is_a_part_of_the_limit_within_bounds() {
     for (limit, chunk) in [(0, 1), (1, 1), (127, 1), (128, 2), (6_400, 100), (u64::MAX, 1_024)] {
-        assert_eq!(chunk_of(limit), chunk, "{limit}");
+        assert_eq!(chunk_size(limit), chunk, "{limit}");
     }
 }
 
@@ -93,9 +93,9 @@ fn one_process_gets_exactly_the_limit_and_every_window_anew() {
         assert_eq!((exhausted.account, exhausted.left), (reads(), 0));
         assert!(exhausted.renews_at_ms.is_some_and(|renews_at_ms| renews_at_ms > now_ms));
         // The store is not asked every time.
-        assert!(matches!(chunks.take(&one_read(200), now_ms + 999), Take::Exhausted(_)));
-        let Take::First(entries) = chunks.take(&one_read(200), now_ms + 1_000) else { panic!() };
-        chunks.answered(&entries[0], Some(&Booked::NotFound), now_ms);
+        assert!(matches!(chunks.take(&one_read(200), now_ms + 999), TakeOutcome::Exhausted(_)));
+        let TakeOutcome::First(entries) = chunks.take(&one_read(200), now_ms + 1_000) else { panic!() };
+        chunks.record_reply(&entries[0], Some(&EntryReply::NotFound), now_ms);
     }
 }
 
@@ -106,8 +106,8 @@ fn what_was_never_made_is_put_back_and_what_is_not_wanted_is_given_back() {
     chunks.put_back(ticket);
     take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
     assert_eq!(books.stands(&reads()), (0, 0, 10, 0));
-    assert!(chunks.over(NOW_MS + 1).is_empty());
-    let given_back = chunks.over(NOW_MS + HOUR_MS / 6);
+    assert!(chunks.take_expired(NOW_MS + 1).is_empty());
+    let given_back = chunks.take_expired(NOW_MS + HOUR_MS / 6);
     assert_eq!(given_back.len(), 1, "nobody wanted it for ten minutes");
     for entry in given_back {
         books.book(&entry, NOW_MS);
@@ -123,23 +123,23 @@ fn what_was_never_made_is_put_back_and_what_is_not_wanted_is_given_back() {
 #[test]
 fn one_asks_for_all_who_wait_and_an_answer_that_was_lost_is_asked_for_again() {
     let (mut chunks, mut books) = (Chunks::default(), Books::default());
-    let Take::First(entries) = chunks.take(&one_read(640), NOW_MS) else { panic!() };
-    assert_eq!(chunks.take(&one_read(640), NOW_MS), Take::Wait);
+    let TakeOutcome::First(entries) = chunks.take(&one_read(640), NOW_MS) else { panic!() };
+    assert_eq!(chunks.take(&one_read(640), NOW_MS), TakeOutcome::Wait);
     // The store did it, and nobody heard of it.
     books.book(&entries[0], NOW_MS);
-    chunks.answered(&entries[0], None, NOW_MS);
-    assert_eq!(chunks.take(&one_read(640), NOW_MS), Take::First(entries.clone()), "the same again");
-    assert_eq!(chunks.take(&one_read(640), NOW_MS), Take::Wait);
+    chunks.record_reply(&entries[0], None, NOW_MS);
+    assert_eq!(chunks.take(&one_read(640), NOW_MS), TakeOutcome::First(entries.clone()), "the same again");
+    assert_eq!(chunks.take(&one_read(640), NOW_MS), TakeOutcome::Wait);
     let booked = books.book(&entries[0], NOW_MS);
-    chunks.answered(&entries[0], Some(&booked), NOW_MS);
-    assert!(matches!(chunks.take(&one_read(640), NOW_MS), Take::Taken(_)));
+    chunks.record_reply(&entries[0], Some(&booked), NOW_MS);
+    assert!(matches!(chunks.take(&one_read(640), NOW_MS), TakeOutcome::Taken(_)));
     assert_eq!(books.stands(&reads()), (0, 0, 10, 0), "leased once");
 }
 
 #[test]
 fn of_several_accounts_all_or_none() {
     let (mut chunks, mut books) = (Chunks::default(), Books::default());
-    let caller = account(Dimension::Read, Period::Day);
+    let caller = account(BudgetDimension::Read, Period::Day);
     let both = [draw(reads(), 3, 1), draw(caller.clone(), 100, 1)];
     for _ in 0..3 {
         take(&mut chunks, &mut books, &both, NOW_MS).unwrap();
@@ -211,7 +211,7 @@ proptest! {
             made += 1;
         }
         prop_assert!(made <= limit);
-        prop_assert!(made + died * chunk_of(limit) >= limit, "{} of {} after {} deaths", made, limit, died);
+        prop_assert!(made + died * chunk_size(limit) >= limit, "{} of {} after {} deaths", made, limit, died);
     }
 }
 
@@ -219,9 +219,9 @@ proptest! {
 #[test]
 fn answers_to_others_change_nothing() {
     let mut chunks = Chunks::default();
-    let Take::First(entries) = chunks.take(&one_read(9), NOW_MS) else { panic!() };
+    let TakeOutcome::First(entries) = chunks.take(&one_read(9), NOW_MS) else { panic!() };
     let mut others = Chunks::default();
-    others.answered(&entries[0], Some(&Booked::Leased { granted: 5, lasts_ms: None }), NOW_MS);
-    assert!(matches!(others.take(&one_read(9), NOW_MS), Take::First(_)), "it was not asked by this one");
-    assert!(matches!(entries[0], Entry::Lease(_)));
+    others.record_reply(&entries[0], Some(&EntryReply::Leased { granted: 5, lasts_ms: None }), NOW_MS);
+    assert!(matches!(others.take(&one_read(9), NOW_MS), TakeOutcome::First(_)), "it was not asked by this one");
+    assert!(matches!(entries[0], AccountEntry::Lease(_)));
 }

@@ -3,19 +3,19 @@
 use proptest::prelude::*;
 
 use super::{Books, HOUR_MS, NOW_MS, account, draw, give_back, id, lease, refund, reserve, settle};
-use crate::budget::{Account, Booked, ClosedBy, Dimension, Entry, HoldKind, Period, Stage};
+use crate::budget::{Account, EntryReply, ClosedBy, BudgetDimension, AccountEntry, BudgetHoldKind, Period, BudgetHoldStage};
 
 const LIMIT: u64 = 20;
 
 fn accounts() -> [Account; 3] {
     [
-        account(Dimension::Financial, Period::Hour),
-        account(Dimension::Financial, Period::Total),
-        account(Dimension::Critical, Period::Day),
+        account(BudgetDimension::Financial, Period::Hour),
+        account(BudgetDimension::Financial, Period::Total),
+        account(BudgetDimension::Critical, Period::Day),
     ]
 }
 
-fn entries() -> impl Strategy<Value = Vec<(Entry, u64)>> {
+fn entries() -> impl Strategy<Value = Vec<(AccountEntry, u64)>> {
     let name = (0..6u8).prop_map(|number| format!("h{number}"));
     let draws = proptest::collection::vec((0..3usize, 0..15u64), 1..4).prop_map(|draws| {
         draws.into_iter().map(|(which, amount)| draw(accounts()[which].clone(), LIMIT, amount)).collect::<Vec<_>>()
@@ -24,9 +24,9 @@ fn entries() -> impl Strategy<Value = Vec<(Entry, u64)>> {
     let entry = prop_oneof![
         4 => (name.clone(), draws).prop_map(|(name, draws)| reserve(&name, draws)),
         2 => (name.clone(), 0..25u64).prop_map(|(name, cost)| settle(&name, Some(cost))),
-        1 => (name.clone(), any::<bool>()).prop_map(move |(name, sweep)| Entry::Settle { id: id(&name), cost_micros: None, by: by(sweep) }),
+        1 => (name.clone(), any::<bool>()).prop_map(move |(name, sweep)| AccountEntry::Settle { id: id(&name), cost_micros: None, by: by(sweep) }),
         1 => name.clone().prop_map(|name| refund(&name)),
-        1 => (name.clone(), any::<bool>()).prop_map(move |(name, sweep)| Entry::Refund { id: id(&name), by: by(sweep) }),
+        1 => (name.clone(), any::<bool>()).prop_map(move |(name, sweep)| AccountEntry::Refund { id: id(&name), by: by(sweep) }),
         2 => (name.clone(), 0..3usize, 1..15u64)
             .prop_map(|(name, which, wanted)| lease(&name, accounts()[which].clone(), LIMIT, wanted)),
         2 => (name, 0..15u64).prop_map(|(name, unused)| give_back(&name, unused)),
@@ -43,10 +43,10 @@ fn by_holds(books: &Books, of: &Account) -> (u64, u64, u64, u64) {
         let held = hold.draws.iter().filter(|draw| draw.account == *of && draw.window_start_ms == window_start_ms);
         for draw in held {
             match (hold.stage, hold.kind) {
-                (Stage::Open, HoldKind::Reservation) => reserved += draw.amount,
-                (Stage::Open, HoldKind::Lease) => leased += draw.amount,
-                (Stage::Settled, _) => (spent, over) = (spent + draw.spent, over + draw.over),
-                (Stage::Refunded, _) => {}
+                (BudgetHoldStage::Open, BudgetHoldKind::Reservation) => reserved += draw.amount,
+                (BudgetHoldStage::Open, BudgetHoldKind::Lease) => leased += draw.amount,
+                (BudgetHoldStage::Settled, _) => (spent, over) = (spent + draw.spent, over + draw.over),
+                (BudgetHoldStage::Refunded, _) => {}
             }
         }
     }
@@ -63,7 +63,7 @@ proptest! {
             now_ms += later_ms;
             let before = books.clone();
             let reply = books.book(&entry, now_ms);
-            if matches!(reply, Booked::Exhausted(_) | Booked::Mismatch | Booked::NotFound) {
+            if matches!(reply, EntryReply::Exhausted(_) | EntryReply::Mismatch | EntryReply::NotFound) {
                 prop_assert_eq!(&books, &before, "{:?} came to {:?}", &entry, &reply);
             }
             let after = books.clone();
@@ -76,7 +76,7 @@ proptest! {
                 prop_assert_eq!(by_holds(&books, &standing.account), stands, "{:?}", standing);
             }
             for (id, hold) in &books.holds {
-                prop_assert_eq!(hold.stage == Stage::Open, hold.closed_ms.is_none(), "{}", id);
+                prop_assert_eq!(hold.stage == BudgetHoldStage::Open, hold.closed_ms.is_none(), "{}", id);
             }
         }
     }
@@ -89,10 +89,10 @@ proptest! {
             now_ms += later_ms;
             books.book(&entry, now_ms);
         }
-        let open: Vec<_> = books.holds.values().filter(|hold| hold.stage == Stage::Open).cloned().collect();
+        let open: Vec<_> = books.holds.values().filter(|hold| hold.stage == BudgetHoldStage::Open).cloned().collect();
         for hold in open {
             let name = hold.id.as_str();
-            let entry = if hold.kind == HoldKind::Lease { give_back(name, 99) } else { refund(name) };
+            let entry = if hold.kind == BudgetHoldKind::Lease { give_back(name, 99) } else { refund(name) };
             books.book(&entry, now_ms);
         }
         for standing in books.standings.values() {

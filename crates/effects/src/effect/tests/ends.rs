@@ -8,25 +8,25 @@ use super::{
     Unknown, answer, at, began, effect, follows, gone, word,
 };
 use crate::effect::{
-    Awaits, Circumstances, Claim, Effect, EffectState, End, Event, OwnerId, Reply, Rule, Rules, StoredAnswer, of_key,
+    EffectWaitReason, EffectContext, Claim, Effect, EffectState, DispatchEnd, EffectEvent, OwnerId, EffectReply, EffectRule, EffectRules, StoredAnswer, knowledge_of_key,
     step,
 };
 
 const ALL: [EffectClass; 4] = [R, K, Q, N];
 
-fn ends() -> [(&'static str, End); 5] {
+fn ends() -> [(&'static str, DispatchEnd); 5] {
     [
-        ("completed", End::Completed(answer())),
-        ("failed", End::Failed(answer())),
-        ("not executed", End::NotExecuted("refused".to_owned())),
-        ("absent", End::Absent("no such key".to_owned())),
-        ("unknown", End::Unknown("reset".to_owned())),
+        ("completed", DispatchEnd::Completed(answer())),
+        ("failed", DispatchEnd::Failed(answer())),
+        ("not executed", DispatchEnd::NotExecuted("refused".to_owned())),
+        ("absent", DispatchEnd::Absent("no such key".to_owned())),
+        ("unknown", DispatchEnd::Unknown("reset".to_owned())),
     ]
 }
 
-fn settle(before: &Effect, epoch: u64, end: &End) -> (EffectState, &'static str, bool) {
+fn settle(before: &Effect, epoch: u64, end: &DispatchEnd) -> (EffectState, &'static str, bool) {
     let claim = Claim { epoch, ..before.claim() };
-    let after = step(Some(before), &Event::Settle(claim, end.clone()), &at(NOW_MS + 1));
+    let after = step(Some(before), &EffectEvent::Settle(claim, end.clone()), &at(NOW_MS + 1));
     let reply = word(&after.reply);
     let changed = after.change.unwrap_or_else(|| before.clone());
     (changed.state, reply, changed.conflict.is_some())
@@ -60,17 +60,17 @@ fn an_end_of_the_present_epoch() {
 #[test]
 fn an_answer_to_a_call_that_ended_unknown_is_said_to_be_late() {
     let sent = effect(Q, Dispatching);
-    let lost = Event::Settle(sent.claim(), End::Unknown("the deadline passed".to_owned()));
+    let lost = EffectEvent::Settle(sent.claim(), DispatchEnd::Unknown("the deadline passed".to_owned()));
     let unknown = step(Some(&sent), &lost, &at(NOW_MS + 1)).change.unwrap();
-    let reason = |effect: &Effect, end: End| {
-        let settled = step(Some(effect), &Event::Settle(effect.claim(), end), &at(NOW_MS + 2)).change.unwrap();
+    let reason = |effect: &Effect, end: DispatchEnd| {
+        let settled = step(Some(effect), &EffectEvent::Settle(effect.claim(), end), &at(NOW_MS + 2)).change.unwrap();
         settled.reason.unwrap_or_default()
     };
-    for end in [End::Completed(answer()), End::Failed(answer())] {
+    for end in [DispatchEnd::Completed(answer()), DispatchEnd::Failed(answer())] {
         assert_eq!(reason(&sent, end.clone()), "");
         assert!(reason(&unknown, end).contains("after the deadline"));
     }
-    let found = End::Completed(StoredAnswer::Known("a status tool found it".to_owned()));
+    let found = DispatchEnd::Completed(StoredAnswer::Known("a status tool found it".to_owned()));
     assert_eq!(reason(&unknown, found), "");
 }
 
@@ -78,16 +78,16 @@ fn an_answer_to_a_call_that_ended_unknown_is_said_to_be_late() {
 #[test]
 fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {
     let sent = effect(Q, Dispatching);
-    let lost = Event::Settle(sent.claim(), End::Unknown("reset".to_owned()));
+    let lost = EffectEvent::Settle(sent.claim(), DispatchEnd::Unknown("reset".to_owned()));
     let unknown = step(Some(&sent), &lost, &at(NOW_MS + 1)).change.unwrap();
-    let absent = Event::Settle(sent.claim(), End::Absent("no such key".to_owned()));
+    let absent = EffectEvent::Settle(sent.claim(), DispatchEnd::Absent("no such key".to_owned()));
     let over_ms = sent.at_work_until_ms();
     for asked in [sent, unknown] {
         assert_eq!(follows(&asked, &absent, &at(over_ms - 1)), (asked.state, "running"));
         assert_eq!(follows(&asked, &absent, &at(over_ms)), (FailedRetryable, "settled"));
-        let early = Circumstances { rules: Rules::IN_FORCE.without(Rule::AbsentAfterItsTime), ..at(over_ms - 1) };
+        let early = EffectContext { rules: EffectRules::IN_FORCE.without(EffectRule::AbsentAfterItsTime), ..at(over_ms - 1) };
         assert_eq!(follows(&asked, &absent, &early), (FailedRetryable, "settled"), "the rule alone holds it back");
-        let found = Event::Settle(asked.claim(), End::Completed(answer()));
+        let found = EffectEvent::Settle(asked.claim(), DispatchEnd::Completed(answer()));
         assert_eq!(follows(&asked, &found, &at(NOW_MS + 2)), (Completed, "settled"));
     }
 }
@@ -96,17 +96,17 @@ fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {
 #[test]
 fn a_failure_after_all_is_not_denied() {
     let never_ran = effect(N, FailedRetryable);
-    let failed = Event::Settle(never_ran.claim(), End::Failed(answer()));
+    let failed = EffectEvent::Settle(never_ran.claim(), DispatchEnd::Failed(answer()));
     let failed = step(Some(&never_ran), &failed, &at(NOW_MS + 1)).change.unwrap();
-    assert_eq!((failed.state, of_key(Some(&failed))), (FailedFinal, EffectKnowledge::Unknown));
+    assert_eq!((failed.state, knowledge_of_key(Some(&failed))), (FailedFinal, EffectKnowledge::Unknown));
 }
 
 /// It gave its turn away while it waited, so that another may be changing the same.
 #[test]
 fn what_waited_for_input_in_vain_is_not_sent_again() {
-    let waiting = Effect { awaits: Some(Awaits::Input("n".to_owned())), ..effect(K, Dispatching) };
+    let waiting = Effect { awaits: Some(EffectWaitReason::Input("n".to_owned())), ..effect(K, Dispatching) };
     let over = gone(NOW_MS + LEASE_MS);
-    let recover = Event::Recover(OwnerId::from("own_b".to_owned()));
+    let recover = EffectEvent::Recover(OwnerId::from("own_b".to_owned()));
     assert_eq!(follows(&waiting, &recover, &over), (Unknown, "unknown"));
     assert_eq!(follows(&Effect { awaits: None, ..waiting }, &recover, &over), (Dispatching, "mine"));
 }
@@ -118,9 +118,9 @@ fn an_answer_of_an_earlier_epoch_is_evidence() {
         let first = effect(class, Dispatching);
         let taken = step(Some(&first), &began(class), &gone(NOW_MS + LEASE_MS)).change.unwrap();
         assert_eq!((taken.state, taken.epoch), (Dispatching, first.epoch + 1));
-        for (end, then) in [(End::Completed(answer()), Completed), (End::Failed(answer()), FailedFinal)] {
+        for (end, then) in [(DispatchEnd::Completed(answer()), Completed), (DispatchEnd::Failed(answer()), FailedFinal)] {
             assert_eq!(settle(&taken, first.epoch, &end), (then, "settled", false), "{class:?}");
-            let lost = Event::Settle(taken.claim(), End::Unknown("reset".to_owned()));
+            let lost = EffectEvent::Settle(taken.claim(), DispatchEnd::Unknown("reset".to_owned()));
             let unknown = step(Some(&taken), &lost, &at(NOW_MS)).change.unwrap();
             assert_eq!(settle(&unknown, first.epoch, &end), (then, "settled", false), "{class:?}");
         }
@@ -131,11 +131,11 @@ fn an_answer_of_an_earlier_epoch_is_evidence() {
     // The taker's own answer then is the same one, and told as done; another answer is not.
     let first = effect(K, Dispatching);
     let taken = step(Some(&first), &began(K), &gone(NOW_MS + LEASE_MS)).change.unwrap();
-    let late = Event::Settle(first.claim(), End::Completed(answer()));
+    let late = EffectEvent::Settle(first.claim(), DispatchEnd::Completed(answer()));
     let done = step(Some(&taken), &late, &at(NOW_MS)).change.unwrap();
-    assert_eq!(settle(&done, taken.epoch, &End::Completed(answer())), (Completed, "settled", false));
+    assert_eq!(settle(&done, taken.epoch, &DispatchEnd::Completed(answer())), (Completed, "settled", false));
     let other = StoredAnswer::Result(Bytes::from_static(b"{\"content\":[1]}"));
-    assert_eq!(settle(&done, taken.epoch, &End::Completed(other)), (Completed, "stale", false));
+    assert_eq!(settle(&done, taken.epoch, &DispatchEnd::Completed(other)), (Completed, "stale", false));
 }
 
 /// A later epoch of what cannot be repeated exists only because the ledger held that the earlier one never ran.
@@ -144,9 +144,9 @@ fn an_answer_that_contradicts_the_ledger_is_kept_and_pages() {
     for class in [N, Q] {
         let first = effect(class, FailedRetryable);
         let taken = step(Some(&first), &began(class), &at(NOW_MS + 1)).change.unwrap();
-        let late = Event::Settle(first.claim(), End::Completed(answer()));
+        let late = EffectEvent::Settle(first.claim(), DispatchEnd::Completed(answer()));
         let after = step(Some(&taken), &late, &at(NOW_MS + 2));
-        assert_eq!(after.reply, Reply::Contradicted, "{class:?}");
+        assert_eq!(after.reply, EffectReply::Contradicted, "{class:?}");
         let changed = after.change.unwrap();
         assert_eq!((changed.state, changed.conflict.map(|conflict| conflict.state)), (Completed, Some(Dispatching)));
     }
@@ -156,9 +156,9 @@ fn an_answer_that_contradicts_the_ledger_is_kept_and_pages() {
 fn without_the_rule_late_evidence_is_dropped() {
     let first = effect(K, Dispatching);
     let taken = step(Some(&first), &began(K), &gone(NOW_MS + LEASE_MS)).change.unwrap();
-    let around = super::Circumstances { rules: Rules::IN_FORCE.without(Rule::LateEvidence), ..at(NOW_MS) };
-    let late = Event::Settle(first.claim(), End::Completed(answer()));
-    assert_eq!(step(Some(&taken), &late, &around).reply, Reply::Stale);
+    let around = super::EffectContext { rules: EffectRules::IN_FORCE.without(EffectRule::LateEvidence), ..at(NOW_MS) };
+    let late = EffectEvent::Settle(first.claim(), DispatchEnd::Completed(answer()));
+    assert_eq!(step(Some(&taken), &late, &around).reply, EffectReply::Stale);
 }
 
 /// An owner that was not told that its end was taken offers it again.
@@ -167,10 +167,10 @@ fn the_same_end_again_is_settled_and_changes_nothing() {
     for class in ALL {
         let before = effect(class, Dispatching);
         for (name, end) in ends() {
-            let offered = Event::Settle(before.claim(), end);
+            let offered = EffectEvent::Settle(before.claim(), end);
             let Some(settled) = step(Some(&before), &offered, &at(NOW_MS)).change else { continue };
             let again = step(Some(&settled), &offered, &at(NOW_MS + 1));
-            assert_eq!((again.change, again.reply), (None, Reply::Settled), "{class:?} {name}");
+            assert_eq!((again.change, again.reply), (None, EffectReply::Settled), "{class:?} {name}");
         }
     }
 }
@@ -179,11 +179,11 @@ fn the_same_end_again_is_settled_and_changes_nothing() {
 #[test]
 fn an_answer_takes_the_place_of_what_was_only_known() {
     let asked = effect(Q, Dispatching);
-    let found = End::Completed(StoredAnswer::Known("the status tool found it".to_owned()));
-    let known = step(Some(&asked), &Event::Settle(asked.claim(), found), &at(NOW_MS)).change.unwrap();
-    let after = step(Some(&known), &Event::Settle(asked.claim(), End::Completed(answer())), &at(NOW_MS + 1));
-    assert_eq!(after.reply, Reply::Settled);
+    let found = DispatchEnd::Completed(StoredAnswer::Known("the status tool found it".to_owned()));
+    let known = step(Some(&asked), &EffectEvent::Settle(asked.claim(), found), &at(NOW_MS)).change.unwrap();
+    let after = step(Some(&known), &EffectEvent::Settle(asked.claim(), DispatchEnd::Completed(answer())), &at(NOW_MS + 1));
+    assert_eq!(after.reply, EffectReply::Settled);
     assert_eq!(after.change.unwrap().answer, Some(answer()));
-    let over = step(Some(&known), &Event::Expire, &at(NOW_MS + HOUR_MS)).change.unwrap();
-    assert_eq!(settle(&over, asked.epoch, &End::Completed(answer())), (Expired, "stale", false));
+    let over = step(Some(&known), &EffectEvent::Expire, &at(NOW_MS + HOUR_MS)).change.unwrap();
+    assert_eq!(settle(&over, asked.epoch, &DispatchEnd::Completed(answer())), (Expired, "stale", false));
 }

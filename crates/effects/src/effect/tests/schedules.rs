@@ -8,7 +8,7 @@ use super::{
     Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, HOUR_MS, K, N, NOW_MS, Unknown, answer, at,
     begin,
 };
-use crate::effect::{Begin, ByHand, Circumstances, Claim, Effect, EffectState, End, Event, Go, OwnerId, Reply, step};
+use crate::effect::{BeginRequest, ManualSettlement, EffectContext, Claim, Effect, EffectState, DispatchEnd, EffectEvent, BeginMode, OwnerId, EffectReply, step};
 
 /// What can happen to one key, with two owners, a network and a clock.
 #[derive(Debug, Clone)]
@@ -62,8 +62,8 @@ struct World {
 }
 
 impl World {
-    fn apply(&mut self, event: &Event) -> Reply {
-        let around = Circumstances { owner_is_gone: self.owners_gone, ..at(self.now_ms) };
+    fn apply(&mut self, event: &EffectEvent) -> EffectReply {
+        let around = EffectContext { owner_is_gone: self.owners_gone, ..at(self.now_ms) };
         let after = step(self.effect.as_ref(), event, &around);
         if let Some(changed) = after.change {
             self.effect = Some(changed);
@@ -74,9 +74,9 @@ impl World {
     fn happens(&mut self, class: EffectClass, happening: &Happening) {
         match happening {
             Happening::Begins { owner, claims } => {
-                let go = if *claims { Go::Claim { lease_ms: 10_000 } } else { Go::Dispatch };
-                let wants = Begin { go, ..begin(class, &owner.to_string()) };
-                if let Reply::Mine(claim) = self.apply(&Event::Begin(Box::new(wants))) {
+                let go = if *claims { BeginMode::Claim { lease_ms: 10_000 } } else { BeginMode::Dispatch };
+                let wants = BeginRequest { mode: go, ..begin(class, &owner.to_string()) };
+                if let EffectReply::Mine(claim) = self.apply(&EffectEvent::Begin(Box::new(wants))) {
                     let fenced = self.effect.as_ref().unwrap().state == Dispatching;
                     let process = &mut self.processes[usize::from(*owner)];
                     if fenced { process.may_send = Some(claim) } else { process.claimed = Some(claim) }
@@ -84,7 +84,7 @@ impl World {
             }
             Happening::Fences { owner } => {
                 let Some(claim) = self.processes[usize::from(*owner)].claimed.take() else { return };
-                if let Reply::Mine(claim) = self.apply(&Event::Fence(claim)) {
+                if let EffectReply::Mine(claim) = self.apply(&EffectEvent::Fence(claim)) {
                     self.processes[usize::from(*owner)].may_send = Some(claim);
                 }
             }
@@ -97,18 +97,18 @@ impl World {
             }
             Happening::Answers { owner } => {
                 let Some(claim) = self.processes[usize::from(*owner)].sent.take() else { return };
-                self.apply(&Event::Settle(claim, End::Completed(answer())));
+                self.apply(&EffectEvent::Settle(claim, DispatchEnd::Completed(answer())));
             }
             Happening::Resets { owner } => {
                 let Some(claim) = self.processes[usize::from(*owner)].sent.take() else { return };
-                self.apply(&Event::Settle(claim, End::Unknown("reset".to_owned())));
+                self.apply(&EffectEvent::Settle(claim, DispatchEnd::Unknown("reset".to_owned())));
             }
             Happening::NeverSends { owner } => {
                 let Some(claim) = self.processes[usize::from(*owner)].may_send.take() else { return };
-                self.apply(&Event::Settle(claim, End::NotExecuted("refused".to_owned())));
+                self.apply(&EffectEvent::Settle(claim, DispatchEnd::NotExecuted("refused".to_owned())));
             }
             Happening::Recovers => {
-                if let Reply::Mine(claim) = self.apply(&Event::Recover(OwnerId::from("2".to_owned()))) {
+                if let EffectReply::Mine(claim) = self.apply(&EffectEvent::Recover(OwnerId::from("2".to_owned()))) {
                     self.processes[2].may_send = Some(claim);
                 }
             }
@@ -118,10 +118,10 @@ impl World {
             }
             Happening::OwnersVanish => self.owners_gone = true,
             Happening::SettlesByHand => {
-                let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "seen".to_owned() };
-                self.apply(&Event::SettleByHand(by_hand));
+                let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "seen".to_owned() };
+                self.apply(&EffectEvent::SettleByHand(by_hand));
             }
-            Happening::Expires => drop(self.apply(&Event::Expire)),
+            Happening::Expires => drop(self.apply(&EffectEvent::Expire)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use servanda_contract::{TaxonomyClass, ToolContract, document};
-use servanda_gates::{CompiledContract, Registered, admit};
+use servanda_gates::{CompiledContract, RegisteredContracts, admit};
 
 use super::observe;
 
@@ -11,7 +11,7 @@ const CONTRACT: &str = include_str!("../../../../contract/tests/fixtures/void_in
 fn contract(edit: impl FnOnce(&mut ToolContract)) -> CompiledContract {
     let mut contract: ToolContract = document::read("void_invoice.yaml", CONTRACT).unwrap();
     edit(&mut contract);
-    admit(contract, &Registered::new()).unwrap()
+    admit(contract, &RegisteredContracts::new()).unwrap()
 }
 
 fn promises_nothing() -> CompiledContract {

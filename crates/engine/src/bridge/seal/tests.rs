@@ -1,8 +1,8 @@
 //! Only what was sealed here, for this bearer and this request, within its time, is opened.
 
 use proptest::prelude::*;
-use servanda_contract::{Acting, CallId, Caller, Digest, Timestamp, digest::Domain};
-use servanda_effects::{FleetingNotebook, NoteKind, Notebook as _};
+use servanda_contract::{CallerActor, CallId, Caller, Digest, Timestamp, digest::DigestDomain};
+use servanda_effects::{InMemoryNotebook, NoteKind, Notebook as _};
 
 use super::{Bearer, Carried, NotTaken, Purpose, Seal};
 use crate::secrets::Secret;
@@ -11,7 +11,7 @@ const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
 const LATER: Timestamp = Timestamp::from_unix_ms(2_000);
 
 fn request(name: &str) -> Digest {
-    Digest::of(Domain::Request, &[b"tools/call", name.as_bytes(), b"{}"])
+    Digest::compute(DigestDomain::Request, &[b"tools/call", name.as_bytes(), b"{}"])
 }
 
 fn round(state: Option<&str>) -> Purpose {
@@ -23,7 +23,7 @@ fn carried(caller: &Caller, purpose: Purpose) -> Carried {
 }
 
 async fn seal() -> Seal {
-    Seal::of(&FleetingNotebook::default()).await.unwrap()
+    Seal::of(&InMemoryNotebook::default()).await.unwrap()
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn it_is_good_for_one_bearer_one_request_and_a_while() {
         assert_eq!(opened.is_ok(), taken, "{caller:?} {request} {now}");
     }
     assert!(
-        Seal::of(&FleetingNotebook::default())
+        Seal::of(&InMemoryNotebook::default())
             .await
             .unwrap()
             .open(&text, Bearer { caller: &caller, request: request("a") }, NOW)
@@ -68,7 +68,7 @@ async fn it_is_good_for_one_bearer_one_request_and_a_while() {
 }
 
 fn acting(names: &[&str]) -> Caller {
-    let actors = names.iter().map(|&name| Acting { name: name.to_owned(), proven: false }).collect();
+    let actors = names.iter().map(|&name| CallerActor { name: name.to_owned(), proven: false }).collect();
     Caller { actors, ..Caller::local() }
 }
 
@@ -88,7 +88,7 @@ async fn it_is_good_for_one_agent() {
 
 #[tokio::test]
 async fn processes_that_share_a_notebook_share_the_key() {
-    let (notebook, caller) = (FleetingNotebook::default(), Caller::local());
+    let (notebook, caller) = (InMemoryNotebook::default(), Caller::local());
     let (one, other) = (Seal::of(&notebook).await.unwrap(), Seal::of(&notebook).await.unwrap());
     let text = one.close(&carried(&caller, round(None)));
     assert!(other.open(&text, Bearer { caller: &caller, request: request("a") }, NOW).is_ok());

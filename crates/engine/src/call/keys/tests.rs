@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
-use servanda_catalog::{Catalog, names::Naming};
+use servanda_catalog::{Catalog, names::ExposedNaming};
 use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Timestamp, ToolContract};
-use servanda_effects::{FleetingNotebook, effect::ClientKey};
-use servanda_gates::{GateLimits, Permit, Registered, Trail, admit, pass_all, resolve};
+use servanda_effects::{InMemoryNotebook, effect::ClientKey};
+use servanda_gates::{GateLimits, Permit, RegisteredContracts, Trail, admit, pass_all, resolve};
 
 use super::Keys;
 use crate::{
@@ -33,7 +33,7 @@ fn permit(change: Change) -> Permit {
         aims: servanda_contract::expectation::Aims::default(),
     };
     change(&mut proposal, &mut contract);
-    let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
+    let catalog = Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
     let contract = Arc::clone(&catalog.entries().next().unwrap().1.contract);
     let authorities = Authorities::of_defaults(&catalog).unwrap();
     let Caller { tenant, principal, .. } = &proposal.caller;
@@ -52,7 +52,7 @@ fn said(proposal: &mut Proposal) -> &mut OperationKeys {
 
 #[tokio::test]
 async fn everything_that_makes_an_operation_another_makes_its_key_another() {
-    let keys = Keys::new(Arc::new(FleetingNotebook::default()));
+    let keys = Keys::new(Arc::new(InMemoryNotebook::default()));
     let by_operation: [Change; 9] = [
         |proposal, _| said(proposal).operation_id = Some("a".to_owned()),
         |proposal, _| said(proposal).operation_id = Some("b".to_owned()),
@@ -95,7 +95,7 @@ async fn everything_that_makes_an_operation_another_makes_its_key_another() {
 
 #[tokio::test]
 async fn never_from_the_arguments_alone() {
-    let keys = Keys::new(Arc::new(FleetingNotebook::default()));
+    let keys = Keys::new(Arc::new(InMemoryNotebook::default()));
     let unnamed = keys.of(&permit(|_, _| {})).await.unwrap();
     assert_eq!(unnamed, ClientKey::Call(CallId::from("call_1".to_owned())));
     let next = keys.of(&permit(|proposal, _| proposal.call_id = CallId::from("call_2".to_owned()))).await.unwrap();
@@ -104,7 +104,7 @@ async fn never_from_the_arguments_alone() {
 
 #[tokio::test]
 async fn a_corrected_contract_keeps_the_key_and_steps_need_the_secret() {
-    let notebook = Arc::new(FleetingNotebook::default());
+    let notebook = Arc::new(InMemoryNotebook::default());
     let (one, other) = (Keys::new(notebook.clone()), Keys::new(notebook));
     let operation: Change = |proposal, _| said(proposal).operation_id = Some("a".to_owned());
     let corrected: Change = |proposal, contract| {
@@ -114,6 +114,6 @@ async fn a_corrected_contract_keeps_the_key_and_steps_need_the_secret() {
     assert_eq!(one.of(&permit(operation)).await.unwrap(), one.of(&permit(corrected)).await.unwrap());
     let step: Change = |proposal, _| said(proposal).step_id = Some("a".to_owned());
     assert_eq!(one.of(&permit(step)).await.unwrap(), other.of(&permit(step)).await.unwrap(), "after a restart");
-    let stranger = Keys::new(Arc::new(FleetingNotebook::default()));
+    let stranger = Keys::new(Arc::new(InMemoryNotebook::default()));
     assert_ne!(one.of(&permit(step)).await.unwrap(), stranger.of(&permit(step)).await.unwrap());
 }

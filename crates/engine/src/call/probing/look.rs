@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use serde_json::Value;
-use servanda_contract::{Caller, Digest, digest::Domain, json};
-use servanda_gates::{Inquiry, Look, Probe, Probes};
+use servanda_contract::{Caller, Digest, digest::DigestDomain, json};
+use servanda_gates::{ProbeQuery, ProbeSubject, CompiledProbe, CompiledProbes};
 use tokio::time::Instant;
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Looking<'a> {
     pub(super) calls: &'a Calls,
     pub(super) scene: &'a Scene,
-    pub(super) probes: &'a Probes,
+    pub(super) probes: &'a CompiledProbes,
     pub(super) arguments: &'a Value,
     pub(super) caller: &'a Caller,
 }
@@ -37,14 +37,14 @@ impl Looking<'_> {
         futures_util::future::join_all(looks).await
     }
 
-    async fn one(&self, probe: &Probe, until: Instant) -> Seen {
-        match &probe.look {
-            Look::Tool(inquiry) => self.ask(inquiry, until).await.unwrap_or_else(Seen::NotTaken),
-            Look::Path(path) => self.read(path.clone()).await,
+    async fn one(&self, probe: &CompiledProbe, until: Instant) -> Seen {
+        match &probe.subject {
+            ProbeSubject::Tool(inquiry) => self.ask(inquiry, until).await.unwrap_or_else(Seen::NotTaken),
+            ProbeSubject::Path(path) => self.read(path.clone()).await,
         }
     }
 
-    async fn ask(&self, inquiry: &Inquiry, until: Instant) -> Result<Seen, String> {
+    async fn ask(&self, inquiry: &ProbeQuery, until: Instant) -> Result<Seen, String> {
         let tool = inquiry.tool.as_str();
         let exposed = internal_call::exposed_as(self.scene, |identity| identity.name == tool);
         let entry = exposed.and_then(|name| self.scene.catalog.entry(&name));
@@ -63,7 +63,7 @@ impl Looking<'_> {
         };
         let Some(part) = part else { return Ok(Seen::Nothing) };
         let canonical = json::canonicalize(part).map_err(|error| format!("its answer has no digest: {error}"))?;
-        Ok(Seen::Digest(Digest::of(Domain::Seen, &[canonical.bytes()])))
+        Ok(Seen::Digest(Digest::compute(DigestDomain::Seen, &[canonical.bytes()])))
     }
 
     async fn read(&self, path: std::path::PathBuf) -> Seen {

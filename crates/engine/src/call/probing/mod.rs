@@ -81,7 +81,7 @@ async fn first_look(
     deadline: Instant,
     cancel: &CancellationToken,
 ) -> Result<Option<Box<Around>>, GivenUp> {
-    if !permit.contract().probes().choose(permit.call_id()) {
+    if !permit.contract().probes().is_sampled(permit.call_id()) {
         return Ok(None);
     }
     let mut around = Around {

@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use servanda_contract::{ToolContract, time::Clock as _, tool::TimeoutClass};
-use servanda_effects::effect::Ending;
+use servanda_effects::effect::EffectEnding;
 use servanda_mcp::Era;
 use servanda_upstream::{Post, PostAddress};
 use sha2::Sha256;
@@ -89,7 +89,7 @@ fn callback(address: std::net::SocketAddr) -> Callback {
     Callback {
         subscription: Subscription {
             name: "books".to_owned(),
-            on: BTreeSet::from([Ending::Completed, Ending::Failed, Ending::Unknown]),
+            on: BTreeSet::from([EffectEnding::Completed, EffectEnding::Failed, EffectEnding::Unknown]),
             tools: Vec::new(),
         },
         address: PostAddress::parse(&format!("http://{address}/hook")).unwrap(),

@@ -3,7 +3,7 @@
 mod loopback;
 
 use proptest::prelude::*;
-use servanda_contract::{CallRecord, Digest, Proposal, TaxonomyClass, Timestamp, digest::Domain, record::Outcome};
+use servanda_contract::{CallRecord, Digest, Proposal, TaxonomyClass, Timestamp, digest::DigestDomain, record::Outcome};
 use servanda_effects::{NoteKind, effect::OwnerId};
 use servanda_upstream::{NotPosted, Receipt};
 
@@ -101,7 +101,7 @@ fn record(outcome: Outcome) -> CallRecord {
         contract: Some(servanda_contract::record::ContractReference {
             name: "company.close_books".to_owned(),
             version: "1.2.0".to_owned(),
-            digest: Digest::of(Domain::Contract, &[b"x"]),
+            digest: Digest::compute(DigestDomain::Contract, &[b"x"]),
             upstream: "company".to_owned(),
             upstream_tool: "close_books".to_owned(),
             effect_class: servanda_contract::tool::EffectClass::N,
@@ -109,7 +109,7 @@ fn record(outcome: Outcome) -> CallRecord {
         outcome,
         class: Some(TaxonomyClass::Success),
         finished_at: Some(later(90_000)),
-        answer_digest: Some(Digest::of(Domain::Answer, &[b"{}"])),
+        answer_digest: Some(Digest::compute(DigestDomain::Answer, &[b"{}"])),
         effect_id: Some("eff_1".to_owned()),
         task_id: Some("task_1".to_owned()),
         ..CallRecord::new(&proposal)
@@ -126,7 +126,7 @@ fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
         assert!(!made.id.contains('.'), "{}", made.id);
         shown.extend([made.id.as_str(), "\n", &made.body, "\n"]);
     }
-    let at = event::of_record(&record(Outcome::NotExecuted), servanda_effects::effect::Ending::Unknown, later(100_000));
+    let at = event::of_record(&record(Outcome::NotExecuted), servanda_effects::effect::EffectEnding::Unknown, later(100_000));
     shown.extend([at.id.as_str(), "\n", &at.body, "\n"]);
     assert!(!shown.contains("secret argument"));
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/callbacks/golden/events.txt");
@@ -142,7 +142,7 @@ fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
 }
 
 fn delivery(attempts: u32) -> Delivery {
-    let made = event::of_record(&record(Outcome::Completed), servanda_effects::effect::Ending::Completed, NOW);
+    let made = event::of_record(&record(Outcome::Completed), servanda_effects::effect::EffectEnding::Completed, NOW);
     let mut delivery = Delivery::new("books", &made, Some(OwnerId::from("one".to_owned())), NOW);
     delivery.attempts = attempts;
     delivery

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_effects::effect::{Effect, EffectId, OrphanPlace, OrphanQuery};
+use servanda_effects::effect::{Effect, EffectId, OrphanCursor, OrphanQuery};
 use tokio::{
     sync::Semaphore,
     task::{JoinHandle, JoinSet},
@@ -52,7 +52,7 @@ struct Lane {
     /// Held while it is worked on.
     working: Arc<tokio::sync::Mutex<()>>,
     /// How far it has come: the next round goes on from here, so that any number that cannot be recovered hides none behind them.
-    after: Mutex<Option<OrphanPlace>>,
+    after: Mutex<Option<OrphanCursor>>,
     at_once: Arc<Semaphore>,
     long: Arc<Semaphore>,
 }
@@ -63,7 +63,7 @@ struct Load {
     orphans: Vec<Effect>,
     /// Of others than this process, how many were listed, and the last of them.
     listed: u32,
-    last: Option<OrphanPlace>,
+    last: Option<OrphanCursor>,
     /// Works that go on at the upstream and that nobody follows.
     left_alone: Vec<Effect>,
 }
@@ -122,9 +122,9 @@ impl Lanes {
             Err(error) => tracing::warn!(%error, "orphaned effects could not be listed"),
             Ok(orphans) => {
                 for orphan in orphans {
-                    let load = loads.entry(orphan.recovers_at().unwrap_or_default().to_owned()).or_default();
+                    let load = loads.entry(orphan.recovery_upstream().unwrap_or_default().to_owned()).or_default();
                     if orphan.owner != core.owner {
-                        (load.listed, load.last) = (load.listed + 1, Some(orphan.orphan_place()));
+                        (load.listed, load.last) = (load.listed + 1, Some(orphan.orphan_cursor()));
                     }
                     if core.in_hand.has(&orphan.id) {
                         continue;
@@ -163,11 +163,11 @@ impl Default for Lane {
 }
 
 impl Lane {
-    fn after(&self) -> Option<OrphanPlace> {
+    fn after(&self) -> Option<OrphanCursor> {
         self.after.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn go_on_after(&self, place: Option<OrphanPlace>) {
+    fn go_on_after(&self, place: Option<OrphanCursor>) {
         *self.after.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 }

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, record::Outcome, refusal::EffectKnowledge, tool::EffectClass,
 };
-use servanda_effects::effect::{Effect, EffectId, EffectState, Reply, owner_silence_ms_max};
+use servanda_effects::effect::{Effect, EffectId, EffectState, EffectReply, owner_silence_ms_max};
 use servanda_gates::{Fenced, Recovery, recover};
 use servanda_upstream::Delivery;
 use tokio::time::Instant;
@@ -98,7 +98,7 @@ pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
 /// those in a row; not all of them are logged.
 async fn beat_once(core: &Core, failures: &mut u32) -> Duration {
     let asked_at = Instant::now();
-    match core.effects.beat(core.owner.clone()).await {
+    match core.effects.heartbeat(core.owner.clone()).await {
         Ok(()) => {
             core.owner_lease.extend(lease_end(asked_at));
             if std::mem::take(failures) > 0 {
@@ -226,10 +226,10 @@ async fn take(long_running: &LongRunning, scene: &Scene, orphan: Effect) {
             ask_and_settle(core, scene, claim, &taken, deadline).await;
         }
         (Ok(Recovery::Done(reply, after)), _) => {
-            if reply == Reply::Unknown {
+            if reply == EffectReply::Unknown {
                 tracing::warn!(%effect, "an effect was left behind and nobody knows how it ended; see `servanda effects show {effect}`");
             }
-            if let (Reply::Unknown | Reply::Settled, Some(after)) = (&reply, &after) {
+            if let (EffectReply::Unknown | EffectReply::Settled, Some(after)) = (&reply, &after) {
                 long_running::ended(core, after).await;
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use servanda_contract::{Caller, tool::StatusQuery};
-use servanda_effects::effect::{Applied, Change, Claim, Effect, End, Event, Reply, StoredAnswer, Target};
+use servanda_effects::effect::{AppliedChange, EffectChange, Claim, Effect, DispatchEnd, EffectEvent, EffectReply, StoredAnswer, EffectTarget};
 use servanda_gates::CompiledContract;
 use tokio::time::Instant;
 
@@ -28,7 +28,7 @@ pub(crate) async fn ask_and_settle(
     claim: Claim,
     effect: &Effect,
     deadline: Instant,
-) -> Option<Reply> {
+) -> Option<EffectReply> {
     let end = match ask(core, scene, effect, deadline).await {
         Ok(end) => end,
         Err(why) => {
@@ -36,13 +36,13 @@ pub(crate) async fn ask_and_settle(
             return None;
         }
     };
-    let event = Event::Settle(claim, end);
+    let event = EffectEvent::Settle(claim, end);
     let notices = core.told(scene).of_effect(effect);
     let is_told = !notices.is_empty();
-    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
+    let change = EffectChange { target: EffectTarget::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     let reply = match core.effects.apply(change).await {
-        Ok(Applied { reply, effect }) => {
-            if let (Reply::Settled, Some(settled)) = (&reply, &effect) {
+        Ok(AppliedChange { reply, effect }) => {
+            if let (EffectReply::Settled, Some(settled)) = (&reply, &effect) {
                 long_running::ended(core, settled).await;
             }
             Some(reply)
@@ -58,7 +58,7 @@ pub(crate) async fn ask_and_settle(
     reply
 }
 
-async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> Result<End, String> {
+async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> Result<DispatchEnd, String> {
     let entry = exposed(scene, effect).and_then(|name| scene.catalog.entry(&name));
     let contract = entry.map(|entry| Arc::clone(&entry.contract)).ok_or("its contract is gone")?;
     let query = contract.contract().effect.as_ref().and_then(|declared| declared.status.as_ref());
@@ -71,21 +71,21 @@ async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> 
     };
     let asking = Asking { tool: &query.tool, arguments: Bytes::from(arguments.to_string()), caller };
     match internal_call::ask(core, scene, asking, deadline).await {
-        Ok(result) => Ok(judge(&contract, query, &result).unwrap_or_else(End::Unknown)),
-        Err(Unanswered::Unusable(why)) => Ok(End::Unknown(format!("the status tool could not tell: {why}"))),
+        Ok(result) => Ok(judge(&contract, query, &result).unwrap_or_else(DispatchEnd::Unknown)),
+        Err(Unanswered::Unusable(why)) => Ok(DispatchEnd::Unknown(format!("the status tool could not tell: {why}"))),
         Err(Unanswered::NotAsked(why)) => Err(why),
     }
 }
 
 /// What a status tool's answer means; the error says why that cannot be told.
-fn judge(contract: &CompiledContract, query: &StatusQuery, result: &Value) -> Result<End, String> {
+fn judge(contract: &CompiledContract, query: &StatusQuery, result: &Value) -> Result<DispatchEnd, String> {
     let found = contract.says_found(result)?;
     let said: String = result.to_string().chars().take(ANSWER_CHARS_MAX).collect();
     Ok(if found {
-        End::Completed(StoredAnswer::Known(format!("the status tool `{}` found it: {said}", query.tool)))
+        DispatchEnd::Completed(StoredAnswer::Known(format!("the status tool `{}` found it: {said}", query.tool)))
     } else if query.absence_is_authoritative {
-        End::Absent(format!("the status tool `{}` does not know it", query.tool))
+        DispatchEnd::Absent(format!("the status tool `{}` does not know it", query.tool))
     } else {
-        End::Unknown(format!("the status tool `{}` does not know it, which proves nothing", query.tool))
+        DispatchEnd::Unknown(format!("the status tool `{}` does not know it, which proves nothing", query.tool))
     })
 }

@@ -15,11 +15,11 @@ type Theirs = (String, String);
 /// Tasks by the upstream's own ids.
 #[derive(Debug, Default)]
 pub(crate) struct TaskIndex {
-    tasks: Mutex<Known>,
+    tasks: Mutex<TaskIndexState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct TaskIndexState {
     ours: HashMap<Theirs, Arc<str>>,
     order: VecDeque<Theirs>,
 }

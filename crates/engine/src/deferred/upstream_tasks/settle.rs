@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use servanda_contract::{
     Digest, GateName, Refusal, TaxonomyClass,
-    digest::Domain,
+    digest::DigestDomain,
     record::{Decision, Outcome, QuestionRecord, Verdict},
 };
-use servanda_effects::effect::{Concluded, End};
+use servanda_effects::effect::{SettlementStatus, DispatchEnd};
 use servanda_gates::CompiledContract;
 use servanda_mcp::{
     RawObject, RpcError,
@@ -64,7 +64,7 @@ impl Ended<'_> {
         if mutates {
             core.cache.changed(&member.id, &[]);
         }
-        note.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));
+        note.record.answer_digest = Some(Digest::compute(DigestDomain::Answer, &[result]));
         note.record.finished_at = Some(now);
         let decision = if checked.is_ok() { Decision::Passed } else { Decision::Refused };
         note.record.verdicts.push(Verdict { gate: GateName::Observe, decision, took_us: 0 });
@@ -74,7 +74,7 @@ impl Ended<'_> {
                 note.record.outcome = if failed { Outcome::ToolError } else { Outcome::Completed };
                 note.record.class = Some(observed.class);
                 let identity = &contract.contract().identity;
-                let occasion = servanda_contract::observation::Occasion {
+                let occasion = servanda_contract::observation::ObservationContext {
                     tool: &identity.name,
                     version: &identity.version,
                     ..tool_result::occasion(&note.record)
@@ -86,8 +86,8 @@ impl Ended<'_> {
                 let end = records::end_of(&observed, contract.contract(), result);
                 // What the ledger does not hold as done is not told as done.
                 match settle(deferred, ours, note, end, mutates, None).await {
-                    Concluded::Accepted => Ok(with_result_type(&json, result)),
-                    Concluded::NotYet | Concluded::Disagrees => Err(not_on_record()),
+                    SettlementStatus::Accepted => Ok(with_result_type(&json, result)),
+                    SettlementStatus::NotYet | SettlementStatus::Disagrees => Err(not_on_record()),
                 }
             }
             Err(broken) => {
@@ -148,23 +148,23 @@ async fn settle(
     deferred: &Deferred,
     ours: &str,
     note: TaskNote,
-    end: End,
+    end: DispatchEnd,
     durable: bool,
     quarantine: Option<Bytes>,
-) -> Concluded {
+) -> SettlementStatus {
     let core = &deferred.core;
     if note.settled {
-        return Concluded::Accepted;
+        return SettlementStatus::Accepted;
     }
     let record = note.record.clone();
     let concluded = match note.claim() {
         None => {
             records::put_down(core, record, durable, quarantine).await;
-            Concluded::Accepted
+            SettlementStatus::Accepted
         }
         Some(claim) => records::settle(core, Settling { claim, end, record, quarantine, held: None }).await.concluded,
     };
-    if concluded == Concluded::NotYet {
+    if concluded == SettlementStatus::NotYet {
         return concluded;
     }
     if let Err(error) = note::write(deferred, ours, &TaskNote { settled: true, ..note }).await {

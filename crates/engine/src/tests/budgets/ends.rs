@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 use servanda_contract::{CallRecord, GateName, TaxonomyClass, record::Decision};
 use servanda_effects::{
-    budget::{Budgets as _, Dimension, OPEN_MS_MAX, Swept},
-    effect::{ByHand, Change, EffectState, Effects as _, Event, Target},
+    budget::{BudgetStore as _, BudgetDimension, OPEN_MS_MAX, SweepReport},
+    effect::{ManualSettlement, EffectChange, EffectState, EffectStore as _, EffectEvent, EffectTarget},
 };
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
@@ -54,20 +54,20 @@ fn ways() -> [(&'static str, Way, Stands, Stands, u64); 8] {
 #[tokio::test]
 async fn what_a_call_draws_is_settled_by_how_it_ended() {
     for (name, way, of_write, of_read, units) in ways() {
-        let allowed = [money(10 * COST_MICROS), counted(Dimension::Write, 6_400), counted(Dimension::Read, 6_400)];
+        let allowed = [money(10 * COST_MICROS), counted(BudgetDimension::Write, 6_400), counted(BudgetDimension::Read, 6_400)];
         let keyless_bank = bank(costly(), &allowed, move |_| async move { way() });
         keyless_bank.call(keyless("hello")).await;
-        assert_eq!(stands(&keyless_bank.house, Dimension::Financial).await, of_write, "write: {name}");
+        assert_eq!(stands(&keyless_bank.house, BudgetDimension::Financial).await, of_write, "write: {name}");
         let keyed_bank = bank(costly(), &allowed, move |_| async move { way() });
         keyed_bank.call(keyed("k")).await;
-        assert_eq!(stands(&keyed_bank.house, Dimension::Financial).await, of_write, "keyed write: {name}");
+        assert_eq!(stands(&keyed_bank.house, BudgetDimension::Financial).await, of_write, "keyed write: {name}");
         let reads = bank(costly(), &allowed, move |_| async move { way() });
         reads.call(reading()).await;
-        assert_eq!(stands(&reads.house, Dimension::Financial).await, of_read, "read: {name}");
+        assert_eq!(stands(&reads.house, BudgetDimension::Financial).await, of_read, "read: {name}");
         let keyed_reads = bank(costly(), &allowed, move |_| async move { way() });
         keyed_reads.call(CallRequest { keys: keyed("k").keys, ..reading() }).await;
-        assert_eq!(stands(&keyed_reads.house, Dimension::Financial).await, of_read, "keyed read: {name}");
-        for (bank, dimension) in [(&keyless_bank, Dimension::Write), (&reads, Dimension::Read)] {
+        assert_eq!(stands(&keyed_reads.house, BudgetDimension::Financial).await, of_read, "keyed read: {name}");
+        for (bank, dimension) in [(&keyless_bank, BudgetDimension::Write), (&reads, BudgetDimension::Read)] {
             assert_eq!(stands(&bank.house, dimension).await, (0, 0, 100), "leased in one: {name}");
             bank.house.engine.give_back_budgets().await;
             assert_eq!(stands(&bank.house, dimension).await, (units, 0, 0), "{dimension:?}: {name}");
@@ -101,23 +101,23 @@ async fn what_nobody_knows_is_kept_back_until_a_person_settles_it() {
         bank.call(keyed("k")).await;
         assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
         bank.clock.pass_ms(2 * OPEN_MS_MAX);
-        assert_eq!(bank.house.budgets.sweep(9).await.unwrap(), Swept::default());
-        assert_eq!(stands(&bank.house, Dimension::Financial).await, KEPT);
+        assert_eq!(bank.house.budgets.sweep(9).await.unwrap(), SweepReport::default());
+        assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, KEPT);
         let refused = refusal(bank.call(keyed("other")).await);
         assert_eq!((refused.error_code, refused.gate), (TaxonomyClass::BudgetExhausted, GateName::Budget));
         settle_by_hand(&bank, completed).await;
         bank.house.budgets.sweep(9).await.unwrap();
-        assert_eq!(stands(&bank.house, Dimension::Financial).await, settled);
+        assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, settled);
     }
 }
 
 async fn settle_by_hand(bank: &Bank, completed: bool) {
     let effects = bank.effects().await;
     let unknown = effects.iter().find(|effect| effect.state == EffectState::OutcomeUnknown).unwrap();
-    let by_hand = ByHand { completed, by: "ada".to_owned(), evidence: "the statement".to_owned() };
-    let change = Change {
-        target: Target::Id(unknown.id.clone()),
-        event: Event::SettleByHand(by_hand),
+    let by_hand = ManualSettlement { completed, by: "ada".to_owned(), evidence: "the statement".to_owned() };
+    let change = EffectChange {
+        target: EffectTarget::Id(unknown.id.clone()),
+        event: EffectEvent::SettleByHand(by_hand),
         record: None,
         quarantine: None,
         notices: Vec::new(),
@@ -127,13 +127,13 @@ async fn settle_by_hand(bank: &Bank, completed: bool) {
 
 #[tokio::test]
 async fn a_replay_costs_nothing_even_when_nothing_is_left() {
-    let allowed = [money(COST_MICROS), counted(Dimension::Write, 1)];
+    let allowed = [money(COST_MICROS), counted(BudgetDimension::Write, 1)];
     let bank = bank(costly(), &allowed, |_| async { Ok(text(Era::Modern, "done")) });
     for _ in 0..3 {
         assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
     }
     assert_eq!(bank.calls(), 1);
-    assert_eq!(stands(&bank.house, Dimension::Financial).await, SPENT);
+    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, SPENT);
     let refused = refusal(bank.call(keyed("another")).await);
     assert_eq!(refused.error_code, TaxonomyClass::BudgetExhausted);
     assert_eq!(bank.calls(), 1);
@@ -146,7 +146,7 @@ async fn a_read_that_was_answered_before_is_given_back() {
     let named = || CallRequest { keys: keyed("k").keys, ..reading() };
     for _ in 0..3 {
         assert_eq!(result(bank.call(named()).await)["content"][0]["text"], "read");
-        assert_eq!((bank.calls(), stands(&bank.house, Dimension::Financial).await), (1, SPENT));
+        assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (1, SPENT));
     }
 }
 
@@ -154,13 +154,13 @@ async fn a_read_that_was_answered_before_is_given_back() {
 async fn a_cached_read_costs_nothing() {
     let mut contracts = costly();
     contracts[1].execution.as_mut().unwrap().cache_ttl_sec = Some(60);
-    let bank = bank(contracts, &[money(COST_MICROS), counted(Dimension::Read, 1)], |_| async {
+    let bank = bank(contracts, &[money(COST_MICROS), counted(BudgetDimension::Read, 1)], |_| async {
         Ok(text(Era::Modern, "read"))
     });
     for _ in 0..3 {
         assert_eq!(result(bank.call(reading()).await)["content"][0]["text"], "read");
     }
-    assert_eq!((bank.calls(), stands(&bank.house, Dimension::Financial).await), (1, SPENT));
+    assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (1, SPENT));
     let last = bank.house.last_record().verdicts;
     assert!(last.iter().any(|verdict| (verdict.gate, verdict.decision) == (GateName::Budget, Decision::Skipped)));
 }
@@ -175,7 +175,7 @@ async fn a_retry_inside_a_call_draws_once() {
         async move { if first { Err(died()) } else { Ok(text(Era::Modern, "read")) } }
     });
     assert_eq!(result(bank.call(reading()).await)["content"][0]["text"], "read");
-    assert_eq!((bank.calls(), stands(&bank.house, Dimension::Financial).await), (2, SPENT));
+    assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (2, SPENT));
 }
 
 #[tokio::test]
@@ -188,16 +188,16 @@ async fn whoever_gives_up_before_anything_is_sent_pays_nothing() {
     .unwrap();
     let cancel = CancellationToken::new();
     let given_up = cancel.clone();
-    let bank = bank(contracts, &[money(COST_MICROS), counted(Dimension::Write, 64)], move |_| {
+    let bank = bank(contracts, &[money(COST_MICROS), counted(BudgetDimension::Write, 64)], move |_| {
         given_up.cancel();
         std::future::pending()
     });
     let terms = Terms { cancel, ..Terms::default() };
     let refused = refusal(bank.call(CallRequest { terms, ..keyed("k") }).await);
     assert_eq!(refused.effect, servanda_contract::refusal::EffectKnowledge::None, "{refused:?}");
-    assert_eq!(stands(&bank.house, Dimension::Financial).await, NOTHING);
+    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, NOTHING);
     bank.house.engine.give_back_budgets().await;
-    assert_eq!(stands(&bank.house, Dimension::Write).await, NOTHING);
+    assert_eq!(stands(&bank.house, BudgetDimension::Write).await, NOTHING);
 }
 
 /// What the gateway asks on its own account, here because a contract wants to know something first, draws nothing.
@@ -209,12 +209,12 @@ async fn the_gateways_own_questions_draw_nothing() {
         "expect": {"rule": "result.open", "message": "closed"},
     }]))
     .unwrap();
-    let allowed = [money(COST_MICROS), counted(Dimension::Read, 0)];
+    let allowed = [money(COST_MICROS), counted(BudgetDimension::Read, 0)];
     let bank = bank(contracts, &allowed, |_| async {
         Ok(said(Era::Modern, &json!({"content": [], "structuredContent": {"open": true}})))
     });
     assert_eq!(result(bank.call(keyed("k")).await)["isError"], Value::Null);
-    assert_eq!((bank.calls(), stands(&bank.house, Dimension::Financial).await), (2, SPENT));
+    assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (2, SPENT));
 }
 
 /// A call that is asked something on the way is one operation: it is kept back until the end, and drawn once.
@@ -238,12 +238,12 @@ async fn what_goes_on_after_a_question_is_drawn_once() {
     let asked_guest = guest(Era::Modern, &json!({"elicitation": {}}));
     let asked =
         input(bank.call(CallRequest { keys: keyed("k").keys, ..call(&asked_guest, "write", Terms::default()) }).await);
-    assert_eq!(stands(&bank.house, Dimension::Financial).await, KEPT);
+    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, KEPT);
     let terms = again(&asked["requestState"], &json!({"name": {"action": "accept", "content": {}}}));
     let request = CallRequest { keys: keyed("k").keys, ..call(&asked_guest, "write", terms) };
     assert_eq!(result(bank.call(request).await)["content"][0]["text"], "done");
     bank.house.budgets.sweep(9).await.unwrap();
-    assert_eq!(stands(&bank.house, Dimension::Financial).await, SPENT);
+    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, SPENT);
 }
 
 #[tokio::test]
@@ -251,9 +251,9 @@ async fn a_store_that_is_away_refuses_what_needs_it_and_nothing_else() {
     let table = [
         (costly(), vec![money(COST_MICROS)], keyed("k"), true),
         (costly(), vec![money(COST_MICROS)], reading(), true),
-        (costly(), vec![counted(Dimension::Write, 64)], keyed("k"), true),
-        (critical(), vec![counted(Dimension::Critical, 9)], keyed("k"), true),
-        (costly(), vec![counted(Dimension::Critical, 9)], keyed("k"), false),
+        (costly(), vec![counted(BudgetDimension::Write, 64)], keyed("k"), true),
+        (critical(), vec![counted(BudgetDimension::Critical, 9)], keyed("k"), true),
+        (costly(), vec![counted(BudgetDimension::Critical, 9)], keyed("k"), false),
         (costly(), vec![], keyed("k"), false),
     ];
     for (contracts, allowed, request, needs_it) in table {
@@ -281,7 +281,7 @@ async fn a_reservation_that_nobody_heard_of_is_given_back() {
         bank.house.budgets.deaf.store(true, Ordering::Relaxed);
         let refused = refusal(bank.call(request).await);
         assert_eq!((refused.error_code, refused.gate), (TaxonomyClass::DependencyUnavailable, GateName::Budget));
-        assert_eq!((bank.calls(), stands(&bank.house, Dimension::Financial).await), (0, NOTHING));
+        assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (0, NOTHING));
     }
 }
 
@@ -301,8 +301,8 @@ async fn seconds_are_kept_back_in_full_and_settled_as_they_were() {
                 std::sync::Arc<crate::testing::HandClock>,
                 std::sync::Arc<crate::testing::CountedBudgets>,
             ) = time.get().unwrap();
-            let query = servanda_effects::budget::StandingQuery { tenant: None, limit: 1 };
-            *inside.lock().unwrap() = Some(budgets.standings(query).await.unwrap()[0].reserved);
+            let query = servanda_effects::budget::BalanceQuery { tenant: None, limit: 1 };
+            *inside.lock().unwrap() = Some(budgets.balances(query).await.unwrap()[0].reserved);
             clock.pass_ms(1_500);
             Ok(text(Era::Modern, "done"))
         }
@@ -310,5 +310,5 @@ async fn seconds_are_kept_back_in_full_and_settled_as_they_were() {
     clock.set((bank.clock.clone(), bank.house.budgets.clone())).unwrap();
     bank.call(keyed("k")).await;
     assert_eq!(*kept.lock().unwrap(), Some(timeout_s * 10_000));
-    assert_eq!(stands(&bank.house, Dimension::Financial).await, (20_000, 0, 0), "a second and a half is two");
+    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (20_000, 0, 0), "a second and a half is two");
 }

@@ -9,8 +9,8 @@ use servanda_authority::{
     rights::{Dimension as Counted, Narrowing},
 };
 use servanda_contract::{GateName, OperationKeys, TaxonomyClass, Timestamp, time::Clock as _};
-use servanda_effects::budget::{Budgets as _, Dimension, Period, StandingQuery, chunk_of};
-use servanda_gates::budget::{Only, Per};
+use servanda_effects::budget::{BudgetStore as _, BudgetDimension, Period, BalanceQuery, chunk_size};
+use servanda_gates::budget::{AllowanceFilter, AllowanceScope};
 use servanda_mcp::Era;
 
 use super::{COST_MICROS, bank, costly, counted, critical, is_refused, keyless, money, reading, stands};
@@ -29,7 +29,7 @@ async fn what_is_critical_needs_an_allowance() {
     assert!(hint.contains("dimension: critical") && hint.contains("servanda.yaml"), "{hint}");
     assert_eq!(refused.budget.as_ref().map(|budget| (budget.dimension.as_str(), budget.left)), Some(("critical", 0)));
     assert_eq!((none.calls(), none.house.budgets.entries(), none.house.outcomes()), (0, 0, vec!["refused"]));
-    let one = bank(critical(), &[counted(Dimension::Critical, 1)], |_| async { Ok(text(Era::Modern, "done")) });
+    let one = bank(critical(), &[counted(BudgetDimension::Critical, 1)], |_| async { Ok(text(Era::Modern, "done")) });
     one.call(keyed("k")).await;
     let refused = refusal(one.call(keyed("other")).await);
     assert_eq!((one.calls(), refused.error_code), (1, TaxonomyClass::BudgetExhausted));
@@ -81,7 +81,7 @@ async fn each_account_has_its_own() {
     };
     let table = [
         (
-            Per::Caller,
+            AllowanceScope::Caller,
             vec![
                 (of("a", "x", None), true),
                 (of("a", "x", None), false),
@@ -89,10 +89,10 @@ async fn each_account_has_its_own() {
                 (of("b", "x", None), true),
             ],
         ),
-        (Per::Tenant, vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)]),
-        (Per::Tool, vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)]),
+        (AllowanceScope::Tenant, vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)]),
+        (AllowanceScope::Tool, vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)]),
         (
-            Per::Run,
+            AllowanceScope::Run,
             vec![
                 (of("a", "x", Some("1")), true),
                 (of("a", "x", Some("1")), false),
@@ -105,7 +105,7 @@ async fn each_account_has_its_own() {
     ];
     for (per, calls) in table {
         let mut allowance = money(COST_MICROS);
-        (allowance.per, allowance.only) = (per, Only::default());
+        (allowance.per, allowance.only) = (per, AllowanceFilter::default());
         let bank = bank(costly(), &[allowance], |_| async { Ok(text(Era::Modern, "done")) });
         for (number, (request, passes)) in calls.into_iter().enumerate() {
             assert_eq!(!is_refused(&bank.call(request).await), passes, "{per:?} {number}");
@@ -117,7 +117,7 @@ async fn each_account_has_its_own() {
 #[tokio::test]
 async fn a_session_is_a_run() {
     let mut allowance = money(COST_MICROS);
-    allowance.per = Per::Run;
+    allowance.per = AllowanceScope::Run;
     let bank = bank(costly(), &[allowance], |_| async { Ok(text(Era::Modern, "done")) });
     let of = |session: &str| {
         let mut guest = Guest::local();
@@ -171,9 +171,9 @@ async fn what_children_of_a_credential_draw_is_drawn_under_it_too() {
 async fn leased_calls_cost_no_store() {
     const CALLS: usize = 100;
     let limit = 6_400;
-    assert_eq!(chunk_of(limit), 100);
+    assert_eq!(chunk_size(limit), 100);
     let table =
-        [(vec![], 0), (vec![counted(Dimension::Write, 9), money(1)], 0), (vec![counted(Dimension::Read, limit)], 1)];
+        [(vec![], 0), (vec![counted(BudgetDimension::Write, 9), money(1)], 0), (vec![counted(BudgetDimension::Read, limit)], 1)];
     for (allowed, entries) in table {
         let bank = bank(vec![draft("up", "echo", false)], &allowed, |_| async { Ok(text(Era::Modern, "read")) });
         for _ in 0..CALLS {
@@ -187,7 +187,7 @@ async fn leased_calls_cost_no_store() {
 #[tokio::test]
 async fn many_at_once_ask_once() {
     let limit = 640;
-    let bank = Arc::new(bank(vec![draft("up", "echo", false)], &[counted(Dimension::Read, limit)], |_| async {
+    let bank = Arc::new(bank(vec![draft("up", "echo", false)], &[counted(BudgetDimension::Read, limit)], |_| async {
         Ok(text(Era::Modern, "read"))
     }));
     let mut calls = tokio::task::JoinSet::new();
@@ -221,7 +221,7 @@ async fn allowances_change_with_the_world() {
     bank.house.engine.enter(scene);
     assert!(!is_refused(&bank.call(keyless("2")).await));
     assert!(is_refused(&bank.call(keyless("3")).await));
-    assert_eq!(stands(&bank.house, Dimension::Financial).await, (2 * COST_MICROS, 0, 0));
-    let standings = bank.house.budgets.standings(StandingQuery { tenant: None, limit: 9 }).await.unwrap();
+    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (2 * COST_MICROS, 0, 0));
+    let standings = bank.house.budgets.balances(BalanceQuery { tenant: None, limit: 9 }).await.unwrap();
     assert_eq!(standings[0].limit, 2 * COST_MICROS);
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use servanda_contract::{OperationKeys, ToolContract, tool::SideEffectClass};
-use servanda_effects::budget::{Budgets as _, Dimension, Period, StandingQuery};
-use servanda_gates::budget::{Allowance, Only, Per};
+use servanda_effects::budget::{BudgetStore as _, BudgetDimension, Period, BalanceQuery};
+use servanda_gates::budget::{Allowance, AllowanceFilter, AllowanceScope};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 
@@ -27,11 +27,11 @@ type Stands = (u64, u64, u64);
 
 fn money(amount_micros: u64) -> Allowance {
     let currency = Some("USD".to_owned());
-    Allowance { dimension: Dimension::Financial, currency, ..counted(Dimension::Financial, amount_micros) }
+    Allowance { dimension: BudgetDimension::Financial, currency, ..counted(BudgetDimension::Financial, amount_micros) }
 }
 
-fn counted(dimension: Dimension, amount: u64) -> Allowance {
-    Allowance { per: Per::Caller, only: Only::default(), dimension, currency: None, amount, period: Period::Day }
+fn counted(dimension: BudgetDimension, amount: u64) -> Allowance {
+    Allowance { per: AllowanceScope::Caller, only: AllowanceFilter::default(), dimension, currency: None, amount, period: Period::Day }
 }
 
 /// `write` and `echo`, of which a call costs money.
@@ -69,8 +69,8 @@ where
     Bank { house, server, clock }
 }
 
-async fn stands(house: &House, dimension: Dimension) -> Stands {
-    let standings = house.budgets.standings(StandingQuery { tenant: None, limit: 100 }).await.unwrap();
+async fn stands(house: &House, dimension: BudgetDimension) -> Stands {
+    let standings = house.budgets.balances(BalanceQuery { tenant: None, limit: 100 }).await.unwrap();
     let mut of = standings.iter().filter(|standing| standing.account.dimension == dimension);
     let found = of.next().map_or((0, 0, 0), |one| (one.spent, one.reserved, one.leased));
     assert!(of.next().is_none(), "there is one account of each in these tests");

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 use servanda_contract::{ToolContract, refusal::EffectKnowledge, tool::TimeoutClass};
-use servanda_effects::effect::{Effects as _, Target};
+use servanda_effects::effect::{EffectStore as _, EffectTarget};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 
@@ -81,7 +81,7 @@ fn a_task_of_the_upstream_is_followed_and_followed_on_after_a_crash() {
         let handle = lives.live(async |house| {
             let handed = refusal(house.engine.call(call(&plain(), "write", Terms::default())).await);
             let handle = handed.handle.unwrap();
-            let effect = house.effects.find(Target::Id(handle.clone().into())).await.unwrap().unwrap();
+            let effect = house.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
             assert!(effect.awaits.is_some() && effect.overdue_at_ms >= effect.created_ms + 240_000, "{effect:?}");
             handle
         });
@@ -189,7 +189,7 @@ fn a_task_of_an_earlier_attempt_is_not_followed() {
     let handle = lives.live(async |house| {
         let forgotten = refusal(house.engine.call(keyed(&plain())).await);
         assert_eq!(forgotten.effect, EffectKnowledge::Unknown);
-        house.effects.beat(house.engine.core().owner.clone()).await.unwrap();
+        house.effects.heartbeat(house.engine.core().owner.clone()).await.unwrap();
         let handed = refusal(house.engine.call(keyed(&plain())).await);
         assert_eq!(handed.handle, forgotten.handle);
         json!(handed.handle.unwrap())
@@ -219,9 +219,9 @@ fn what_was_only_noted_is_followed_too() {
     let lives = TwoLives::new(server, vec![always("N")]);
     let handle = lives.live(async |house| {
         store.set(house.effects.clone()).unwrap();
-        house.effects.beat(house.engine.core().owner.clone()).await.unwrap();
+        house.effects.heartbeat(house.engine.core().owner.clone()).await.unwrap();
         let handle = refusal(house.engine.call(call(&plain(), "write", Terms::default())).await).handle.unwrap();
-        let effect = house.effects.find(Target::Id(handle.clone().into())).await.unwrap().unwrap();
+        let effect = house.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
         assert_eq!(effect.awaits, None);
         json!(handle)
     });

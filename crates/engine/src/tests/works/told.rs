@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 use servanda_contract::{TaxonomyClass, refusal::EffectKnowledge};
-use servanda_effects::effect::{EffectState, Effects as _, Target};
+use servanda_effects::effect::{EffectState, EffectStore as _, EffectTarget};
 use servanda_mcp::Era;
 use servanda_upstream::PerformFailure;
 use tokio::time::Instant;
@@ -253,11 +253,11 @@ async fn the_shapes_of_both_eras() {
         let shown = status(&bank.house, &guest, &json!(id)).await;
         assert_eq!(plain(&shown.to_string()), working);
         let claim = bank.effects().await[0].claim();
-        let end = servanda_effects::effect::End::Unknown("gone".to_owned());
-        let event = servanda_effects::effect::Event::Settle(claim, end);
-        let target = Target::Id(id.clone().into());
+        let end = servanda_effects::effect::DispatchEnd::Unknown("gone".to_owned());
+        let event = servanda_effects::effect::EffectEvent::Settle(claim, end);
+        let target = EffectTarget::Id(id.clone().into());
         let change =
-            servanda_effects::effect::Change { target, event, record: None, quarantine: None, notices: Vec::new() };
+            servanda_effects::effect::EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() };
         bank.house.effects.apply(change).await.unwrap();
         let mut members: Vec<String> =
             status(&bank.house, &guest, &json!(id)).await.as_object().unwrap().keys().cloned().collect();

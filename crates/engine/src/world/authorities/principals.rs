@@ -11,8 +11,8 @@ use servanda_authority::{
     Actor, Authenticated,
     rights::{Scope, Scopes},
 };
-use servanda_contract::{Acting, Caller};
-use servanda_policy::{Identity, Principal, PrincipalError, Vocabulary};
+use servanda_contract::{CallerActor, Caller};
+use servanda_policy::{PartyIdentity, Principal, PrincipalError, Vocabulary};
 
 /// Callers whose principals are kept. When there are more, all are forgotten and worked out again as they come.
 const PRINCIPALS_MAX: usize = 4_096;
@@ -22,11 +22,11 @@ const PRINCIPALS_MAX: usize = 4_096;
 pub(super) struct Principals {
     state: RandomState,
     /// By a number of the party; two parties of one number take turns, which costs time and nothing else.
-    known: RwLock<HashMap<u64, Known>>,
+    known: RwLock<HashMap<u64, CachedPrincipal>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedPrincipal {
     party: Party,
     principal: Arc<Principal>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Party {
     tenant: String,
     principal: String,
     /// Who acts, the one who acts now first, and whether that is proven.
-    actors: Vec<Acting>,
+    actors: Vec<CallerActor>,
     scopes: Vec<String>,
     groups: BTreeSet<String>,
 }
@@ -61,7 +61,7 @@ impl Principals {
         if known.len() >= PRINCIPALS_MAX {
             known.clear();
         }
-        known.insert(number, Known { party, principal: Arc::clone(&principal) });
+        known.insert(number, CachedPrincipal { party, principal: Arc::clone(&principal) });
         Ok(principal)
     }
 
@@ -108,7 +108,7 @@ impl Party {
     }
 
     pub(super) fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
-        let user = Identity {
+        let user = PartyIdentity {
             id: self.principal.clone(),
             tenant: self.tenant.clone(),
             scopes: self.scopes.iter().cloned().collect(),
@@ -118,8 +118,8 @@ impl Party {
     }
 }
 
-fn acting(actor: &Actor) -> Acting {
-    Acting { name: actor.name().to_owned(), proven: actor.is_proven() }
+fn acting(actor: &Actor) -> CallerActor {
+    CallerActor { name: actor.name().to_owned(), proven: actor.is_proven() }
 }
 
 fn scopes(authenticated: &Authenticated) -> impl Iterator<Item = &str> {

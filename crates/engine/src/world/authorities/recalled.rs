@@ -2,7 +2,7 @@
 //! record, and in which environment the gateway was then is not either: it is taken to be the present one.
 
 use servanda_contract::{CallRecord, record::Texts};
-use servanda_policy::{Circumstances, Principal, PrincipalError, Vocabulary};
+use servanda_policy::{CallCircumstances, Principal, PrincipalError, Vocabulary};
 
 use super::principals::Party;
 
@@ -14,7 +14,7 @@ pub struct Recalled<'a> {
     /// The name of the tool's contract.
     pub tool: &'a str,
     /// When, where and what for.
-    pub circumstances: Circumstances<'a>,
+    pub circumstances: CallCircumstances<'a>,
     /// Whether the record has the caller's groups. Where it does not, the principal is in none, and what policies that look at
     /// groups say means nothing.
     pub groups_known: bool,
@@ -31,7 +31,7 @@ impl<'a> Recalled<'a> {
         let caller = &record.caller;
         let groups = policy.groups.as_ref().map_or(&[][..], Texts::as_slice);
         let principal = Party::recorded(caller, policy.scopes.as_slice(), groups).principal(vocabulary)?;
-        let circumstances = Circumstances {
+        let circumstances = CallCircumstances {
             tenant: &caller.tenant,
             environment,
             time: record.received_at,

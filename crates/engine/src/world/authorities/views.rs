@@ -13,7 +13,7 @@ use servanda_authority::rights::Tools;
 use servanda_catalog::{Catalog, ListedTool, Listing};
 use servanda_contract::{Timestamp, tool::SideEffectClass};
 use servanda_gates::CompiledContract;
-use servanda_policy::{Circumstances, Policies, Principal, Standing};
+use servanda_policy::{CallCircumstances, Policies, Principal, ListDecision};
 
 use crate::client::Guest;
 
@@ -25,11 +25,11 @@ const VIEWS_MAX: usize = 1_024;
 pub(super) struct Views {
     state: RandomState,
     /// By a number of what it depends on; two of one number take turns.
-    known: RwLock<HashMap<u64, Known>>,
+    known: RwLock<HashMap<u64, CachedListingView>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedListingView {
     /// The whole list, which is held so that no other can be in its place.
     whole: Arc<Listing>,
     /// The principal, held for the same reason.
@@ -60,7 +60,7 @@ impl View<'_> {
         drop(known);
         let shown = self.work_out(&whole);
         let rights = self.guest.authority.rights();
-        let found = Known {
+        let found = CachedListingView {
             client: self.client().map(str::to_owned),
             tools: rights.tools.clone(),
             ceiling: rights.ceiling,
@@ -84,7 +84,7 @@ impl View<'_> {
         hasher.finish()
     }
 
-    fn is_of(&self, known: &Known, whole: &Arc<Listing>) -> bool {
+    fn is_of(&self, known: &CachedListingView, whole: &Arc<Listing>) -> bool {
         let rights = self.guest.authority.rights();
         Arc::ptr_eq(&known.whole, whole)
             && Arc::ptr_eq(&known.principal, &self.principal)
@@ -99,7 +99,7 @@ impl View<'_> {
     }
 
     fn work_out(&self, whole: &Arc<Listing>) -> Arc<Listing> {
-        let circumstances = Circumstances {
+        let circumstances = CallCircumstances {
             tenant: &self.guest.caller.tenant,
             environment: self.environment,
             // A list looks at no time.
@@ -122,10 +122,10 @@ impl View<'_> {
     }
 
     /// Whether some call of a tool could be allowed, for some arguments, at some time, with all scopes.
-    fn shows(&self, contract: &CompiledContract, circumstances: &Circumstances<'_>) -> bool {
+    fn shows(&self, contract: &CompiledContract, circumstances: &CallCircumstances<'_>) -> bool {
         let (rights, name) = (self.guest.authority.rights(), &contract.contract().identity.name);
         rights.tools.covers(name)
             && contract.mildest_class() <= rights.ceiling
-            && self.policies.standing(&self.principal, name, circumstances) != Standing::Denied
+            && self.policies.list_decision(&self.principal, name, circumstances) != ListDecision::Denied
     }
 }

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::{Catalog, Inventory, Rejected, Standing, Viewer, pins::Definition};
-use servanda_contract::{Digest, digest::Domain, shared::Shared};
+use servanda_catalog::{Catalog, Inventory, RejectedDefinition, ToolStanding, Viewer, pins::Definition};
+use servanda_contract::{Digest, digest::DigestDomain, shared::Shared};
 use servanda_mcp::Era;
 use servanda_upstream::{Counterpart, PerformFailure, ToolList, Upstream, UpstreamError, UpstreamStatus};
 use tokio::{sync::watch, time::Instant};
@@ -87,7 +87,7 @@ impl Acquaintance {
 
     /// Whether it answered when it was last asked.
     pub(super) fn answering(&self) -> Answering {
-        match self.catalog.silence(&self.id) {
+        match self.catalog.unreachable_reason(&self.id) {
             Some(why) => Answering::No(why),
             None if *self.tried.borrow() => Answering::Yes,
             None => Answering::NotYet,
@@ -212,7 +212,7 @@ impl Acquaintance {
         let nobody = Counterpart::nobody().capabilities;
         let bindings = self.catalog.entries().map(|(name, entry)| (name, &entry.contract.contract().binding));
         let own = bindings.filter(|(_, binding)| binding.upstream == self.id);
-        let gone = own.filter(|(name, _)| *self.catalog.standing(name, &nobody) == Standing::Withdrawn);
+        let gone = own.filter(|(name, _)| *self.catalog.standing(name, &nobody) == ToolStanding::Withdrawn);
         gone.map(|(name, binding)| (name.to_owned(), binding.tool.clone())).collect()
     }
 
@@ -255,12 +255,12 @@ impl Acquaintance {
                 // What could not be asked on behalf of one client says nothing about the others.
                 if !is_somebodys {
                     // The connection itself logs that its server cannot be reached; a second line would repeat it.
-                    let is_news = (first || self.catalog.silence(&self.id).is_none())
+                    let is_news = (first || self.catalog.unreachable_reason(&self.id).is_none())
                         && !matches!(error, UpstreamError::Page(PerformFailure::Unavailable { .. }));
                     if is_news {
                         tracing::warn!(upstream = %self.id, %error, "the upstream could not be asked for its tools");
                     }
-                    self.catalog.lose(&self.id, &error.to_string());
+                    self.catalog.mark_unreachable(&self.id, &error.to_string());
                 }
                 false
             }
@@ -319,7 +319,7 @@ impl Acquaintance {
 pub(super) fn read(list: &ToolList, share: impl FnMut(&mut Shared<Definition>)) -> Inventory {
     let listed = list.tools.iter().map(|tool| (tool.name.as_str(), tool.definition.get()));
     let mut inventory = Inventory::read_each(listed, share);
-    let nameless = list.rejected.iter().map(|rejected| Rejected {
+    let nameless = list.rejected.iter().map(|rejected| RejectedDefinition {
         name: None,
         position: rejected.position,
         reason: rejected.reason.clone(),
@@ -332,5 +332,5 @@ pub(super) fn read(list: &ToolList, share: impl FnMut(&mut Shared<Definition>)) 
 fn digest(list: &ToolList) -> Digest {
     let mut parts: Vec<&[u8]> = list.tools.iter().map(|tool| tool.definition.get().as_bytes()).collect();
     parts.extend(list.rejected.iter().map(|rejected| rejected.reason.as_bytes()));
-    Digest::of(Domain::Definition, &parts)
+    Digest::compute(DigestDomain::Definition, &parts)
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use servanda_catalog::{Catalog, Change, Standing};
+use servanda_catalog::{Catalog, StandingChange, ToolStanding};
 use servanda_contract::Digest;
 
 use super::telling;
@@ -22,8 +22,8 @@ pub(crate) struct Doubts {
 
 impl Doubts {
     /// Tells who objects to a tool's contract, if anybody does and it was not told before. Says whether it was.
-    pub(super) fn tell(&self, change: &Change, catalog: &Catalog) -> bool {
-        let Standing::Offered { objections, .. } = &*change.now else { return false };
+    pub(super) fn tell(&self, change: &StandingChange, catalog: &Catalog) -> bool {
+        let ToolStanding::Offered { objections, .. } = &*change.now else { return false };
         let Some(entry) = catalog.entry(&change.tool).filter(|_| !objections.is_empty()) else { return false };
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() >= TOLD_MAX {

@@ -2,9 +2,9 @@
 //! wrote made visible and kept short.
 
 use servanda_catalog::{
-    Change, Hold, Inventory, Standing,
-    negotiation::Gap,
-    pins::{Difference, Severity},
+    StandingChange, ToolHold, Inventory, ToolStanding,
+    negotiation::SchemaGap,
+    pins::{Difference, DifferenceSeverity},
 };
 
 /// Characters of a change that a line of the log has.
@@ -12,10 +12,10 @@ const SHOWN_CHARS_MAX: usize = 1_000;
 /// Definitions that cannot be used, told one by one.
 const REJECTED_TOLD_MAX: usize = 20;
 
-pub(crate) fn changed(change: &Change) {
-    let Change { tool, upstream, before, now, first_look } = change;
+pub(crate) fn changed(change: &StandingChange) {
+    let StandingChange { tool, upstream, before, now, first_look } = change;
     match &**now {
-        Standing::Held(Hold::Quarantined { severity, differences }) => {
+        ToolStanding::Held(ToolHold::Quarantined { severity, differences }) => {
             let (severity, diff) = (severity.word(), differences_in_line(differences));
             tracing::warn!(
                 %tool, %upstream, severity, diff,
@@ -23,38 +23,38 @@ pub(crate) fn changed(change: &Change) {
                  it, `servanda pin {tool}` agrees"
             );
         }
-        Standing::Held(Hold::Observed { call_id, probes }) => {
+        ToolStanding::Held(ToolHold::Observed { call_id, probes }) => {
             tracing::error!(
                 %tool, %upstream, call = call_id, probes = probes.join(", "),
                 "a tool that says it only reads changed something, so it is held back; `servanda quarantine list` says more, \
                  `servanda explain {call_id}` has what was seen"
             );
         }
-        Standing::Held(Hold::Blocked { by, reason }) => {
+        ToolStanding::Held(ToolHold::Blocked { by, reason }) => {
             tracing::warn!(
                 %tool, %upstream, by, reason = in_line(reason),
                 "an operator holds a tool back; `servanda quarantine release {tool}` lets it go"
             );
         }
-        Standing::Held(Hold::Unpinned) => {
+        ToolStanding::Held(ToolHold::Unpinned) => {
             tracing::warn!(
                 %tool, %upstream,
                 "nobody has agreed to a tool's definition, so it is held back; `servanda pin {tool}` agrees"
             );
         }
-        Standing::Held(Hold::Rejected { reason }) => {
+        ToolStanding::Held(ToolHold::Rejected { reason }) => {
             tracing::warn!(%tool, %upstream, reason = in_line(reason), "a tool's definition cannot be used, so it is held back");
         }
-        Standing::Held(Hold::Incompatible { reasons }) => {
+        ToolStanding::Held(ToolHold::Incompatible { reasons }) => {
             tracing::warn!(
                 %tool, %upstream, reasons = gaps_in_line(reasons),
                 "a tool does not take what its contract says, so it is held back; correct the contract"
             );
         }
         // Who objects to its contract is told by itself, and once.
-        Standing::Offered { gaps, drift, .. } => {
+        ToolStanding::Offered { gaps, drift, .. } => {
             if !drift.is_empty() {
-                let (severity, diff) = (Severity::Additive.word(), differences_in_line(drift));
+                let (severity, diff) = (DifferenceSeverity::Additive.word(), differences_in_line(drift));
                 tracing::warn!(%tool, %upstream, severity, diff, "a tool's definition grew; `servanda pin {tool}` agrees");
             }
             if !gaps.is_empty() {
@@ -65,17 +65,17 @@ pub(crate) fn changed(change: &Change) {
             }
         }
         // Whether anybody is offered it is looked into by itself.
-        Standing::Withdrawn if *first_look => {
+        ToolStanding::Withdrawn if *first_look => {
             tracing::debug!(%tool, %upstream, "a tool is not offered to clients like this");
         }
-        Standing::Withdrawn => tracing::warn!(%tool, %upstream, "a tool is not offered any more"),
-        Standing::Unasked => {}
+        ToolStanding::Withdrawn => tracing::warn!(%tool, %upstream, "a tool is not offered any more"),
+        ToolStanding::Unasked => {}
     }
 }
 
 /// A tool that seems to do more than its contract says.
-pub(super) fn doubted(change: &Change, objections: &str) {
-    let Change { tool, upstream, .. } = change;
+pub(super) fn doubted(change: &StandingChange, objections: &str) {
+    let StandingChange { tool, upstream, .. } = change;
     tracing::warn!(
         %tool, %upstream, objections = in_line(objections),
         "a tool seems to do more than its contract says; correct `effect` and `behaviour` there, or answer with \
@@ -112,7 +112,7 @@ fn differences_in_line(differences: &[Difference]) -> String {
     in_line(&told.collect::<Vec<_>>().join("; "))
 }
 
-fn gaps_in_line(gaps: &[Gap]) -> String {
+fn gaps_in_line(gaps: &[SchemaGap]) -> String {
     in_line(&gaps.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 

@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::json;
-use servanda_catalog::{Catalog, inference::infer, names::Naming, pins::Definition};
+use servanda_catalog::{Catalog, inference::infer, names::ExposedNaming, pins::Definition};
 use servanda_contract::{CallId, Caller, Proposal, Timestamp};
-use servanda_effects::FleetingNotebook;
-use servanda_gates::{Registered, admit};
+use servanda_effects::InMemoryNotebook;
+use servanda_gates::{RegisteredContracts, admit};
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Limits, Transport, Upstream, UpstreamId, UpstreamSpec};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ fn discovery(command: &str) -> (Arc<Discovery>, Upstream) {
     let contracts = TOOLS.map(|tool| {
         let definition = json!({ "name": tool, "inputSchema": { "type": "object" } });
         let definition = Definition::read(&definition.to_string()).unwrap();
-        admit(infer("growing", &definition).unwrap().contract, &Registered::new()).unwrap()
+        admit(infer("growing", &definition).unwrap().contract, &RegisteredContracts::new()).unwrap()
     });
     let transport = Transport::Stdio {
         command: command.to_owned(),
@@ -55,8 +55,8 @@ fn discovery(command: &str) -> (Arc<Discovery>, Upstream) {
         cwd: None,
     };
     let spec = UpstreamSpec { id: UpstreamId("growing".to_owned()), transport, limits: Limits::default() };
-    let upstream = Upstream::new(spec, Arc::new(FleetingNotebook::default()));
-    let catalog = Arc::new(Catalog::new(contracts, Naming::Bare).unwrap());
+    let upstream = Upstream::new(spec, Arc::new(InMemoryNotebook::default()));
+    let catalog = Arc::new(Catalog::new(contracts, ExposedNaming::Bare).unwrap());
     let upstreams = BTreeMap::from([("growing".to_owned(), upstream.clone())]);
     (Arc::new(Discovery::new(catalog, &upstreams)), upstream)
 }
@@ -153,7 +153,7 @@ async fn silent_changes_are_found() {
 async fn an_upstream_that_cannot_be_asked_is_unavailable() {
     let (discovery, upstream) = discovery("no-such-program-anywhere");
     discovery.acquaint(&proposal("tool_1"), &Guest::local()).await;
-    assert!(discovery.catalog.silence("growing").unwrap().contains("no-such-program-anywhere"));
+    assert!(discovery.catalog.unreachable_reason("growing").unwrap().contains("no-such-program-anywhere"));
     assert!(discovery.catalog.resolve("tool_1", &ClientCapabilities::none()).is_ok());
     let listing = discovery.listing(&Guest::local(), |_| true).await;
     assert!(listing.tools.iter().all(|tool| tool.definition.get().contains(r#""availability":"unavailable""#)));

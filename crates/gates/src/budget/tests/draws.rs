@@ -4,13 +4,13 @@ use servanda_contract::{
     cost::{Cost, CostError, Price, micros_of},
     tool::{CostComponents, CostProfile, CostUnit, SideEffectClass},
 };
-use servanda_effects::budget::{Dimension, Period};
+use servanda_effects::budget::{BudgetDimension, Period};
 
 use SideEffectClass as Class;
 
 use crate::budget::{
-    Allowance, Only, Per, Undrawable,
-    allowance::{Drawing, draws},
+    Allowance, AllowanceFilter, AllowanceScope, DrawError,
+    allowance::{BudgetedCall, draws},
 };
 
 #[test]
@@ -53,7 +53,7 @@ fn price(cost_per_call: f64, cost_unit: CostUnit) -> Price {
 }
 
 fn price_with(cost_per_call: f64, cost_unit: CostUnit, components: CostComponents) -> Result<Price, CostError> {
-    Price::of(&CostProfile { currency: "EUR".to_owned(), cost_per_call, cost_unit, components }, 2_500)
+    Price::from_profile(&CostProfile { currency: "EUR".to_owned(), cost_per_call, cost_unit, components }, 2_500)
 }
 
 #[test]
@@ -97,28 +97,28 @@ fn what_comes_on_top_is_counted_by_component() {
     }
 }
 
-fn allowance(per: Per, dimension: Dimension, amount: u64, period: Period) -> Allowance {
-    let currency = (dimension == Dimension::Financial).then(|| "EUR".to_owned());
-    Allowance { per, only: Only::default(), dimension, currency, amount, period }
+fn allowance(per: AllowanceScope, dimension: BudgetDimension, amount: u64, period: Period) -> Allowance {
+    let currency = (dimension == BudgetDimension::Financial).then(|| "EUR".to_owned());
+    Allowance { per, only: AllowanceFilter::default(), dimension, currency, amount, period }
 }
 
-fn call(class: SideEffectClass, price: &Price) -> Drawing<'_> {
-    Drawing { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), credentials: &[], class, price }
+fn call(class: SideEffectClass, price: &Price) -> BudgetedCall<'_> {
+    BudgetedCall { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), credentials: &[], class, price }
 }
 
 #[test]
 fn a_call_draws_on_what_is_about_it() {
     let (free, paid) = (price(0.0, CostUnit::Call), price(0.25, CostUnit::Call));
     let allowances = [
-        allowance(Per::Run, Dimension::Read, 30, Period::Total),
-        allowance(Per::Tenant, Dimension::Write, 100, Period::Day),
-        allowance(Per::Caller, Dimension::Financial, 5_000_000, Period::Month),
-        allowance(Per::Caller, Dimension::Financial, 1_000_000, Period::Day),
-        allowance(Per::Tool, Dimension::Critical, 2, Period::Day),
+        allowance(AllowanceScope::Run, BudgetDimension::Read, 30, Period::Total),
+        allowance(AllowanceScope::Tenant, BudgetDimension::Write, 100, Period::Day),
+        allowance(AllowanceScope::Caller, BudgetDimension::Financial, 5_000_000, Period::Month),
+        allowance(AllowanceScope::Caller, BudgetDimension::Financial, 1_000_000, Period::Day),
+        allowance(AllowanceScope::Tool, BudgetDimension::Critical, 2, Period::Day),
         // The same again: the less counts.
-        allowance(Per::Tool, Dimension::Critical, 1, Period::Day),
+        allowance(AllowanceScope::Tool, BudgetDimension::Critical, 1, Period::Day),
     ];
-    let drawn = |call: Drawing<'_>| {
+    let drawn = |call: BudgetedCall<'_>| {
         let drawn = draws(&call, &allowances).unwrap();
         let mut texts: Vec<String> =
             drawn.iter().map(|draw| format!("{} of {}: {}", draw.amount, draw.limit, draw.account)).collect();
@@ -126,7 +126,7 @@ fn a_call_draws_on_what_is_about_it() {
         texts
     };
     assert_eq!(drawn(call(Class::ReadOnly, &free)), ["1 of 30: run `r-1`, read, in total"]);
-    assert_eq!(drawn(Drawing { run: None, ..call(Class::ReadOnly, &free) }), [""; 0]);
+    assert_eq!(drawn(BudgetedCall { run: None, ..call(Class::ReadOnly, &free) }), [""; 0]);
     assert_eq!(drawn(call(Class::LowRiskInternal, &free)), ["1 of 100: tenant `acme`, write, per day"]);
     assert_eq!(drawn(call(Class::HighRiskExternal, &free)), [""; 0], "not limited, and not a write");
     assert_eq!(
@@ -145,17 +145,17 @@ fn critical_is_zero_unless_somebody_said_otherwise() {
     let free = price(0.0, CostUnit::Call);
     let critical = call(SideEffectClass::CriticalMutation, &free);
     let elsewhere = Allowance {
-        only: Only { tenant: Some("other".to_owned()), ..Only::default() },
-        ..allowance(Per::Tenant, Dimension::Critical, 9, Period::Day)
+        only: AllowanceFilter { tenant: Some("other".to_owned()), ..AllowanceFilter::default() },
+        ..allowance(AllowanceScope::Tenant, BudgetDimension::Critical, 9, Period::Day)
     };
-    let of_writes = allowance(Per::Tenant, Dimension::Write, 9, Period::Day);
-    let of_runs = allowance(Per::Run, Dimension::Critical, 9, Period::Total);
+    let of_writes = allowance(AllowanceScope::Tenant, BudgetDimension::Write, 9, Period::Day);
+    let of_runs = allowance(AllowanceScope::Run, BudgetDimension::Critical, 9, Period::Total);
     for (call, allowances) in [
         (critical, vec![]),
         (critical, vec![elsewhere, of_writes]),
-        (Drawing { run: None, ..critical }, vec![of_runs.clone()]),
+        (BudgetedCall { run: None, ..critical }, vec![of_runs.clone()]),
     ] {
-        let Err(Undrawable::Exhausted(exhausted)) = draws(&call, &allowances) else { panic!("{allowances:?}") };
+        let Err(DrawError::Exhausted(exhausted)) = draws(&call, &allowances) else { panic!("{allowances:?}") };
         assert_eq!((exhausted.left, exhausted.renews_at_ms), (0, None));
     }
     assert_eq!(draws(&critical, &[of_runs]).unwrap().len(), 1);
@@ -165,17 +165,17 @@ fn critical_is_zero_unless_somebody_said_otherwise() {
 #[test]
 fn a_budget_of_one_tool_is_not_drawn_on_by_others() {
     let free = price(0.0, CostUnit::Call);
-    let only = |tool: Option<&str>, principal: Option<&str>| Only {
+    let only = |tool: Option<&str>, principal: Option<&str>| AllowanceFilter {
         tool: tool.map(str::to_owned),
         principal: principal.map(str::to_owned),
-        ..Only::default()
+        ..AllowanceFilter::default()
     };
-    let budget = |per, only, amount| Allowance { only, ..allowance(per, Dimension::Read, amount, Period::Day) };
+    let budget = |per, only, amount| Allowance { only, ..allowance(per, BudgetDimension::Read, amount, Period::Day) };
     let of = |tool: &'static str, allowances: &[Allowance]| {
-        let call = Drawing { tool, ..call(SideEffectClass::ReadOnly, &free) };
+        let call = BudgetedCall { tool, ..call(SideEffectClass::ReadOnly, &free) };
         draws(&call, allowances).unwrap()
     };
-    for per in [Per::Caller, Per::Tenant, Per::Run] {
+    for per in [AllowanceScope::Caller, AllowanceScope::Tenant, AllowanceScope::Run] {
         let all = [
             budget(per, only(Some("bank.look"), None), 3),
             budget(per, only(Some("bank.list"), None), 1),
@@ -185,13 +185,13 @@ fn a_budget_of_one_tool_is_not_drawn_on_by_others() {
         let (looks, lists) = (of("bank.look", &all), of("bank.list", &all));
         let shared = looks.iter().filter(|draw| lists.iter().any(|other| other.account == draw.account)).count();
         // A party's own account is the same whether its budget names the party or not; and then the less of both counts.
-        let expected = if per == Per::Tenant { 2 } else { 1 };
+        let expected = if per == AllowanceScope::Tenant { 2 } else { 1 };
         assert_eq!((looks.len(), lists.len(), shared), (1 + expected, 1 + expected, expected), "{per:?}");
         let digests: std::collections::BTreeSet<_> =
             looks.iter().chain(&lists).map(|draw| (draw.account.digest(), draw.limit)).collect();
         assert_eq!(digests.len(), 2 + expected, "{per:?}");
     }
-    let one = of("bank.look", &[budget(Per::Caller, only(Some("bank.look"), None), 3)]);
+    let one = of("bank.look", &[budget(AllowanceScope::Caller, only(Some("bank.look"), None), 3)]);
     assert_eq!(one[0].account.to_string(), "caller `ada`, read by `bank.look`, per day");
 }
 
@@ -200,11 +200,11 @@ fn nothing_is_converted() {
     let paid = price(0.25, CostUnit::Call);
     let budget = |currency: Option<&str>| Allowance {
         currency: currency.map(str::to_owned),
-        ..allowance(Per::Tenant, Dimension::Financial, 9, Period::Day)
+        ..allowance(AllowanceScope::Tenant, BudgetDimension::Financial, 9, Period::Day)
     };
     for currency in [Some("USD"), Some("eur"), None] {
         let refused = draws(&call(SideEffectClass::ReadOnly, &paid), &[budget(currency)]);
-        assert!(matches!(refused, Err(Undrawable::Currency { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(DrawError::Currency { .. })), "{refused:?}");
         let free = price(0.0, CostUnit::Call);
         assert!(draws(&call(SideEffectClass::ReadOnly, &free), &[budget(currency)]).unwrap().is_empty());
     }

@@ -3,20 +3,20 @@
 use proptest::prelude::*;
 use servanda_contract::tool::RateLimits;
 
-use crate::budget::{Denied, Rate, Rates};
+use crate::budget::{ToolRateExceeded, Rate, ToolRateLimiter};
 
 /// In the middle of an hour of 15 November 2026.
 const NOW_MS: u64 = 1_794_735_332_007;
 
 fn rate(max_requests: u64, window_sec: u64) -> Rate {
-    Rate::of(&RateLimits { window_sec, max_requests })
+    Rate::from_limits(&RateLimits { window_sec, max_requests })
 }
 
 #[test]
 fn a_bucket_is_full_at_first_and_fills_evenly() {
-    let (mut rates, three) = (Rates::new(10), rate(3, 10));
+    let (mut rates, three) = (ToolRateLimiter::new(10), rate(3, 10));
     let mut take = |at_ms: u64| rates.take("acme", "mail", three, NOW_MS + at_ms);
-    let denied = |retry_after_ms| Err(Denied { retry_after_ms, left: 0 });
+    let denied = |retry_after_ms| Err(ToolRateExceeded { retry_after_ms, left: 0 });
     let table = [
         (0, Ok(2)),
         (0, Ok(1)),
@@ -39,7 +39,7 @@ fn a_bucket_is_full_at_first_and_fills_evenly() {
 
 #[test]
 fn a_contract_that_says_something_else_keeps_what_was_used() {
-    let mut rates = Rates::new(10);
+    let mut rates = ToolRateLimiter::new(10);
     for _ in 0..3 {
         rates.take("acme", "mail", rate(10, 10), NOW_MS).unwrap();
     }
@@ -49,17 +49,17 @@ fn a_contract_that_says_something_else_keeps_what_was_used() {
 
 #[test]
 fn full_buckets_make_room_and_used_ones_do_not() {
-    let (mut rates, one) = (Rates::new(2), rate(1, 10));
+    let (mut rates, one) = (ToolRateLimiter::new(2), rate(1, 10));
     rates.take("acme", "a", one, NOW_MS).unwrap();
     rates.take("acme", "b", one, NOW_MS + 1_000).unwrap();
-    assert_eq!(rates.take("acme", "c", one, NOW_MS + 2_000), Err(Denied { retry_after_ms: 8_000, left: 0 }));
+    assert_eq!(rates.take("acme", "c", one, NOW_MS + 2_000), Err(ToolRateExceeded { retry_after_ms: 8_000, left: 0 }));
     assert_eq!(rates.take("acme", "c", one, NOW_MS + 10_000), Ok(0), "the first is full again and dropped");
     assert!(rates.take("acme", "b", one, NOW_MS + 10_999).is_err(), "the other was not");
 }
 
 #[test]
 fn the_greatest_numbers_are_counted_too() {
-    let mut rates = Rates::new(1);
+    let mut rates = ToolRateLimiter::new(1);
     let most = rate(u64::MAX, u64::MAX);
     assert!(rates.take("acme", "a", most, 0).is_ok());
     assert!(rates.take("acme", "a", most, u64::MAX).is_ok());
@@ -73,7 +73,7 @@ proptest! {
     fn no_more_than_a_bucket_and_what_came(
         calls_max in 1..20u64, window_sec in 1..30u64, gaps in proptest::collection::vec(0..3_000u64, 1..200),
     ) {
-        let (mut rates, rate) = (Rates::new(1), rate(calls_max, window_sec));
+        let (mut rates, rate) = (ToolRateLimiter::new(1), rate(calls_max, window_sec));
         let (mut now_ms, mut let_through) = (NOW_MS, Vec::new());
         for gap_ms in gaps {
             now_ms += gap_ms;

@@ -10,10 +10,10 @@ mod tests;
 use servanda_contract::tool::Action;
 
 use super::{
-    action::Deed,
-    caution::{Caution, Rule},
-    lexicon::{self, Class, Verb},
-    reading::{Reading, SentenceReading, singular},
+    action::ActionJudgement,
+    caution::{Caution, CautionRule},
+    lexicon::{self, VerbClass, Verb},
+    reading::{DescriptorReading, SentenceReading, singular},
     words,
 };
 
@@ -38,8 +38,8 @@ const SENTENCES_MAX: usize = 4;
 const OBJECT_WORDS_MAX: usize = 12;
 
 /// How grave a change by this tool is, and the reason where one family decided.
-pub(super) fn of(reading: &Reading, deed: &Deed, cautions: &[Caution]) -> (Gravity, Option<String>) {
-    let about = About::of(reading, deed);
+pub(super) fn assess(reading: &DescriptorReading, deed: &ActionJudgement, cautions: &[Caution]) -> (Gravity, Option<String>) {
+    let about = ChangeDescription::new(reading, deed);
     let found = [
         (Gravity::Critical, about.program(cautions)),
         (Gravity::Critical, about.any_request()),
@@ -55,26 +55,26 @@ pub(super) fn of(reading: &Reading, deed: &Deed, cautions: &[Caution]) -> (Gravi
 }
 
 /// Whether what an argument's program does is all that the tool does: it runs the program, and no other family of words is in it.
-pub(super) fn is_its_programs(reading: &Reading, deed: &Deed, cautions: &[Caution]) -> bool {
-    let about = About::of(reading, deed);
+pub(super) fn acts_only_through_program(reading: &DescriptorReading, deed: &ActionJudgement, cautions: &[Caution]) -> bool {
+    let about = ChangeDescription::new(reading, deed);
     let runs = about.verb(nouns::RUNS).or_else(|| about.verb("query write read")).is_some();
     let more = about.money().or_else(|| about.rights()).or_else(|| about.deploys()).is_some();
     runs && !more && about.program(cautions).is_some() && about.verb(nouns::OUTSIDE).is_none()
 }
 
 /// What is done, and to what.
-struct About<'a> {
-    reading: &'a Reading,
+struct ChangeDescription<'a> {
+    reading: &'a DescriptorReading,
     verbs: Vec<Verb>,
     /// The words of the name, and of what the sentence's verb is about.
-    thing: Vec<String>,
+    object: Vec<String>,
     name: Vec<String>,
     /// The words of name, title, first sentences and arguments.
     all: Vec<String>,
 }
 
-impl<'a> About<'a> {
-    fn of(reading: &'a Reading, deed: &Deed) -> Self {
+impl<'a> ChangeDescription<'a> {
+    fn new(reading: &'a DescriptorReading, deed: &ActionJudgement) -> Self {
         let nothing = SentenceReading::default();
         let mut first = reading.sentences.iter().take(SENTENCES_MAX);
         let main = first.find(|sentence| sentence.verb.is_some()).or(reading.sentences.first()).unwrap_or(&nothing);
@@ -92,7 +92,7 @@ impl<'a> About<'a> {
         let told = reading.sentences.iter().take(2).chain(&reading.title).flat_map(|sentence| plain(&sentence.words));
         let taken = reading.parameters.iter().flat_map(|parameter| plain(&parameter.words));
         let all = name.iter().cloned().chain(told).chain(taken).collect();
-        Self { reading, verbs, thing, name, all }
+        Self { reading, verbs, object: thing, name, all }
     }
 
     fn verb(&self, list: &str) -> Option<&'static str> {
@@ -100,7 +100,7 @@ impl<'a> About<'a> {
     }
 
     fn thing(&self, list: &str) -> Option<&str> {
-        self.thing.iter().map(String::as_str).find(|word| nouns::has(list, word))
+        self.object.iter().map(String::as_str).find(|word| nouns::has(list, word))
     }
 
     fn in_name(&self, list: &str) -> Option<&str> {
@@ -113,13 +113,13 @@ impl<'a> About<'a> {
 
     /// Whether two words stand beside each other where the thing is named.
     fn pair(&self, first: &str, second: &str) -> bool {
-        let mut pairs = self.thing.iter().zip(self.thing.iter().skip(1));
+        let mut pairs = self.object.iter().zip(self.object.iter().skip(1));
         pairs.any(|(one, other)| nouns::has(first, one) && nouns::has(second, other))
     }
 
     fn program(&self, cautions: &[Caution]) -> Option<String> {
         let runs = self.verb(nouns::RUNS);
-        let caution = cautions.iter().find(|caution| caution.rule == Rule::Program);
+        let caution = cautions.iter().find(|caution| caution.rule == CautionRule::Program);
         // A script that may go along with a move of the view is not what the tool is for.
         let given = caution.filter(|caution| {
             let mut parameters = self.reading.parameters.iter();
@@ -129,7 +129,7 @@ impl<'a> About<'a> {
         if let Some(caution) = given {
             return Some(format!("its `{}` argument is a program, and what that does is not known here", caution.word));
         }
-        if let Some(verb) = runs.filter(|_| self.thing.len() <= 1) {
+        if let Some(verb) = runs.filter(|_| self.object.len() <= 1) {
             return Some(format!("`{verb}` runs what it is given"));
         }
         let reads = self.reading.says("read-only") || self.reading.says("only select");
@@ -151,7 +151,7 @@ impl<'a> About<'a> {
         if method && anywhere {
             return Some("its `method` argument chooses any request".to_owned());
         }
-        let changing = self.verbs.iter().any(|verb| verb.class == Class::Run || verb.class == Class::Send)
+        let changing = self.verbs.iter().any(|verb| verb.class == VerbClass::Run || verb.class == VerbClass::Send)
             || self.verb("make perform request manage provide").is_some();
         let any = self.thing(nouns::ANY).zip(self.thing(nouns::ANYTHING)).filter(|_| changing);
         // What manages everything of a kind deletes it too, where it says so.
@@ -184,7 +184,7 @@ impl<'a> About<'a> {
             return Some(format!("`{work}` is gone when it ends"));
         }
         let practice =
-            self.thing(nouns::PRACTICE).filter(|_| !cautions.iter().any(|caution| caution.rule == Rule::Program));
+            self.thing(nouns::PRACTICE).filter(|_| !cautions.iter().any(|caution| caution.rule == CautionRule::Program));
         practice.map(|machine| format!("`{machine}` is a machine to try things on"))
     }
 
@@ -247,7 +247,7 @@ impl<'a> About<'a> {
         let group = || {
             self.name.iter().find(|word| *word == "group").filter(|_| self.speaks_of("user iam permission directory"))
         };
-        let work = self.name.iter().chain(&self.thing).any(|word| nouns::has(nouns::WORK, word));
+        let work = self.name.iter().chain(&self.object).any(|word| nouns::has(nouns::WORK, word));
         let admitted = people.or_else(group).filter(|_| !work).zip(self.verb(nouns::ADMITS));
         admitted.map(|(who, verb)| format!("`{verb}` with `{who}` changes who may do what"))
     }
@@ -281,8 +281,8 @@ impl<'a> About<'a> {
         rebuilt.or_else(|| restored.map(|kept| format!("`restore` replaces a whole {kept}")))
     }
 
-    fn deletes(&self, deed: &Deed) -> Option<(Gravity, Option<String>)> {
-        let verb = self.verbs.iter().find(|verb| verb.class == Class::Delete);
+    fn deletes(&self, deed: &ActionJudgement) -> Option<(Gravity, Option<String>)> {
+        let verb = self.verbs.iter().find(|verb| verb.class == VerbClass::Delete);
         if verb.is_none() && deed.action != Action::Delete {
             return None;
         }
@@ -320,9 +320,9 @@ impl<'a> About<'a> {
         if let Some(verb) = marked.or(read) {
             return (Gravity::Minor, Some(format!("`{verb}` is a small change")));
         }
-        let changes = |caution: &Caution| caution.rule != Rule::Destination && caution.rule != Rule::Silent;
+        let changes = |caution: &Caution| caution.rule != CautionRule::Destination && caution.rule != CautionRule::Silent;
         let only_file =
-            !cautions.iter().any(changes) && cautions.iter().any(|caution| caution.rule == Rule::Destination);
+            !cautions.iter().any(changes) && cautions.iter().any(|caution| caution.rule == CautionRule::Destination);
         let of_machine = self.thing(nouns::RENTED).is_some() || self.thing("database volume").is_some();
         if let Some(verb) = self.verb(nouns::LEAVES_A_FILE).filter(|_| !of_machine).or(only_file.then_some("save")) {
             return (Gravity::Temporary, Some(format!("`{verb}` leaves a file")));
@@ -333,9 +333,9 @@ impl<'a> About<'a> {
     /// The gravest of the actions that an argument chooses among.
     fn choices(&self) -> Option<(Gravity, Option<String>)> {
         let weigh = |value: &String| {
-            let verb = words::of_identifier(value).first().and_then(|word| lexicon::verb_of_name(word))?;
+            let verb = words::split_identifier(value).first().and_then(|word| lexicon::verb_of_name(word))?;
             let is = |list: &str| nouns::has(list, verb.infinitive);
-            if verb.class == Class::Delete && !is(nouns::TAKES_BACK) {
+            if verb.class == VerbClass::Delete && !is(nouns::TAKES_BACK) {
                 let light = self.name.iter().any(|word| nouns::has(nouns::LIGHT, word));
                 return Some(if light || is(nouns::ENDS) { Gravity::Outside } else { Gravity::Critical });
             }

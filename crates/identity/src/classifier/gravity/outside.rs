@@ -1,13 +1,13 @@
 //! What is seen outside, or what others stand on: switches, letters, records that users see, histories that others share, work that runs
 //! elsewhere. It says why; how grave that is, is said beside it.
 
-use super::{About, nouns};
-use crate::classifier::lexicon::Class;
+use super::{ChangeDescription, nouns};
+use crate::classifier::lexicon::VerbClass;
 
 /// Verbs that change something in place.
 const EDITS: &str = "update modify edit set change configure patch";
 
-impl About<'_> {
+impl ChangeDescription<'_> {
     /// Why a change reaches further than where it is made.
     pub(super) fn outside(&self) -> Option<String> {
         self.switches()
@@ -33,7 +33,7 @@ impl About<'_> {
     fn reaches(&self) -> Option<String> {
         // "Send a card to the archive": where the name says what is changed, the sentence only says how.
         let changes = |verb: &&crate::classifier::lexicon::Verb| {
-            verb.class == Class::Update && !nouns::has(nouns::OUTSIDE, verb.infinitive)
+            verb.class == VerbClass::Update && !nouns::has(nouns::OUTSIDE, verb.infinitive)
         };
         let named = self.verbs.first().filter(changes);
         let verb = self.verb(nouns::OUTSIDE).filter(|_| !self.is_draft() && named.is_none())?;

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::Gravity;
-use crate::classifier::{Descriptor, Options, classify};
+use crate::classifier::{Descriptor, ClassifierOptions, classify};
 
 /// A name, a description, arguments, and how grave it is.
 type Case = (&'static str, &'static str, &'static [&'static str], Gravity);
@@ -55,7 +55,7 @@ fn what_is_done_and_to_what_decide() {
                 "inputSchema": { "type": "object", "properties": properties, "required": arguments },
             }))
             .unwrap();
-            let found = classify(&descriptor, Options::default()).gravity;
+            let found = classify(&descriptor, ClassifierOptions::default()).gravity;
             (found.0 != *expected).then(|| format!("{name}: {found:?}, not {expected:?}"))
         })
         .collect();
@@ -73,6 +73,6 @@ fn power_switches_are_changes() {
     ] {
         let descriptor: Descriptor =
             serde_json::from_value(json!({ "name": name, "description": description })).unwrap();
-        assert_eq!(classify(&descriptor, Options::default()).behaviour.mutability.word(), "MUTATES", "{name}");
+        assert_eq!(classify(&descriptor, ClassifierOptions::default()).behaviour.mutability.word(), "MUTATES", "{name}");
     }
 }

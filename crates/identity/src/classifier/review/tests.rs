@@ -1,17 +1,17 @@
 use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 
-use super::{CONFIDENCE_MIN, Declaration, Review, Witness, review};
+use super::{CONFIDENCE_MIN, DeclaredBehaviour, ReviewOutcome, ObjectionSource, review};
 use crate::classifier::{
-    Annotations, Classification, Confidence, Descriptor, Evidence, Gravity, Options, Reason, Source, classify,
+    Annotations, Classification, Confidence, Descriptor, ClassificationEvidence, Gravity, ClassifierOptions, ClassificationReason, EvidenceSource, classify,
 };
 
 fn found(mutability: Mutability, action: Action, sure: f64, of_action: f64) -> Classification {
     let confidence = Confidence { mutability: sure, action: of_action, output_domain: 0.5, content_type: 0.5 };
-    let reasons = vec![Reason::new(Source::Rule, "a reason")];
+    let reasons = vec![ClassificationReason::new(EvidenceSource::Rule, "a reason")];
     Classification {
         behaviour: Behaviour::new(mutability, action, OutputDomain::Data),
         confidence,
-        evidence: Evidence {
+        evidence: ClassificationEvidence {
             mutability: reasons.clone(),
             action: reasons,
             output_domain: Vec::new(),
@@ -20,20 +20,20 @@ fn found(mutability: Mutability, action: Action, sure: f64, of_action: f64) -> C
         verb: None,
         cautions: Vec::new(),
         gravity: (Gravity::Ordinary, None),
-        is_its_programs: false,
+        acts_only_through_program: false,
         looking: None,
     }
 }
 
 /// Who objects, or what else came of it.
-fn told(review: &Review) -> String {
-    let by = |witness| if witness == Witness::Author { "author" } else { "definition" };
+fn told(review: &ReviewOutcome) -> String {
+    let by = |witness| if witness == ObjectionSource::Author { "author" } else { "definition" };
     match review {
-        Review::Corroborated => "corroborated".to_owned(),
-        Review::Cautious => "cautious".to_owned(),
-        Review::Unclear => "unclear".to_owned(),
-        Review::Settled { .. } => "settled".to_owned(),
-        Review::Flagged { objections } => {
+        ReviewOutcome::Corroborated => "corroborated".to_owned(),
+        ReviewOutcome::Cautious => "cautious".to_owned(),
+        ReviewOutcome::Unclear => "unclear".to_owned(),
+        ReviewOutcome::Settled { .. } => "settled".to_owned(),
+        ReviewOutcome::Flagged { objections } => {
             objections.iter().map(|objection| by(objection.by)).collect::<Vec<_>>().join("+")
         }
     }
@@ -83,12 +83,12 @@ fn whoever_says_more_danger_is_heard_and_nobody_else() {
         let (declared, read_only_hint, destructive_hint, seen, sure, expected) = case;
         let hints = Annotations { read_only_hint, destructive_hint, ..Annotations::default() };
         let declaration =
-            Declaration { mutability: of(declared), action: Some(declared), grave: false, reviewed: None };
+            DeclaredBehaviour { mutability: of(declared), action: Some(declared), grave: false, reviewed: None };
         let reviewed = review(declaration, Some(hints), &found(of(seen), seen, sure, 0.9));
         assert_eq!(told(&reviewed), expected, "{case:?}");
         // Who has looked is not asked again, and nothing else changes.
         let settled = review(
-            Declaration { reviewed: Some("why"), ..declaration },
+            DeclaredBehaviour { reviewed: Some("why"), ..declaration },
             Some(hints),
             &found(of(seen), seen, sure, 0.9),
         );
@@ -101,15 +101,15 @@ fn whoever_says_more_danger_is_heard_and_nobody_else() {
 #[test]
 fn an_action_that_is_not_declared_or_not_sure_is_not_held_against_anybody() {
     let destroys = |sure| found(Mutability::Mutates, Action::Delete, 0.99, sure);
-    let declared = |action| Declaration { mutability: Mutability::Mutates, action, grave: false, reviewed: None };
+    let declared = |action| DeclaredBehaviour { mutability: Mutability::Mutates, action, grave: false, reviewed: None };
     assert_eq!(told(&review(declared(None), None, &destroys(0.9))), "corroborated");
     assert_eq!(told(&review(declared(Some(Action::Create)), None, &destroys(CONFIDENCE_MIN - 0.01))), "corroborated");
     assert_eq!(told(&review(declared(Some(Action::Create)), None, &destroys(CONFIDENCE_MIN))), "definition");
     // What is declared to be grave is so whatever it is called.
-    let grave = Declaration { grave: true, ..declared(Some(Action::Create)) };
+    let grave = DeclaredBehaviour { grave: true, ..declared(Some(Action::Create)) };
     let hints = Annotations { destructive_hint: Some(true), ..Annotations::default() };
     assert_eq!(told(&review(grave, Some(hints), &destroys(0.9))), "corroborated");
-    let claimed = Declaration { mutability: Mutability::Pure, ..grave };
+    let claimed = DeclaredBehaviour { mutability: Mutability::Pure, ..grave };
     assert_eq!(told(&review(claimed, Some(hints), &destroys(0.9))), "author+definition");
 }
 
@@ -122,8 +122,8 @@ fn an_objection_says_who_and_why() {
         input_schema: schema.as_object().cloned(),
         ..Descriptor::default()
     };
-    let found = classify(&descriptor, Options { names: true, annotations: false });
-    let pure = Declaration { mutability: Mutability::Pure, action: None, grave: false, reviewed: None };
+    let found = classify(&descriptor, ClassifierOptions { names: true, annotations: false });
+    let pure = DeclaredBehaviour { mutability: Mutability::Pure, action: None, grave: false, reviewed: None };
     let hints = Annotations { read_only_hint: Some(false), ..Annotations::default() };
     let reviewed = review(pure, Some(hints), &found);
     let lines: Vec<String> = reviewed.open_objections().iter().map(ToString::to_string).collect();

@@ -1,10 +1,10 @@
 //! One command: whether it is listed, and whether every word of it is.
 
 use super::{
-    Word, find,
-    table::{self, Listed, Operands, Values},
+    ShellWord, find,
+    table::{self, ReadOnlyCommand, CommandOperands, OptionValueStyle},
 };
-use crate::effects::{Finding, shown};
+use crate::effects::{EffectFinding, shown};
 
 /// Where the programs of a system are.
 const PROGRAM_FOLDERS: [&str; 4] = ["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"];
@@ -23,34 +23,34 @@ const GLOB_SIGNS: [char; 3] = ['*', '?', '['];
 const VERSIONED: &str = "bash git gcc make perl";
 
 /// Says why a command is not known to only read.
-pub(super) fn judge(words: &[&Word]) -> Result<(), Finding> {
+pub(super) fn judge(words: &[&ShellWord]) -> Result<(), EffectFinding> {
     let Some((name, arguments)) = words.split_first() else { return Ok(()) };
     let bare = PROGRAM_FOLDERS.iter().find_map(|folder| name.text.strip_prefix(folder)).unwrap_or(&name.text);
     if name.has_glob {
-        return Err(Finding::unknown("the name of a command is a glob"));
+        return Err(EffectFinding::unknown("the name of a command is a glob"));
     }
     if let Some(word) = arguments.iter().find(|word| is_special_file(word)) {
-        return Err(Finding::unknown(format!("`{}` may be a device or a file of the kernel", shown(&word.text))));
+        return Err(EffectFinding::unknown(format!("`{}` may be a device or a file of the kernel", shown(&word.text))));
     }
     if matches!(bare, "date" | "find") && arguments.iter().any(|word| word.text.contains("TZ=")) {
-        return Err(Finding::unknown("a time zone inside a date may name a file"));
+        return Err(EffectFinding::unknown("a time zone inside a date may name a file"));
     }
     match bare {
         "find" => find::judge(arguments),
         _ if VERSIONED.split(' ').any(|known| known == bare) => match arguments {
             [option] if option.text == "--version" => Ok(()),
-            _ => Err(Finding::unknown(format!("`{bare}` other than `{bare} --version` runs what it is given"))),
+            _ => Err(EffectFinding::unknown(format!("`{bare}` other than `{bare} --version` runs what it is given"))),
         },
         "command" => asks_for_a_command(arguments),
         "test" => asks_about_a_file(arguments),
         "[" => match arguments.split_last() {
             Some((last, condition)) if last.text == "]" => asks_about_a_file(condition),
-            _ => Err(Finding::unknown("`[` without `]`")),
+            _ => Err(EffectFinding::unknown("`[` without `]`")),
         },
-        _ => match table::listed(bare) {
+        _ => match table::read_only_command(bare) {
             Some(_) if matches!(arguments, [only] if matches!(only.text.as_str(), "--help" | "--version")) => Ok(()),
-            Some(listed) => Reading { name: bare, listed, operands: 0 }.judge(arguments),
-            None => Err(Finding::unknown(format!(
+            Some(listed) => CommandReading { name: bare, listed, operands: 0 }.judge(arguments),
+            None => Err(EffectFinding::unknown(format!(
                 "`{}` is not among the commands that are known to only read",
                 shown(bare)
             ))),
@@ -63,14 +63,14 @@ const NUMBER_CHARS_MAX: usize = 7;
 const OPTIONS_FILE: &str = "with a word that begins with `@`, which may name a file of options,";
 
 /// The words of one command, as they are read.
-struct Reading<'a> {
+struct CommandReading<'a> {
     name: &'a str,
-    listed: &'static Listed,
+    listed: &'static ReadOnlyCommand,
     operands: usize,
 }
 
-impl Reading<'_> {
-    fn judge(mut self, arguments: &[&Word]) -> Result<(), Finding> {
+impl CommandReading<'_> {
+    fn judge(mut self, arguments: &[&ShellWord]) -> Result<(), EffectFinding> {
         let mut rest = arguments.iter();
         let mut options_ended = false;
         while let Some(word) = rest.next() {
@@ -90,13 +90,13 @@ impl Reading<'_> {
                 self.short_options(text.get(1..).unwrap_or_default(), &mut rest)?;
             }
         }
-        if self.operands == 0 && matches!(self.listed.operands, Operands::Folder | Operands::SomeFiles) {
+        if self.operands == 0 && matches!(self.listed.operands, CommandOperands::Folder | CommandOperands::SomeFiles) {
             return self.unknown("without an operand");
         }
         Ok(())
     }
 
-    fn long_option(&self, long: &str, rest: &mut std::slice::Iter<'_, &Word>) -> Result<(), Finding> {
+    fn long_option(&self, long: &str, rest: &mut std::slice::Iter<'_, &ShellWord>) -> Result<(), EffectFinding> {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         let is_listed = |mark: &str| {
             self.listed.long.split_ascii_whitespace().any(|known| {
@@ -110,7 +110,7 @@ impl Reading<'_> {
         if takes_next { self.value(rest.next()) } else { Ok(()) }
     }
 
-    fn short_options(&self, letters: &str, rest: &mut std::slice::Iter<'_, &Word>) -> Result<(), Finding> {
+    fn short_options(&self, letters: &str, rest: &mut std::slice::Iter<'_, &ShellWord>) -> Result<(), EffectFinding> {
         if self.listed.counts && letters.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(());
         }
@@ -128,21 +128,21 @@ impl Reading<'_> {
             let is_last = at + letter.len_utf8() == letters.len();
             return match (is_last, self.listed.values) {
                 (true, _) => self.value(rest.next()),
-                (false, Values::Apart) => self.unknown("with a value in the same word as its option"),
-                (false, Values::Number) => self.number(letters.get(at + letter.len_utf8()..).unwrap_or_default()),
-                (false, Values::Anywhere) => Ok(()),
+                (false, OptionValueStyle::Apart) => self.unknown("with a value in the same word as its option"),
+                (false, OptionValueStyle::Number) => self.number(letters.get(at + letter.len_utf8()..).unwrap_or_default()),
+                (false, OptionValueStyle::Anywhere) => Ok(()),
             };
         }
         Ok(())
     }
 
     /// Requires a number, as in `-c5`. In the old syntax `-cf` is two options.
-    fn number(&self, value: &str) -> Result<(), Finding> {
+    fn number(&self, value: &str) -> Result<(), EffectFinding> {
         let is_number = value.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-'));
         if is_number { Ok(()) } else { self.unknown("with letters where a number belongs") }
     }
 
-    fn value(&self, word: Option<&&Word>) -> Result<(), Finding> {
+    fn value(&self, word: Option<&&ShellWord>) -> Result<(), EffectFinding> {
         match word {
             Some(word) if word.text.len() > 1 && self.may_name_options(word) => self.unknown(OPTIONS_FILE),
             Some(word) if !word.has_glob => Ok(()),
@@ -151,20 +151,20 @@ impl Reading<'_> {
         }
     }
 
-    fn operand(&mut self, word: &Word) -> Result<(), Finding> {
+    fn operand(&mut self, word: &ShellWord) -> Result<(), EffectFinding> {
         self.operands += 1;
         let text = word.text.as_str();
         if self.may_name_options(word) {
             return self.unknown(OPTIONS_FILE);
         }
         let fits = match self.listed.operands {
-            Operands::Any => true,
-            Operands::SomeFiles => text != "-",
-            Operands::FilesBelow => {
+            CommandOperands::Any => true,
+            CommandOperands::SomeFiles => text != "-",
+            CommandOperands::FilesBelow => {
                 text == "." || !(names_no_folder(text) || begins_at_a_device(text) || may_climb_back(word))
             }
             // At the root and above the working folder every name may be that of a device.
-            Operands::Folder => {
+            CommandOperands::Folder => {
                 self.operands == 1
                     && !word.has_glob
                     && text != "-"
@@ -172,18 +172,18 @@ impl Reading<'_> {
                     && !begins_at_a_device(text)
                     && !text.split('/').any(|part| part == "..")
             }
-            Operands::None => false,
-            Operands::One => self.operands == 1 && !word.has_glob,
-            Operands::Format => self.operands == 1 && !word.has_glob && text.starts_with('+'),
+            CommandOperands::None => false,
+            CommandOperands::One => self.operands == 1 && !word.has_glob,
+            CommandOperands::Format => self.operands == 1 && !word.has_glob && text.starts_with('+'),
             // More digits would be output without an end, which the next command may keep in files.
-            Operands::Numbers => {
+            CommandOperands::Numbers => {
                 !word.has_glob
                     && text.len() <= NUMBER_CHARS_MAX
                     && !(self.name == "seq" && text.contains('.'))
                     && text.bytes().all(|byte| byte.is_ascii_digit() || b".-smhd".contains(&byte))
             }
-            Operands::Script(is_read) => self.operands > 1 || (!word.has_glob && is_read(text)),
-            Operands::Processes => {
+            CommandOperands::Script(is_read) => self.operands > 1 || (!word.has_glob && is_read(text)),
+            CommandOperands::Processes => {
                 !word.has_glob
                     && (text.bytes().all(|byte| byte.is_ascii_digit())
                         || text.chars().all(|letter| "aefjlmsuvwx".contains(letter)))
@@ -192,18 +192,18 @@ impl Reading<'_> {
         if fits { Ok(()) } else { self.unknown("with an operand that is not known to be read only") }
     }
 
-    fn may_name_options(&self, word: &Word) -> bool {
+    fn may_name_options(&self, word: &ShellWord) -> bool {
         word.text.starts_with('@') && !self.listed.harmless
     }
 
-    fn unknown(&self, what: &str) -> Result<(), Finding> {
+    fn unknown(&self, what: &str) -> Result<(), EffectFinding> {
         let name = self.name;
-        Err(Finding::unknown(format!("`{name}` {what} is not known to only read")))
+        Err(EffectFinding::unknown(format!("`{name}` {what} is not known to only read")))
     }
 }
 
 /// Permits `command -v NAME` only, because otherwise `command` starts the program.
-fn asks_for_a_command(arguments: &[&Word]) -> Result<(), Finding> {
+fn asks_for_a_command(arguments: &[&ShellWord]) -> Result<(), EffectFinding> {
     match arguments.split_first() {
         Some((option, names))
             if matches!(option.text.as_str(), "-v" | "-V")
@@ -211,16 +211,16 @@ fn asks_for_a_command(arguments: &[&Word]) -> Result<(), Finding> {
         {
             Ok(())
         }
-        _ => Err(Finding::unknown("`command` other than `command -v NAME` starts a program")),
+        _ => Err(EffectFinding::unknown("`command` other than `command -v NAME` starts a program")),
     }
 }
 
 /// Permits `-f FILE` and the like only, because other conditions evaluate the text in them.
-fn asks_about_a_file(condition: &[&Word]) -> Result<(), Finding> {
+fn asks_about_a_file(condition: &[&ShellWord]) -> Result<(), EffectFinding> {
     const OPERATORS: &str = "-e -f -d -s -r -w -x -L -h -b -c -p -S";
     match condition {
         [operator, file] if OPERATORS.split(' ').any(|known| known == operator.text) && !file.has_glob => Ok(()),
-        _ => Err(Finding::unknown("a condition other than one that asks about one file")),
+        _ => Err(EffectFinding::unknown("a condition other than one that asks about one file")),
     }
 }
 
@@ -228,7 +228,7 @@ fn asks_about_a_file(condition: &[&Word]) -> Result<(), Finding> {
 ///
 /// A program may take the whole word for a path, or what follows an option's letters (`-fpath`) or any sign that names do not have
 /// (`--option=path`, `if=path`, `TZ="path"`).
-fn is_special_file(word: &Word) -> bool {
+fn is_special_file(word: &ShellWord) -> bool {
     let text = word.text.as_str();
     let is_of_name = |sign: char| sign.is_ascii_alphanumeric() || "._-/*?[]".contains(sign) || !sign.is_ascii();
     text.split(|sign| !is_of_name(sign)).chain([text]).any(|path| {
@@ -257,7 +257,7 @@ fn begins_at_a_device(path: &str) -> bool {
 
 /// Whether a path, joined by the shell or by links, may lead back up after it went down: `/usr/..` is the root, and so is `/var/run/..`.
 /// A glob that begins with a dot may become `..`.
-fn may_climb_back(word: &Word) -> bool {
+fn may_climb_back(word: &ShellWord) -> bool {
     let mut went_down = false;
     word.text.split('/').filter(|part| !matches!(*part, "" | ".")).any(|part| {
         let climbs = part == ".." || may_become_parent(part, word.has_glob);

@@ -1,7 +1,7 @@
 //! `find`: where it looks, and tests and actions that only look and print.
 
-use super::Word;
-use crate::effects::{Finding, shown};
+use super::ShellWord;
+use crate::effects::{EffectFinding, shown};
 
 /// Words of an expression that stand alone.
 const ALONE: &str = "-a -and -o -or -not ! ( ) , -print -print0 -ls -prune -quit -empty -readable -writable -executable -nouser -nogroup \
@@ -12,28 +12,28 @@ const VALUED: &str = "-name -iname -path -ipath -wholename -iwholename -regex -i
                       -anewer -cnewer -newermt -newerat -newerct -fstype -printf";
 
 /// Says why a `find` is not known to only look.
-pub(super) fn judge(arguments: &[&Word]) -> Result<(), Finding> {
+pub(super) fn judge(arguments: &[&ShellWord]) -> Result<(), EffectFinding> {
     let mut rest = arguments.iter().peekable();
     while rest.peek().is_some_and(|word| matches!(word.text.as_str(), "-H" | "-L" | "-P")) {
         rest.next();
     }
     while let Some(word) = rest.next() {
         if word.has_glob && !can_only_be_a_file(word) {
-            return Err(Finding::unknown("`find` with a glob outside quotes, where a file's name could be an action"));
+            return Err(EffectFinding::unknown("`find` with a glob outside quotes, where a file's name could be an action"));
         }
         let text = word.text.as_str();
         if is_of(VALUED, text) {
             match rest.next() {
                 Some(value) if !value.has_glob || can_only_be_a_file(value) => {}
                 Some(_) => {
-                    return Err(Finding::unknown(
+                    return Err(EffectFinding::unknown(
                         "`find` with a glob outside quotes, where a file's name could be an action",
                     ));
                 }
-                None => return Err(Finding::unknown("`find` without the value of its last test")),
+                None => return Err(EffectFinding::unknown("`find` without the value of its last test")),
             }
         } else if (text.starts_with('-') || matches!(text, "(" | ")" | "!" | ",")) && !is_of(ALONE, text) {
-            return Err(Finding::unknown(format!("`find` with `{}` is not known to only read", shown(text))));
+            return Err(EffectFinding::unknown(format!("`find` with `{}` is not known to only read", shown(text))));
         }
     }
     Ok(())
@@ -41,7 +41,7 @@ pub(super) fn judge(arguments: &[&Word]) -> Result<(), Finding> {
 
 /// Whether a word with a glob can only become a file name. No action and no test has a dot or a slash in its name. Inside brackets they
 /// prove nothing, because they are one choice of many there.
-fn can_only_be_a_file(word: &Word) -> bool {
+fn can_only_be_a_file(word: &ShellWord) -> bool {
     let before_brackets = word.text.split('[').next().unwrap_or_default();
     before_brackets.contains(['.', '/'])
 }

@@ -3,8 +3,8 @@
 
 /// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Token {
-    Word(Word),
+pub(super) enum ShellToken {
+    Word(ShellWord),
     /// `|`, `&&` or `||`: another command has to follow.
     Joint,
     /// `;` or the end of a line.
@@ -13,7 +13,7 @@ pub(super) enum Token {
 
 /// A word after quotes were taken off.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// What the command gets, with globs as they were written.
     pub(super) text: String,
     /// Whether the shell may put file names in its place.
@@ -22,8 +22,8 @@ pub(super) struct Word {
     pub(super) begins_with_glob: bool,
 }
 
-impl Token {
-    pub(super) fn word(&self) -> Option<&Word> {
+impl ShellToken {
+    pub(super) fn word(&self) -> Option<&ShellWord> {
         match self {
             Self::Word(word) => Some(word),
             Self::Joint | Self::End => None,
@@ -32,7 +32,7 @@ impl Token {
 }
 
 /// The pieces of `text`, or what in it is not of that part of the language.
-pub(super) fn lex(text: &str, tokens_max: usize) -> Result<Vec<Token>, String> {
+pub(super) fn lex(text: &str, tokens_max: usize) -> Result<Vec<ShellToken>, String> {
     let mut tokens = Vec::new();
     let mut rest = text;
     loop {
@@ -46,15 +46,15 @@ pub(super) fn lex(text: &str, tokens_max: usize) -> Result<Vec<Token>, String> {
             continue;
         }
         let (token, after) = match next {
-            '\n' | ';' => (Token::End, rest.get(1..)),
-            '|' if rest.starts_with("||") => (Token::Joint, rest.get(2..)),
+            '\n' | ';' => (ShellToken::End, rest.get(1..)),
+            '|' if rest.starts_with("||") => (ShellToken::Joint, rest.get(2..)),
             '|' if rest.starts_with("|&") => return Err("`|&` is not read".to_owned()),
-            '|' => (Token::Joint, rest.get(1..)),
-            '&' if rest.starts_with("&&") => (Token::Joint, rest.get(2..)),
+            '|' => (ShellToken::Joint, rest.get(1..)),
+            '&' if rest.starts_with("&&") => (ShellToken::Joint, rest.get(2..)),
             '&' => return Err("a command in the background".to_owned()),
             _ => {
                 let (word, after) = word(rest)?;
-                (Token::Word(word), Some(after))
+                (ShellToken::Word(word), Some(after))
             }
         };
         tokens.push(token);
@@ -72,8 +72,8 @@ fn discarded_errors(rest: &str) -> Option<&str> {
 }
 
 /// The word at the beginning of `rest`, and what follows it.
-fn word(rest: &str) -> Result<(Word, &str), String> {
-    let mut word = Word::default();
+fn word(rest: &str) -> Result<(ShellWord, &str), String> {
+    let mut word = ShellWord::default();
     let mut characters = rest.char_indices();
     let mut is_begun = false;
     while let Some((at, character)) = characters.next() {
@@ -105,9 +105,9 @@ fn word(rest: &str) -> Result<(Word, &str), String> {
 }
 
 /// A bracket by itself is no glob.
-fn finished(word: Word) -> Word {
+fn finished(word: ShellWord) -> ShellWord {
     match word.text.as_str() {
-        "[" => Word { text: word.text, ..Word::default() },
+        "[" => ShellWord { text: word.text, ..ShellWord::default() },
         _ => word,
     }
 }
@@ -126,7 +126,7 @@ fn beyond(character: char) -> String {
     }
 }
 
-fn single_quoted(word: &mut Word, characters: &mut std::str::CharIndices<'_>) -> Result<(), String> {
+fn single_quoted(word: &mut ShellWord, characters: &mut std::str::CharIndices<'_>) -> Result<(), String> {
     for (_, character) in characters {
         match character {
             '\'' => return Ok(()),
@@ -136,7 +136,7 @@ fn single_quoted(word: &mut Word, characters: &mut std::str::CharIndices<'_>) ->
     Err("a quote without an end".to_owned())
 }
 
-fn double_quoted(word: &mut Word, characters: &mut std::str::CharIndices<'_>) -> Result<(), String> {
+fn double_quoted(word: &mut ShellWord, characters: &mut std::str::CharIndices<'_>) -> Result<(), String> {
     while let Some((_, character)) = characters.next() {
         match character {
             '"' => return Ok(()),

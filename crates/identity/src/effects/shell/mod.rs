@@ -12,61 +12,61 @@ mod lexer;
 mod scripts;
 mod table;
 
-use crate::effects::{Effect, Finding, Limits, StatementRef, Verdict, shown};
-use lexer::{Token, Word};
+use crate::effects::{ProgramEffect, EffectFinding, ProgramLimits, StatementRef, ProgramVerdict, shown};
+use lexer::{ShellToken, ShellWord};
 
 /// Longer shell text is `unknown`: shell text that only reads is short.
 const SHELL_BYTES_MAX: usize = 32 * 1024;
 
 /// Whether `text` provably only reads.
-pub(super) fn classify(text: &str, limits: &Limits) -> Verdict {
+pub(super) fn classify(text: &str, limits: &ProgramLimits) -> ProgramVerdict {
     if text.len() > SHELL_BYTES_MAX {
-        return Verdict::of_text(Effect::Unknown, format!("the shell text is longer than {SHELL_BYTES_MAX} bytes"));
+        return ProgramVerdict::for_text(ProgramEffect::Unknown, format!("the shell text is longer than {SHELL_BYTES_MAX} bytes"));
     }
     let tokens = match lexer::lex(text, limits.tokens_max) {
         Ok(tokens) => tokens,
-        Err(why) => return Verdict::of_text(Effect::Unknown, why),
+        Err(why) => return ProgramVerdict::for_text(ProgramEffect::Unknown, why),
     };
     let mut first = None;
     for (index, words) in commands(&tokens).enumerate() {
         if index >= limits.statements_max {
-            return Verdict::of_text(
-                Effect::Unknown,
+            return ProgramVerdict::for_text(
+                ProgramEffect::Unknown,
                 format!("the text has more than {} commands", limits.statements_max),
             );
         }
         let words = match words {
             Ok(words) => words,
-            Err(why) => return Verdict::of_text(Effect::Unknown, why),
+            Err(why) => return ProgramVerdict::for_text(ProgramEffect::Unknown, why),
         };
         let kind = words.first().map(|word| shown(&word.text).into_owned()).unwrap_or_default();
         let statement = Some(StatementRef { index, kind: kind.into() });
-        if let Err(Finding { effect, why }) = command::judge(&words) {
-            return Verdict { effect, why, statement };
+        if let Err(EffectFinding { effect, why }) = command::judge(&words) {
+            return ProgramVerdict { effect, why, statement };
         }
         first = first.or(statement);
     }
-    Verdict {
-        effect: Effect::Read,
+    ProgramVerdict {
+        effect: ProgramEffect::Read,
         why: "every command in it is listed as one that only reads".into(),
         statement: first,
     }
 }
 
 /// The commands of a text, with any joints between them. An empty text has none.
-fn commands(tokens: &[Token]) -> impl Iterator<Item = Result<Vec<&Word>, &'static str>> {
-    let is_end = |token: &Token| matches!(token, Token::End);
+fn commands(tokens: &[ShellToken]) -> impl Iterator<Item = Result<Vec<&ShellWord>, &'static str>> {
+    let is_end = |token: &ShellToken| matches!(token, ShellToken::End);
     let last = tokens.len();
     let mut rest = tokens;
     std::iter::from_fn(move || {
         // Skip line ends and semicolons.
-        while let Some((Token::End, after)) = rest.split_first() {
+        while let Some((ShellToken::End, after)) = rest.split_first() {
             rest = after;
         }
         if rest.is_empty() {
             return None;
         }
-        let end = rest.iter().position(|token| !matches!(token, Token::Word(_))).unwrap_or(rest.len());
+        let end = rest.iter().position(|token| !matches!(token, ShellToken::Word(_))).unwrap_or(rest.len());
         let (command, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
         let joins = after.first().is_some_and(|joint| !is_end(joint));
         rest = after.get(1..).unwrap_or_default();
@@ -76,6 +76,6 @@ fn commands(tokens: &[Token]) -> impl Iterator<Item = Result<Vec<&Word>, &'stati
             rest = &[];
             return Some(Err("a command is missing beside `|`, `&&` or `||`"));
         }
-        Some(Ok(command.iter().filter_map(Token::word).collect()))
+        Some(Ok(command.iter().filter_map(ShellToken::word).collect()))
     })
 }

@@ -3,7 +3,7 @@
 
 /// What may stand beside the options of a command.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Operands {
+pub(super) enum CommandOperands {
     /// Any number: files or texts that are read.
     Any,
     /// Any number. If an operand is a folder, the command opens the files below it.
@@ -28,7 +28,7 @@ pub(super) enum Operands {
 
 /// A command that only reads.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ReadOnlyCommand {
     pub(super) names: &'static str,
     /// Options of one letter without a value.
     pub(super) flags: &'static str,
@@ -36,18 +36,18 @@ pub(super) struct Listed {
     pub(super) valued: &'static str,
     /// Long options in full; `=` at the end where they have a value, `?` where they may have one.
     pub(super) long: &'static str,
-    pub(super) operands: Operands,
+    pub(super) operands: CommandOperands,
     /// Whether no option of the command changes anything, listed or not. Then a word may begin with a glob, although a file's name could
     /// become an option there.
     pub(super) harmless: bool,
     /// Whether `-5` is a number of lines.
     pub(super) counts: bool,
-    pub(super) values: Values,
+    pub(super) values: OptionValueStyle,
 }
 
 /// How the value of an option of one letter is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Values {
+pub(super) enum OptionValueStyle {
     /// In the same word or the next.
     Anywhere,
     /// As a word of its own, because the command reads the letters after such an option as further options.
@@ -56,24 +56,24 @@ pub(super) enum Values {
     Number,
 }
 
-const READS: Listed = Listed {
+const READS: ReadOnlyCommand = ReadOnlyCommand {
     names: "",
     flags: "",
     valued: "",
     long: "",
-    operands: Operands::Any,
+    operands: CommandOperands::Any,
     harmless: true,
     counts: false,
-    values: Values::Anywhere,
+    values: OptionValueStyle::Anywhere,
 };
 
 /// The entry of a command.
-pub(super) fn listed(name: &str) -> Option<&'static Listed> {
+pub(super) fn read_only_command(name: &str) -> Option<&'static ReadOnlyCommand> {
     LISTED.iter().find(|listed| listed.names.split(' ').any(|known| known == name))
 }
 
-const LISTED: &[Listed] = &[
-    Listed {
+const LISTED: &[ReadOnlyCommand] = &[
+    ReadOnlyCommand {
         names: "ls dir vdir",
         flags: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxX1Z",
         valued: "IwT",
@@ -82,73 +82,73 @@ const LISTED: &[Listed] = &[
                time-style= width= format= classify?",
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "cat",
         flags: "AbeEnstTuv",
         long: "number number-nonblank show-all show-ends show-tabs squeeze-blank show-nonprinting",
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "tac",
         flags: "br",
         valued: "s",
         long: "before regex separator=",
-        operands: Operands::SomeFiles,
+        operands: CommandOperands::SomeFiles,
         ..READS
     },
-    Listed { names: "rev", ..READS },
-    Listed {
+    ReadOnlyCommand { names: "rev", ..READS },
+    ReadOnlyCommand {
         names: "head",
         flags: "qvz",
         valued: "nc",
         long: "lines= bytes= quiet silent verbose",
         counts: true,
-        values: Values::Number,
+        values: OptionValueStyle::Number,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "tail",
         flags: "qvz",
         valued: "nc",
         long: "lines= bytes= quiet silent verbose",
         counts: true,
-        values: Values::Number,
+        values: OptionValueStyle::Number,
         ..READS
     },
-    Listed { names: "wc", flags: "clmLw", long: "bytes chars lines words max-line-length total=", ..READS },
-    Listed { names: "nl", flags: "p", valued: "bdfhilnsvw", ..READS },
-    Listed {
+    ReadOnlyCommand { names: "wc", flags: "clmLw", long: "bytes chars lines words max-line-length total=", ..READS },
+    ReadOnlyCommand { names: "nl", flags: "p", valued: "bdfhilnsvw", ..READS },
+    ReadOnlyCommand {
         names: "cut",
         flags: "snz",
         valued: "bcdf",
         long: "bytes= characters= delimiter= fields= complement only-delimited output-delimiter=",
         ..READS
     },
-    Listed { names: "tr", flags: "cCdst", long: "complement delete squeeze-repeats truncate-set1", ..READS },
-    Listed { names: "fold", flags: "bs", valued: "w", long: "bytes spaces width=", ..READS },
-    Listed { names: "fmt", flags: "cstu", valued: "wpg", long: "width= split-only", ..READS },
-    Listed { names: "expand unexpand", flags: "ai", valued: "t", long: "all tabs= initial first-only", ..READS },
-    Listed { names: "paste", flags: "sz", valued: "d", long: "serial delimiters=", ..READS },
-    Listed {
+    ReadOnlyCommand { names: "tr", flags: "cCdst", long: "complement delete squeeze-repeats truncate-set1", ..READS },
+    ReadOnlyCommand { names: "fold", flags: "bs", valued: "w", long: "bytes spaces width=", ..READS },
+    ReadOnlyCommand { names: "fmt", flags: "cstu", valued: "wpg", long: "width= split-only", ..READS },
+    ReadOnlyCommand { names: "expand unexpand", flags: "ai", valued: "t", long: "all tabs= initial first-only", ..READS },
+    ReadOnlyCommand { names: "paste", flags: "sz", valued: "d", long: "serial delimiters=", ..READS },
+    ReadOnlyCommand {
         names: "join",
         flags: "iz",
         valued: "a12eojtv",
         long: "header ignore-case check-order nocheck-order",
         ..READS
     },
-    Listed { names: "comm", flags: "123z", long: "total output-delimiter= check-order nocheck-order", ..READS },
-    Listed { names: "cmp", flags: "bls", valued: "in", long: "print-bytes verbose quiet silent bytes=", ..READS },
-    Listed {
+    ReadOnlyCommand { names: "comm", flags: "123z", long: "total output-delimiter= check-order nocheck-order", ..READS },
+    ReadOnlyCommand { names: "cmp", flags: "bls", valued: "in", long: "print-bytes verbose quiet silent bytes=", ..READS },
+    ReadOnlyCommand {
         names: "diff",
         flags: "abBcdeEinNpqrstTuwyZ",
         valued: "xUCWIF",
         long: "brief unified? context? side-by-side recursive ignore-case ignore-all-space ignore-space-change ignore-blank-lines \
                exclude= suppress-common-lines width= color? new-file text minimal label= report-identical-files",
         harmless: false,
-        operands: Operands::FilesBelow,
+        operands: CommandOperands::FilesBelow,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "sort",
         flags: "bcCdfghiMmnrRsuVz",
         valued: "kt",
@@ -157,16 +157,16 @@ const LISTED: &[Listed] = &[
         harmless: false,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "uniq",
         flags: "cdDiuz",
         valued: "fsw",
         long: "count repeated unique ignore-case skip-fields= skip-chars= check-chars= zero-terminated",
-        operands: Operands::One,
+        operands: CommandOperands::One,
         harmless: false,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "grep egrep fgrep",
         flags: "abcEFGhHiIlLnoPqrRsTUvwxyzZ",
         valued: "ABCdefm",
@@ -175,25 +175,25 @@ const LISTED: &[Listed] = &[
                line-number line-regexp word-regexp max-count= no-filename with-filename no-messages null only-matching quiet silent \
                recursive dereference-recursive text binary-files= label= line-buffered byte-offset null-data no-ignore-case",
         counts: true,
-        operands: Operands::FilesBelow,
+        operands: CommandOperands::FilesBelow,
         ..READS
     },
-    Listed { names: "stat", flags: "fLt", valued: "c", long: "format= printf= dereference file-system terse", ..READS },
-    Listed {
+    ReadOnlyCommand { names: "stat", flags: "fLt", valued: "c", long: "format= printf= dereference file-system terse", ..READS },
+    ReadOnlyCommand {
         names: "readlink",
         flags: "efmnqsvz",
         long: "canonicalize canonicalize-existing canonicalize-missing no-newline zero",
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "realpath",
         flags: "eLmPqsz",
         long: "relative-to= relative-base= canonicalize-existing canonicalize-missing no-symlinks strip",
         ..READS
     },
-    Listed { names: "basename", flags: "az", valued: "s", long: "multiple suffix= zero", ..READS },
-    Listed { names: "dirname", flags: "z", long: "zero", ..READS },
-    Listed {
+    ReadOnlyCommand { names: "basename", flags: "az", valued: "s", long: "multiple suffix= zero", ..READS },
+    ReadOnlyCommand { names: "dirname", flags: "z", long: "zero", ..READS },
+    ReadOnlyCommand {
         names: "du",
         flags: "abcDhHklLmPsSx0",
         valued: "dBt",
@@ -201,7 +201,7 @@ const LISTED: &[Listed] = &[
                si summarize threshold= time? total count-links",
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "df",
         flags: "ahHiklmPT",
         valued: "Btx",
@@ -209,118 +209,118 @@ const LISTED: &[Listed] = &[
         harmless: false,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "file",
         flags: "bhikLNr",
         long: "brief mime mime-type mime-encoding dereference no-dereference",
         harmless: false,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum",
         flags: "btz",
         long: "binary text tag zero",
         ..READS
     },
-    Listed { names: "cksum sum", flags: "", ..READS },
-    Listed { names: "od", flags: "abcdfhilosvx", valued: "AjNtSw", ..READS },
-    Listed { names: "hexdump hd", flags: "bcCdovx", valued: "ens", ..READS },
-    Listed { names: "strings", flags: "af", valued: "net", long: "all bytes= radix=", harmless: false, ..READS },
-    Listed { names: "base64 base32", flags: "di", valued: "w", long: "decode ignore-garbage wrap=", ..READS },
-    Listed { names: "column", flags: "tx", valued: "csoNR", long: "table separator= output-separator=", ..READS },
-    Listed {
+    ReadOnlyCommand { names: "cksum sum", flags: "", ..READS },
+    ReadOnlyCommand { names: "od", flags: "abcdfhilosvx", valued: "AjNtSw", ..READS },
+    ReadOnlyCommand { names: "hexdump hd", flags: "bcCdovx", valued: "ens", ..READS },
+    ReadOnlyCommand { names: "strings", flags: "af", valued: "net", long: "all bytes= radix=", harmless: false, ..READS },
+    ReadOnlyCommand { names: "base64 base32", flags: "di", valued: "w", long: "decode ignore-garbage wrap=", ..READS },
+    ReadOnlyCommand { names: "column", flags: "tx", valued: "csoNR", long: "table separator= output-separator=", ..READS },
+    ReadOnlyCommand {
         names: "tree",
         flags: "aCdDfFghilnNpqrsStuvx",
         valued: "LIP",
         long: "dirsfirst noreport du si prune gitignore filelimit=",
         harmless: false,
-        values: Values::Apart,
+        values: OptionValueStyle::Apart,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "jq",
         flags: "acCeMnrsSj",
         long: "raw-output compact-output slurp null-input exit-status sort-keys raw-input join-output tab indent=",
-        operands: Operands::Script(super::scripts::is_jq_read),
+        operands: CommandOperands::Script(super::scripts::is_jq_read),
         harmless: false,
         ..READS
     },
-    Listed { names: "seq", flags: "w", operands: Operands::Numbers, ..READS },
-    Listed { names: "sleep", operands: Operands::Numbers, ..READS },
-    Listed { names: "echo", flags: "neE", ..READS },
-    Listed { names: "true false", ..READS },
-    Listed { names: "pwd", flags: "LP", operands: Operands::None, ..READS },
-    Listed { names: "cd", flags: "LP", operands: Operands::Folder, harmless: false, ..READS },
-    Listed {
+    ReadOnlyCommand { names: "seq", flags: "w", operands: CommandOperands::Numbers, ..READS },
+    ReadOnlyCommand { names: "sleep", operands: CommandOperands::Numbers, ..READS },
+    ReadOnlyCommand { names: "echo", flags: "neE", ..READS },
+    ReadOnlyCommand { names: "true false", ..READS },
+    ReadOnlyCommand { names: "pwd", flags: "LP", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand { names: "cd", flags: "LP", operands: CommandOperands::Folder, harmless: false, ..READS },
+    ReadOnlyCommand {
         names: "date",
         flags: "uR",
         valued: "dr",
         long: "date= utc universal reference= rfc-email rfc-3339= iso-8601?",
-        operands: Operands::Format,
+        operands: CommandOperands::Format,
         harmless: false,
         ..READS
     },
-    Listed { names: "whoami users tty arch logname hostid", operands: Operands::None, ..READS },
-    Listed { names: "nproc", long: "all", operands: Operands::None, ..READS },
-    Listed { names: "groups", ..READS },
-    Listed { names: "id", flags: "gGnruz", long: "user group groups name real", ..READS },
-    Listed {
+    ReadOnlyCommand { names: "whoami users tty arch logname hostid", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand { names: "nproc", long: "all", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand { names: "groups", ..READS },
+    ReadOnlyCommand { names: "id", flags: "gGnruz", long: "user group groups name real", ..READS },
+    ReadOnlyCommand {
         names: "uname",
         flags: "aimnoprsv",
         long: "all kernel-name nodename kernel-release kernel-version machine operating-system",
-        operands: Operands::None,
+        operands: CommandOperands::None,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "hostname",
         flags: "AdfiIsy",
         long: "fqdn short ip-address all-ip-addresses",
-        operands: Operands::None,
+        operands: CommandOperands::None,
         harmless: false,
         ..READS
     },
-    Listed { names: "uptime", flags: "ps", long: "pretty since", operands: Operands::None, ..READS },
-    Listed { names: "who", flags: "abdHlmpqrstTu", long: "all boot count heading", operands: Operands::None, ..READS },
-    Listed { names: "w", flags: "fhis", operands: Operands::None, ..READS },
-    Listed {
+    ReadOnlyCommand { names: "uptime", flags: "ps", long: "pretty since", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand { names: "who", flags: "abdHlmpqrstTu", long: "all boot count heading", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand { names: "w", flags: "fhis", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand {
         names: "free",
         flags: "bghklmtw",
         long: "human mega giga kibi mebi gibi total wide",
-        operands: Operands::None,
+        operands: CommandOperands::None,
         ..READS
     },
-    Listed { names: "lscpu", flags: "aJ", operands: Operands::None, ..READS },
-    Listed { names: "lsblk", flags: "abdfilmnpJ", valued: "o", operands: Operands::None, ..READS },
-    Listed {
+    ReadOnlyCommand { names: "lscpu", flags: "aJ", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand { names: "lsblk", flags: "abdfilmnpJ", valued: "o", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand {
         names: "ps",
         flags: "AaefFjlLHTwxy",
         valued: "oOpPuUCGgt",
         long: "sort= no-headers forest pid= ppid= user= format=",
-        operands: Operands::Processes,
+        operands: CommandOperands::Processes,
         harmless: false,
-        values: Values::Apart,
+        values: OptionValueStyle::Apart,
         ..READS
     },
-    Listed { names: "pgrep", flags: "acflnovx", valued: "PuUg", harmless: false, ..READS },
-    Listed { names: "netstat", flags: "aelnoprstuwx", operands: Operands::None, harmless: false, ..READS },
-    Listed { names: "ss", flags: "aeilmnoprstuwx4", operands: Operands::None, harmless: false, ..READS },
-    Listed { names: "dmesg", flags: "Tkutx", operands: Operands::None, harmless: false, ..READS },
-    Listed { names: "printenv", flags: "0", ..READS },
-    Listed { names: "env", operands: Operands::None, harmless: false, ..READS },
-    Listed { names: "which", flags: "a", ..READS },
-    Listed { names: "type", flags: "apPt", harmless: true, ..READS },
-    Listed {
+    ReadOnlyCommand { names: "pgrep", flags: "acflnovx", valued: "PuUg", harmless: false, ..READS },
+    ReadOnlyCommand { names: "netstat", flags: "aelnoprstuwx", operands: CommandOperands::None, harmless: false, ..READS },
+    ReadOnlyCommand { names: "ss", flags: "aeilmnoprstuwx4", operands: CommandOperands::None, harmless: false, ..READS },
+    ReadOnlyCommand { names: "dmesg", flags: "Tkutx", operands: CommandOperands::None, harmless: false, ..READS },
+    ReadOnlyCommand { names: "printenv", flags: "0", ..READS },
+    ReadOnlyCommand { names: "env", operands: CommandOperands::None, harmless: false, ..READS },
+    ReadOnlyCommand { names: "which", flags: "a", ..READS },
+    ReadOnlyCommand { names: "type", flags: "apPt", harmless: true, ..READS },
+    ReadOnlyCommand {
         names: "sed",
         flags: "nErsz",
         long: "quiet silent regexp-extended",
-        operands: Operands::Script(super::scripts::is_sed_read),
+        operands: CommandOperands::Script(super::scripts::is_sed_read),
         harmless: false,
         ..READS
     },
-    Listed {
+    ReadOnlyCommand {
         names: "awk gawk mawk",
         valued: "F",
-        operands: Operands::Script(super::scripts::is_awk_read),
+        operands: CommandOperands::Script(super::scripts::is_awk_read),
         harmless: false,
         ..READS
     },
@@ -330,7 +330,7 @@ const LISTED: &[Listed] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{LISTED, Operands};
+    use super::{LISTED, CommandOperands};
 
     #[test]
     fn every_command_is_listed_once_and_no_option_both_ways() {
@@ -343,7 +343,7 @@ mod tests {
             assert_eq!(both, None, "{}", listed.names);
             // A glob at the beginning could become an option or a second operand.
             assert!(
-                !listed.harmless || !matches!(listed.operands, Operands::One | Operands::Script(_)),
+                !listed.harmless || !matches!(listed.operands, CommandOperands::One | CommandOperands::Script(_)),
                 "{}",
                 listed.names
             );

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::effects::{Dialect, Finding, shown};
+use crate::effects::{SqlDialect, EffectFinding, shown};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Conduct {
+enum FunctionBehaviour {
     Harmless,
     /// Harmless without arguments; with an argument it sets the value that it tells.
     Asks,
@@ -16,15 +16,15 @@ enum Conduct {
     Runs,
 }
 
-type Table = HashMap<&'static str, Conduct>;
+type FunctionTable = HashMap<&'static str, FunctionBehaviour>;
 
-static POSTGRES: LazyLock<Table> = LazyLock::new(|| table(include_str!("functions/postgres.txt")));
-static SQLITE: LazyLock<Table> = LazyLock::new(|| table(include_str!("functions/sqlite.txt")));
-static MYSQL: LazyLock<Table> = LazyLock::new(|| table(include_str!("functions/mysql.txt")));
+static POSTGRES: LazyLock<FunctionTable> = LazyLock::new(|| table(include_str!("functions/postgres.txt")));
+static SQLITE: LazyLock<FunctionTable> = LazyLock::new(|| table(include_str!("functions/sqlite.txt")));
+static MYSQL: LazyLock<FunctionTable> = LazyLock::new(|| table(include_str!("functions/mysql.txt")));
 
 /// A function as it is called.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Called<'a> {
+pub(super) struct FunctionCall<'a> {
     pub(super) schema: Option<&'a str>,
     pub(super) name: &'a str,
     /// A quoted name is a user's function wherever the engine reads the built-in one as a keyword, and keeps its case in PostgreSQL.
@@ -33,34 +33,34 @@ pub(super) struct Called<'a> {
 }
 
 /// What calling it does, unless it is known to do nothing.
-pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
+pub(super) fn judge(dialect: SqlDialect, called: FunctionCall<'_>) -> Option<EffectFinding> {
     let name = called.name.to_ascii_lowercase();
     let own_schema = called.schema.is_some_and(|schema| {
         // MySQL may have a database of either name.
-        dialect != Dialect::Postgres
+        dialect != SqlDialect::Postgres
             || !(schema.eq_ignore_ascii_case("pg_catalog") || schema.eq_ignore_ascii_case("information_schema"))
     });
-    let own_name = called.quoted && dialect != Dialect::Sqlite;
+    let own_name = called.quoted && dialect != SqlDialect::Sqlite;
     let conduct = match dialect {
-        Dialect::Postgres => POSTGRES.get(name.as_str()).copied(),
-        Dialect::Sqlite => SQLITE.get(name.as_str()).copied(),
-        Dialect::MySql => MYSQL.get(name.as_str()).copied(),
-        Dialect::Generic => worst(&name),
+        SqlDialect::Postgres => POSTGRES.get(name.as_str()).copied(),
+        SqlDialect::Sqlite => SQLITE.get(name.as_str()).copied(),
+        SqlDialect::MySql => MYSQL.get(name.as_str()).copied(),
+        SqlDialect::Generic => worst(&name),
     };
     match conduct {
         // Under another schema it is another function, but a namesake of one that writes is not given the benefit of the doubt.
-        Some(Conduct::Writes) => Some(Finding::write(format!("calls {}(), which changes state", shown(&name)))),
-        Some(Conduct::Outside) => {
-            Some(Finding::unknown(format!("calls {}(), which reaches outside the database", shown(&name))))
+        Some(FunctionBehaviour::Writes) => Some(EffectFinding::write(format!("calls {}(), which changes state", shown(&name)))),
+        Some(FunctionBehaviour::Outside) => {
+            Some(EffectFinding::unknown(format!("calls {}(), which reaches outside the database", shown(&name))))
         }
-        Some(Conduct::Runs) => {
-            Some(Finding::unknown(format!("calls {}(), which runs a query it is given as text", shown(&name))))
+        Some(FunctionBehaviour::Runs) => {
+            Some(EffectFinding::unknown(format!("calls {}(), which runs a query it is given as text", shown(&name))))
         }
-        Some(Conduct::Asks) if called.has_arguments => {
-            Some(Finding::write(format!("calls {}() with a value, which sets it", shown(&name))))
+        Some(FunctionBehaviour::Asks) if called.has_arguments => {
+            Some(EffectFinding::write(format!("calls {}() with a value, which sets it", shown(&name))))
         }
-        Some(Conduct::Harmless | Conduct::Asks) if !own_schema && !own_name => None,
-        _ => Some(Finding::unknown(format!("calls {}(), a function that is not known", shown(called.name)))),
+        Some(FunctionBehaviour::Harmless | FunctionBehaviour::Asks) if !own_schema && !own_name => None,
+        _ => Some(EffectFinding::unknown(format!("calls {}(), a function that is not known", shown(called.name)))),
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn is_of_mysql(name: &str) -> bool {
 pub(super) fn changes(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [&POSTGRES, &SQLITE, &MYSQL].iter().any(|table| {
-        table.get(name.as_str()).is_some_and(|conduct| !matches!(conduct, Conduct::Harmless | Conduct::Asks))
+        table.get(name.as_str()).is_some_and(|conduct| !matches!(conduct, FunctionBehaviour::Harmless | FunctionBehaviour::Asks))
     })
 }
 
@@ -81,17 +81,17 @@ pub(super) fn changes(name: &str) -> bool {
 pub(super) fn is_acting_table_of_sqlite(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     match SQLITE.get(name.as_str()) {
-        Some(conduct) => *conduct != Conduct::Harmless,
+        Some(conduct) => *conduct != FunctionBehaviour::Harmless,
         None => name.starts_with("pragma_"),
     }
 }
 
 /// For an engine that is not stated: what writes in one of them writes; what is harmless in one and unknown to the others passes.
-fn worst(name: &str) -> Option<Conduct> {
+fn worst(name: &str) -> Option<FunctionBehaviour> {
     let mut found = None;
     for table in [&POSTGRES, &SQLITE, &MYSQL] {
-        if let (Some(conduct), None | Some(Conduct::Harmless | Conduct::Asks)) = (table.get(name).copied(), found)
-            && (found.is_none() || conduct != Conduct::Harmless)
+        if let (Some(conduct), None | Some(FunctionBehaviour::Harmless | FunctionBehaviour::Asks)) = (table.get(name).copied(), found)
+            && (found.is_none() || conduct != FunctionBehaviour::Harmless)
         {
             found = Some(conduct);
         }
@@ -99,16 +99,16 @@ fn worst(name: &str) -> Option<Conduct> {
     found
 }
 
-fn table(data: &'static str) -> Table {
+fn table(data: &'static str) -> FunctionTable {
     let mut table = HashMap::with_capacity(data.len() / 12);
     for line in data.lines() {
         let Some((conduct, names)) = line.split_once(": ") else { continue };
         let conduct = match conduct {
-            "harmless" => Conduct::Harmless,
-            "asks" => Conduct::Asks,
-            "writes" => Conduct::Writes,
-            "outside" => Conduct::Outside,
-            "runs" => Conduct::Runs,
+            "harmless" => FunctionBehaviour::Harmless,
+            "asks" => FunctionBehaviour::Asks,
+            "writes" => FunctionBehaviour::Writes,
+            "outside" => FunctionBehaviour::Outside,
+            "runs" => FunctionBehaviour::Runs,
             _ => continue,
         };
         table.extend(names.split_ascii_whitespace().map(|name| (name, conduct)));
@@ -149,16 +149,16 @@ mod tests {
 
     #[test]
     fn a_schema_or_quotes_make_another_function() {
-        let called = |schema, name, quoted| Called { schema, name, quoted, has_arguments: true };
-        let call = |schema, name, quoted| judge(Dialect::Postgres, called(schema, name, quoted));
+        let called = |schema, name, quoted| FunctionCall { schema, name, quoted, has_arguments: true };
+        let call = |schema, name, quoted| judge(SqlDialect::Postgres, called(schema, name, quoted));
         assert_eq!(call(None, "LOWER", false), None);
         assert_eq!(call(Some("pg_catalog"), "lower", false), None);
         assert!(call(Some("mine"), "lower", false).is_some());
         assert!(call(None, "Lower", true).is_some());
         assert!(call(None, "lower", true).is_some(), "`\"coalesce\"(1)` is a user's function");
-        assert!(judge(Dialect::MySql, called(None, "count", true)).is_some());
-        assert!(judge(Dialect::Generic, called(Some("pg_catalog"), "abs", false)).is_some());
-        assert_eq!(judge(Dialect::Sqlite, called(None, "abs", true)), None);
+        assert!(judge(SqlDialect::MySql, called(None, "count", true)).is_some());
+        assert!(judge(SqlDialect::Generic, called(Some("pg_catalog"), "abs", false)).is_some());
+        assert_eq!(judge(SqlDialect::Sqlite, called(None, "abs", true)), None);
         assert!(call(Some("mine"), "setval", false).is_some());
     }
 }

@@ -2,11 +2,11 @@
 //! bytes are text and which are program, and knows no grammar. It never recurses and never fails: a string or comment without an end is
 //! reported as such.
 
-use crate::effects::Dialect;
+use crate::effects::SqlDialect;
 
 /// What a token is. Comments and space are not tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SqlTokenKind {
     /// An unquoted name or a keyword.
     Word,
     /// A quoted name: `"x"`, `` `x` ``, `[x]`.
@@ -25,15 +25,15 @@ pub(super) enum Kind {
 
 /// A token: its kind and its bytes in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
+pub(super) struct SqlToken<'a> {
+    pub(super) kind: SqlTokenKind,
     pub(super) text: &'a str,
     pub(super) start: usize,
 }
 
-impl Token<'_> {
+impl SqlToken<'_> {
     pub(super) fn is_word(&self, word: &str) -> bool {
-        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+        self.kind == SqlTokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
     pub(super) fn end(&self) -> usize {
         self.start + self.text.len()
@@ -42,8 +42,8 @@ impl Token<'_> {
 
 /// The tokens of a text, and what must be known about how they were found.
 #[derive(Debug)]
-pub(super) struct Lexed<'a> {
-    pub(super) tokens: Vec<Token<'a>>,
+pub(super) struct SqlTokens<'a> {
+    pub(super) tokens: Vec<SqlToken<'a>>,
     /// Byte ranges that are comments, MySQL's executable ones too.
     pub(super) comments: Vec<(usize, usize)>,
     /// A string, a quoted name or a comment had no end.
@@ -53,13 +53,13 @@ pub(super) struct Lexed<'a> {
 }
 
 /// Cuts `text` by the rules of `dialect` into at most `tokens_max` tokens.
-pub(super) fn lex(text: &str, dialect: Dialect, tokens_max: usize) -> Lexed<'_> {
-    let mut lexer = Lexer {
+pub(super) fn lex(text: &str, dialect: SqlDialect, tokens_max: usize) -> SqlTokens<'_> {
+    let mut lexer = SqlLexer {
         text,
         bytes: text.as_bytes(),
         at: 0,
         dialect,
-        out: Lexed {
+        out: SqlTokens {
             tokens: Vec::with_capacity(text.len() / 5 + 4),
             comments: Vec::new(),
             unterminated: false,
@@ -76,15 +76,15 @@ pub(super) fn lex(text: &str, dialect: Dialect, tokens_max: usize) -> Lexed<'_> 
     lexer.out
 }
 
-struct Lexer<'a> {
+struct SqlLexer<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    dialect: Dialect,
-    out: Lexed<'a>,
+    dialect: SqlDialect,
+    out: SqlTokens<'a>,
 }
 
-impl Lexer<'_> {
+impl SqlLexer<'_> {
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }
@@ -94,23 +94,23 @@ impl Lexer<'_> {
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => self.at += 1,
             b'-' if self.peek(1) == b'-' && self.dashes_comment() => self.line_comment(),
-            b'#' if self.dialect == Dialect::MySql => self.line_comment(),
+            b'#' if self.dialect == SqlDialect::MySql => self.line_comment(),
             b'/' if self.peek(1) == b'*' => self.block_comment(),
-            b'\'' => self.quoted(0, b'\'', Kind::Text, self.dialect == Dialect::MySql),
-            b'"' if self.dialect == Dialect::MySql => self.quoted(0, b'"', Kind::Text, true),
-            b'"' => self.quoted(0, b'"', Kind::Quoted, false),
-            b'`' if self.dialect != Dialect::Postgres => self.quoted(0, b'`', Kind::Quoted, false),
-            b'[' if self.dialect == Dialect::Sqlite => self.bracketed(),
-            b'$' if self.dialect == Dialect::Postgres => self.dollar(),
-            b'0'..=b'9' => self.take(Kind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.'),
+            b'\'' => self.quoted(0, b'\'', SqlTokenKind::Text, self.dialect == SqlDialect::MySql),
+            b'"' if self.dialect == SqlDialect::MySql => self.quoted(0, b'"', SqlTokenKind::Text, true),
+            b'"' => self.quoted(0, b'"', SqlTokenKind::Quoted, false),
+            b'`' if self.dialect != SqlDialect::Postgres => self.quoted(0, b'`', SqlTokenKind::Quoted, false),
+            b'[' if self.dialect == SqlDialect::Sqlite => self.bracketed(),
+            b'$' if self.dialect == SqlDialect::Postgres => self.dollar(),
+            b'0'..=b'9' => self.take(SqlTokenKind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.'),
             b'.' if self.peek(1).is_ascii_digit() && !self.after_name() => {
-                self.take(Kind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'.');
+                self.take(SqlTokenKind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'.');
             }
-            b';' => self.push(Kind::Semicolon, 1),
-            b'(' => self.push(Kind::Open, 1),
-            b')' => self.push(Kind::Close, 1),
-            b'.' => self.push(Kind::Dot, 1),
-            b',' => self.push(Kind::Comma, 1),
+            b';' => self.push(SqlTokenKind::Semicolon, 1),
+            b'(' => self.push(SqlTokenKind::Open, 1),
+            b')' => self.push(SqlTokenKind::Close, 1),
+            b'.' => self.push(SqlTokenKind::Dot, 1),
+            b',' => self.push(SqlTokenKind::Comma, 1),
             _ if is_name_start(byte) => self.name(),
             _ => self.sign(),
         }
@@ -121,21 +121,21 @@ impl Lexer<'_> {
         self.out
             .tokens
             .last()
-            .is_some_and(|last| matches!(last.kind, Kind::Word | Kind::Quoted) && last.end() == self.at)
+            .is_some_and(|last| matches!(last.kind, SqlTokenKind::Word | SqlTokenKind::Quoted) && last.end() == self.at)
     }
 
-    fn push(&mut self, kind: Kind, bytes: usize) {
+    fn push(&mut self, kind: SqlTokenKind, bytes: usize) {
         let end = (self.at + bytes).min(self.bytes.len());
         // A cut inside a character cannot happen: every rule stops at an ASCII byte or at the end. If it did, the token is dropped
         // and the text counts as not understood.
         match self.text.get(self.at..end) {
-            Some(text) => self.out.tokens.push(Token { kind, text, start: self.at }),
+            Some(text) => self.out.tokens.push(SqlToken { kind, text, start: self.at }),
             None => self.out.unterminated = true,
         }
         self.at = end.max(self.at + 1);
     }
 
-    fn take(&mut self, kind: Kind, while_true: impl Fn(u8) -> bool) {
+    fn take(&mut self, kind: SqlTokenKind, while_true: impl Fn(u8) -> bool) {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let bytes = rest.iter().position(|byte| !while_true(*byte)).unwrap_or(rest.len());
         self.push(kind, bytes.max(1));
@@ -145,28 +145,28 @@ impl Lexer<'_> {
         let prefix = self.peek(0).to_ascii_lowercase();
         let quote = self.peek(1);
         match (prefix, quote, self.dialect) {
-            (b'e', b'\'', Dialect::Postgres) => return self.quoted(1, b'\'', Kind::Text, true),
-            (b'b' | b'x' | b'n', b'\'', _) => return self.quoted(1, b'\'', Kind::Text, self.dialect == Dialect::MySql),
-            (b'u', b'&', Dialect::Postgres) if self.peek(2) == b'\'' => {
-                return self.quoted(2, b'\'', Kind::Text, false);
+            (b'e', b'\'', SqlDialect::Postgres) => return self.quoted(1, b'\'', SqlTokenKind::Text, true),
+            (b'b' | b'x' | b'n', b'\'', _) => return self.quoted(1, b'\'', SqlTokenKind::Text, self.dialect == SqlDialect::MySql),
+            (b'u', b'&', SqlDialect::Postgres) if self.peek(2) == b'\'' => {
+                return self.quoted(2, b'\'', SqlTokenKind::Text, false);
             }
-            (b'u', b'&', Dialect::Postgres) if self.peek(2) == b'"' => {
-                return self.quoted(2, b'"', Kind::Quoted, false);
+            (b'u', b'&', SqlDialect::Postgres) if self.peek(2) == b'"' => {
+                return self.quoted(2, b'"', SqlTokenKind::Quoted, false);
             }
             _ => {}
         }
-        self.take(Kind::Word, |byte| is_name_start(byte) || byte.is_ascii_digit() || byte == b'$');
+        self.take(SqlTokenKind::Word, |byte| is_name_start(byte) || byte.is_ascii_digit() || byte == b'$');
     }
 
     /// MySQL takes `--` for a comment only before white space or a control character.
     fn dashes_comment(&self) -> bool {
-        self.dialect != Dialect::MySql || self.peek(2) <= b' ' || self.peek(2) == 0x7f
+        self.dialect != SqlDialect::MySql || self.peek(2) <= b' ' || self.peek(2) == 0x7f
     }
 
     fn line_comment(&mut self) {
         let start = self.at;
         let rest = self.bytes.get(start..).unwrap_or_default();
-        let ends = |byte: &u8| *byte == b'\n' || (*byte == b'\r' && self.dialect == Dialect::Postgres);
+        let ends = |byte: &u8| *byte == b'\n' || (*byte == b'\r' && self.dialect == SqlDialect::Postgres);
         let bytes = rest.iter().position(ends).unwrap_or(rest.len());
         self.at = start + bytes;
         self.out.comments.push((start, self.at));
@@ -179,7 +179,7 @@ impl Lexer<'_> {
         while depth > 0 {
             if self.at >= self.bytes.len() {
                 // SQLite takes the end of the text for the end of the comment.
-                self.out.unterminated |= self.dialect != Dialect::Sqlite;
+                self.out.unterminated |= self.dialect != SqlDialect::Sqlite;
                 break;
             }
             match (self.peek(0), self.peek(1)) {
@@ -187,7 +187,7 @@ impl Lexer<'_> {
                     depth -= 1;
                     self.at += 2;
                 }
-                (b'/', b'*') if self.dialect == Dialect::Postgres => {
+                (b'/', b'*') if self.dialect == SqlDialect::Postgres => {
                     depth += 1;
                     self.at += 2;
                 }
@@ -197,7 +197,7 @@ impl Lexer<'_> {
         self.out.comments.push((start, self.at.min(self.bytes.len())));
     }
 
-    fn quoted(&mut self, prefix: usize, quote: u8, kind: Kind, backslash: bool) {
+    fn quoted(&mut self, prefix: usize, quote: u8, kind: SqlTokenKind, backslash: bool) {
         let mut ahead = prefix + 1;
         loop {
             if self.at + ahead >= self.bytes.len() {
@@ -221,7 +221,7 @@ impl Lexer<'_> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let end = rest.iter().position(|byte| *byte == b']');
         self.out.unterminated |= end.is_none();
-        self.push(Kind::Quoted, end.map_or(rest.len(), |end| end + 1));
+        self.push(SqlTokenKind::Quoted, end.map_or(rest.len(), |end| end + 1));
     }
 
     /// `$1` is a parameter, `$tag$ … $tag$` a string.
@@ -230,7 +230,7 @@ impl Lexer<'_> {
         let tag = rest.iter().position(|byte| !(is_name_start(*byte) || byte.is_ascii_digit())).unwrap_or(rest.len());
         let is_tag = rest.get(tag) == Some(&b'$') && !rest.first().is_some_and(u8::is_ascii_digit);
         if !is_tag {
-            return self.take(Kind::Number, |byte| byte == b'$' || byte.is_ascii_digit());
+            return self.take(SqlTokenKind::Number, |byte| byte == b'$' || byte.is_ascii_digit());
         }
         let fence_bytes = tag + 2;
         let body_at = self.at + fence_bytes;
@@ -239,19 +239,19 @@ impl Lexer<'_> {
             _ => None,
         };
         self.out.unterminated |= end.is_none();
-        self.push(Kind::Text, end.map_or(self.bytes.len() - self.at, |end| end + 2 * fence_bytes));
+        self.push(SqlTokenKind::Text, end.map_or(self.bytes.len() - self.at, |end| end + 2 * fence_bytes));
     }
 
     fn sign(&mut self) {
         let starts_comment =
             |ahead: usize| matches!((self.peek(ahead), self.peek(ahead + 1)), (b'-', b'-') | (b'/', b'*'));
-        let goes_on = |byte: u8| is_operator(byte) || (self.dialect == Dialect::Postgres && b"@#?`".contains(&byte));
+        let goes_on = |byte: u8| is_operator(byte) || (self.dialect == SqlDialect::Postgres && b"@#?`".contains(&byte));
         let mut bytes = 1;
         // A comment ends an operator.
         while goes_on(self.peek(bytes)) && !starts_comment(bytes) {
             bytes += 1;
         }
-        self.push(Kind::Sign, if goes_on(self.peek(0)) { bytes } else { 1 });
+        self.push(SqlTokenKind::Sign, if goes_on(self.peek(0)) { bytes } else { 1 });
     }
 }
 

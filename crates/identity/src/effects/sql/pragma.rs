@@ -1,8 +1,8 @@
 //! SQLite's PRAGMAs: which ask, which change the database, which take a protection away. It follows what SQLite itself answers
 //! (`sqlite3_stmt_readonly`), and is stricter where a setting weakens a later statement's checks.
 
-use crate::effects::sql::lexer::{Kind, Token};
-use crate::effects::{Finding, shown};
+use crate::effects::sql::lexer::{SqlTokenKind, SqlToken};
+use crate::effects::{EffectFinding, shown};
 
 /// Ask only, whatever their argument.
 const ASKS: &str = " collation_list compile_options data_version database_list foreign_key_check foreign_key_list freelist_count function_list \
@@ -20,32 +20,32 @@ const SETS: &str = " application_id auto_vacuum default_cache_size defer_foreign
 const CHANGES: &str = " incremental_vacuum journal_mode optimize wal_checkpoint ";
 
 /// What `PRAGMA [schema.]name [= value | (value)]` does.
-pub(super) fn judge(tokens: &[Token<'_>]) -> Finding {
-    let name_at = if tokens.get(2).is_some_and(|token| token.kind == Kind::Dot) { 3 } else { 1 };
-    let Some(name) = tokens.get(name_at).filter(|token| token.kind == Kind::Word) else {
-        return Finding::unknown("PRAGMA without a name");
+pub(super) fn judge(tokens: &[SqlToken<'_>]) -> EffectFinding {
+    let name_at = if tokens.get(2).is_some_and(|token| token.kind == SqlTokenKind::Dot) { 3 } else { 1 };
+    let Some(name) = tokens.get(name_at).filter(|token| token.kind == SqlTokenKind::Word) else {
+        return EffectFinding::unknown("PRAGMA without a name");
     };
     let value = tokens.get(name_at + 1..).unwrap_or_default();
     let lower = name.text.to_ascii_lowercase();
     let listed = |list: &str| list.split_ascii_whitespace().any(|known| known == lower);
     if listed(CHANGES) {
-        return Finding::write(format!("PRAGMA {lower} changes the database"));
+        return EffectFinding::write(format!("PRAGMA {lower} changes the database"));
     }
     match (listed(ASKS), listed(SETS), listed(OF_THE_CONNECTION), value) {
-        (true, ..) if is_question(value) => Finding::read(format!("PRAGMA {lower} asks")),
-        (_, true, _, []) | (_, _, true, []) => Finding::read(format!("PRAGMA {lower} without a value asks")),
-        (_, true, ..) => Finding::write(format!("PRAGMA {lower} with a value changes the database or its checks")),
-        (_, _, true, _) => Finding::unknown(format!("PRAGMA {lower} with a value changes the connection")),
-        _ => Finding::unknown(format!("PRAGMA {} is not known", shown(name.text))),
+        (true, ..) if is_question(value) => EffectFinding::read(format!("PRAGMA {lower} asks")),
+        (_, true, _, []) | (_, _, true, []) => EffectFinding::read(format!("PRAGMA {lower} without a value asks")),
+        (_, true, ..) => EffectFinding::write(format!("PRAGMA {lower} with a value changes the database or its checks")),
+        (_, _, true, _) => EffectFinding::unknown(format!("PRAGMA {lower} with a value changes the connection")),
+        _ => EffectFinding::unknown(format!("PRAGMA {} is not known", shown(name.text))),
     }
 }
 
 /// Whether the value is empty, or one name, text or number in parentheses or behind `=`.
-fn is_question(value: &[Token<'_>]) -> bool {
-    let is_one = |token: &Token<'_>| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Text | Kind::Number);
+fn is_question(value: &[SqlToken<'_>]) -> bool {
+    let is_one = |token: &SqlToken<'_>| matches!(token.kind, SqlTokenKind::Word | SqlTokenKind::Quoted | SqlTokenKind::Text | SqlTokenKind::Number);
     match value {
         [] => true,
-        [open, one, close] => open.kind == Kind::Open && close.kind == Kind::Close && is_one(one),
+        [open, one, close] => open.kind == SqlTokenKind::Open && close.kind == SqlTokenKind::Close && is_one(one),
         [sign, one] => sign.text == "=" && is_one(one),
         _ => false,
     }

@@ -18,7 +18,7 @@ const VALUES: &str = " current_user session_user user current_role current_catal
 
 /// The sources of a statement.
 #[derive(Debug, Default)]
-pub(super) struct RowsOfFunctions {
+pub(super) struct FunctionRowSources {
     /// By the name of each call, the columns that every call of that name in the query has.
     calls: BTreeMap<String, BTreeSet<String>>,
     /// Names of tables, subqueries and named queries.
@@ -26,13 +26,13 @@ pub(super) struct RowsOfFunctions {
 }
 
 /// Every source of the statement.
-pub(super) fn rows_of_functions(statement: &Statement) -> RowsOfFunctions {
-    let mut sources = RowsOfFunctions::default();
+pub(super) fn rows_of_functions(statement: &Statement) -> FunctionRowSources {
+    let mut sources = FunctionRowSources::default();
     let _: ControlFlow<()> = statement.visit(&mut sources);
     sources
 }
 
-impl RowsOfFunctions {
+impl FunctionRowSources {
     /// Whether `source.column` is a column, as far as the query tells. Without calls among its sources it always is.
     pub(super) fn has(&self, source: &Ident, column: &Ident) -> bool {
         let (source, column) = (source.value.to_lowercase(), column.value.to_lowercase());
@@ -66,7 +66,7 @@ impl RowsOfFunctions {
     }
 }
 
-impl Visitor for RowsOfFunctions {
+impl Visitor for FunctionRowSources {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {

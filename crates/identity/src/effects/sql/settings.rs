@@ -1,9 +1,9 @@
 //! `SET`: some settings of a session only say how queries are planned and what is reported; others take a
 //! protection away, or change what a later statement means or stores. A setting that is not known is `unknown`.
 
-use crate::effects::sql::Statement;
-use crate::effects::sql::lexer::Kind;
-use crate::effects::{Effect, Finding, shown};
+use crate::effects::sql::SqlStatement;
+use crate::effects::sql::lexer::SqlTokenKind;
+use crate::effects::{ProgramEffect, EffectFinding, shown};
 
 /// Settings of a session that change neither the rows nor the stored data of later statements. `timezone` and `datestyle` are not here,
 /// because they change what a text means as a time; nor `bytea_output` and `group_concat_max_len`, because they change a value's text;
@@ -16,24 +16,24 @@ const HARMLESS: &str = " application_name client_min_messages cpu_index_tuple_co
     ";
 
 /// What a `SET` does.
-pub(super) fn judge(statement: Statement<'_>) -> Finding {
+pub(super) fn judge(statement: SqlStatement<'_>) -> EffectFinding {
     let tokens = statement.tokens;
     let has = |word: &str| tokens.iter().any(|token| token.is_word(word));
     let at = usize::from(tokens.get(1).is_some_and(|token| token.is_word("session") || token.is_word("local"))) + 1;
-    let Some(name) = tokens.get(at) else { return Finding::unknown("SET without a name") };
+    let Some(name) = tokens.get(at) else { return EffectFinding::unknown("SET without a name") };
     let lower = name.text.to_ascii_lowercase();
     match lower.as_str() {
-        "password" => return Finding::new(Effect::Ddl, "SET PASSWORD changes an account"),
-        "global" | "persist" | "persist_only" => return Finding::write("SET GLOBAL changes the server for everybody"),
-        "role" | "authorization" => return Finding::write("SET ROLE changes who the session is"),
+        "password" => return EffectFinding::new(ProgramEffect::Ddl, "SET PASSWORD changes an account"),
+        "global" | "persist" | "persist_only" => return EffectFinding::write("SET GLOBAL changes the server for everybody"),
+        "role" | "authorization" => return EffectFinding::write("SET ROLE changes who the session is"),
         "transaction" | "characteristics" if has("write") => {
-            return Finding::write("SET TRANSACTION READ WRITE takes a protection away");
+            return EffectFinding::write("SET TRANSACTION READ WRITE takes a protection away");
         }
         "transaction" | "characteristics" => {
-            return Finding::unknown("SET TRANSACTION changes the session's transactions");
+            return EffectFinding::unknown("SET TRANSACTION changes the session's transactions");
         }
         "transaction_read_only" | "default_transaction_read_only" | "session_replication_role" | "row_security" => {
-            return Finding::write(format!("SET {lower} takes a protection away"));
+            return EffectFinding::write(format!("SET {lower} takes a protection away"));
         }
         _ => {}
     }
@@ -41,10 +41,10 @@ pub(super) fn judge(statement: Statement<'_>) -> Finding {
         [assign, value @ ..] if assign.text == "=" || assign.is_word("to") => value,
         _ => &[],
     };
-    let simple = matches!(value, [one] if matches!(one.kind, Kind::Word | Kind::Text | Kind::Number));
+    let simple = matches!(value, [one] if matches!(one.kind, SqlTokenKind::Word | SqlTokenKind::Text | SqlTokenKind::Number));
     let known = lower.starts_with("enable_") || HARMLESS.split_ascii_whitespace().any(|known| known == lower);
-    if known && simple && name.kind == Kind::Word {
-        return Finding::read(format!("SET {lower} is the session's own"));
+    if known && simple && name.kind == SqlTokenKind::Word {
+        return EffectFinding::read(format!("SET {lower} is the session's own"));
     }
-    Finding::unknown(format!("SET {} may change what later statements do", shown(name.text)))
+    EffectFinding::unknown(format!("SET {} may change what later statements do", shown(name.text)))
 }

@@ -1,8 +1,8 @@
 //! `SHOW`: settings of PostgreSQL, and the lists and definitions of MySQL and MariaDB. In MariaDB `SHOW` also reads the tables of plugins by
 //! their names, and reading some of them sets counters back, so only listed words may follow it there.
 
-use crate::effects::sql::lexer::{Kind, Token};
-use crate::effects::{Dialect, Finding};
+use crate::effects::sql::lexer::{SqlTokenKind, SqlToken};
+use crate::effects::{SqlDialect, EffectFinding};
 
 /// Words that may stand between `SHOW` and what is shown.
 const SCOPES: &str = "full extended global session local open storage count";
@@ -18,25 +18,25 @@ const SETTINGS: &str = "all application_name client_encoding data_directory date
 const WORDS_MAX: usize = 12;
 
 /// What the statement would do. With a condition it may compute anything.
-pub(super) fn judge(dialect: Dialect, tokens: &[Token<'_>]) -> Finding {
+pub(super) fn judge(dialect: SqlDialect, tokens: &[SqlToken<'_>]) -> EffectFinding {
     let plain = tokens.len() <= WORDS_MAX
-        && tokens.iter().all(|token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Dot | Kind::Text))
+        && tokens.iter().all(|token| matches!(token.kind, SqlTokenKind::Word | SqlTokenKind::Quoted | SqlTokenKind::Dot | SqlTokenKind::Text))
         // `PLUGINS SONAME` opens the library.
         && !tokens.iter().any(|token| token.is_word("where") || token.is_word("soname"));
     if !plain {
-        return Finding::unknown("SHOW of more than plain names");
+        return EffectFinding::unknown("SHOW of more than plain names");
     }
-    let is_of = |list: &str, token: &Token<'_>| list.split_ascii_whitespace().any(|word| token.is_word(word));
+    let is_of = |list: &str, token: &SqlToken<'_>| list.split_ascii_whitespace().any(|word| token.is_word(word));
     let shown = tokens.iter().skip(1).find(|token| !is_of(SCOPES, token));
     let is_known = match dialect {
-        Dialect::Postgres => true,
-        Dialect::MySql => shown.is_some_and(|shown| is_of(SHOWN, shown)),
-        Dialect::Generic => shown.is_some_and(|shown| is_of(SHOWN, shown) || is_of(SETTINGS, shown)),
-        Dialect::Sqlite => false,
+        SqlDialect::Postgres => true,
+        SqlDialect::MySql => shown.is_some_and(|shown| is_of(SHOWN, shown)),
+        SqlDialect::Generic => shown.is_some_and(|shown| is_of(SHOWN, shown) || is_of(SETTINGS, shown)),
+        SqlDialect::Sqlite => false,
     };
     if is_known {
-        Finding::read("SHOW reads a setting or a catalog")
+        EffectFinding::read("SHOW reads a setting or a catalog")
     } else {
-        Finding::unknown("SHOW of a name that is not known")
+        EffectFinding::unknown("SHOW of a name that is not known")
     }
 }

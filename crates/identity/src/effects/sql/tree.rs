@@ -17,11 +17,11 @@ use sqlparser::tokenizer::Token;
 
 use crate::effects::sql::{
     self,
-    functions::{self, Called},
-    rows_of_functions::{RowsOfFunctions, rows_of_functions},
-    shown_words, types,
+    functions::{self, FunctionCall},
+    rows_of_functions::{FunctionRowSources, rows_of_functions},
+    skipped_words, types,
 };
-use crate::effects::{Dialect, Effect, Finding, shown};
+use crate::effects::{SqlDialect, ProgramEffect, EffectFinding, shown};
 
 /// How deep the parser may go by its own count: a subquery counts three or four times.
 const PARSER_DEPTH_MAX: usize = 50;
@@ -31,23 +31,23 @@ const STACK_BYTES_MIN: usize = 16 * 1024 * 1024;
 const STACK_BYTES_PER_TOKEN: usize = 16 * 1024;
 
 /// What the query would do.
-pub(super) fn judge(query: sql::Statement<'_>) -> Finding {
+pub(super) fn judge(query: sql::SqlStatement<'_>) -> EffectFinding {
     let stack_bytes = STACK_BYTES_MIN + query.tokens.len() * STACK_BYTES_PER_TOKEN;
     // Parsing, walking, writing and dropping a tree all go as deep as it is.
     stacker::maybe_grow(stack_bytes, stack_bytes, || judge_here(query))
 }
 
 /// The parser's rules for a dialect.
-pub(super) fn grammar(dialect: Dialect) -> &'static dyn sqlparser::dialect::Dialect {
+pub(super) fn grammar(dialect: SqlDialect) -> &'static dyn sqlparser::dialect::Dialect {
     match dialect {
-        Dialect::Postgres => &PostgreSqlDialect {},
-        Dialect::Sqlite => &SQLiteDialect {},
-        Dialect::MySql => &MySqlDialect {},
-        Dialect::Generic => &GenericDialect {},
+        SqlDialect::Postgres => &PostgreSqlDialect {},
+        SqlDialect::Sqlite => &SQLiteDialect {},
+        SqlDialect::MySql => &MySqlDialect {},
+        SqlDialect::Generic => &GenericDialect {},
     }
 }
 
-fn judge_here(query: sql::Statement<'_>) -> Finding {
+fn judge_here(query: sql::SqlStatement<'_>) -> EffectFinding {
     let parser = Parser::new(grammar(query.dialect)).with_recursion_limit(PARSER_DEPTH_MAX);
     let parsed = parser.try_with_sql(query.source()).and_then(|mut parser| {
         let statement = parser.parse_statement()?;
@@ -55,35 +55,35 @@ fn judge_here(query: sql::Statement<'_>) -> Finding {
         parser.expect_token(&Token::EOF)?;
         Ok(statement)
     });
-    let Ok(statement) = parsed else { return Finding::unknown("the parser does not understand this query") };
+    let Ok(statement) = parsed else { return EffectFinding::unknown("the parser does not understand this query") };
     if !matches!(statement, Statement::Query(_)) {
-        return Finding::unknown("the parser does not take this for a query");
+        return EffectFinding::unknown("the parser does not take this for a query");
     }
     // Only PostgreSQL reads `a.b` as a call of the function `b`.
     let of_functions = match query.dialect {
-        Dialect::Postgres | Dialect::Generic => rows_of_functions(&statement),
-        Dialect::Sqlite | Dialect::MySql => RowsOfFunctions::default(),
+        SqlDialect::Postgres | SqlDialect::Generic => rows_of_functions(&statement),
+        SqlDialect::Sqlite | SqlDialect::MySql => FunctionRowSources::default(),
     };
-    let mut walk = Walk { dialect: query.dialect, found: None, of_functions };
+    let mut walk = SqlTreeWalk { dialect: query.dialect, found: None, of_functions };
     let _: ControlFlow<()> = statement.visit(&mut walk);
     if let Some(found) = walk.found {
         return found;
     }
-    match shown_words::missing(query, &statement.to_string()) {
-        Some(word) => Finding::unknown(format!("the parser read past `{}`", shown(&word))),
-        None => Finding::read("a query, and every part of it is known to change nothing"),
+    match skipped_words::missing(query, &statement.to_string()) {
+        Some(word) => EffectFinding::unknown(format!("the parser read past `{}`", shown(&word))),
+        None => EffectFinding::read("a query, and every part of it is known to change nothing"),
     }
 }
 
-struct Walk {
-    dialect: Dialect,
-    found: Option<Finding>,
-    of_functions: RowsOfFunctions,
+struct SqlTreeWalk {
+    dialect: SqlDialect,
+    found: Option<EffectFinding>,
+    of_functions: FunctionRowSources,
 }
 
-impl Walk {
-    fn note(&mut self, finding: Finding) -> ControlFlow<()> {
-        let proved = finding.effect != Effect::Unknown;
+impl SqlTreeWalk {
+    fn note(&mut self, finding: EffectFinding) -> ControlFlow<()> {
+        let proved = finding.effect != ProgramEffect::Unknown;
         self.found = Some(match self.found.take() {
             Some(earlier) => earlier.or_heavier(finding),
             None => finding,
@@ -95,12 +95,12 @@ impl Walk {
         if allowed {
             return ControlFlow::Continue(());
         }
-        self.note(Finding::unknown(format!("{what} is not known to change nothing")))
+        self.note(EffectFinding::unknown(format!("{what} is not known to change nothing")))
     }
 
     fn call(&mut self, name: &ObjectName, has_arguments: bool) -> ControlFlow<()> {
         let [qualifiers @ .., ObjectNamePart::Identifier(last)] = name.0.as_slice() else {
-            return self.note(Finding::unknown("calls a function whose name is computed"));
+            return self.note(EffectFinding::unknown("calls a function whose name is computed"));
         };
         let schema = match qualifiers {
             [] => None,
@@ -108,7 +108,7 @@ impl Walk {
             // With quotes its case counts, so it may be a user's schema.
             _ => Some(""),
         };
-        let called = Called { schema, name: &last.value, quoted: last.quote_style.is_some(), has_arguments };
+        let called = FunctionCall { schema, name: &last.value, quoted: last.quote_style.is_some(), has_arguments };
         match functions::judge(self.dialect, called) {
             Some(finding) => self.note(finding),
             None => ControlFlow::Continue(()),
@@ -176,7 +176,7 @@ impl Walk {
     /// PostgreSQL knows no strings as aliases: what the parser takes for one, `document 'x'`, is a value of that type.
     fn name_given(&mut self, alias: &Ident) -> ControlFlow<()> {
         let is_text = alias.quote_style == Some('\'');
-        let plain = !(is_text && matches!(self.dialect, Dialect::Postgres | Dialect::Generic));
+        let plain = !(is_text && matches!(self.dialect, SqlDialect::Postgres | SqlDialect::Generic));
         self.allow(plain, "a string in the place of an alias, which may be a value of a user's type,")
     }
 
@@ -187,7 +187,7 @@ impl Walk {
             "a view of MySQL's that does something when it is read",
         )?;
         let is_function = match name.0.last() {
-            Some(ObjectNamePart::Identifier(last)) if matches!(self.dialect, Dialect::Sqlite | Dialect::Generic) => {
+            Some(ObjectNamePart::Identifier(last)) if matches!(self.dialect, SqlDialect::Sqlite | SqlDialect::Generic) => {
                 functions::is_acting_table_of_sqlite(&last.value)
             }
             _ => false,
@@ -199,7 +199,7 @@ impl Walk {
     fn name_of_column(&mut self, name: &Ident) -> ControlFlow<()> {
         if functions::changes(&name.value) {
             return self
-                .note(Finding::unknown(format!("`.{}` may call the function of that name", shown(&name.value))));
+                .note(EffectFinding::unknown(format!("`.{}` may call the function of that name", shown(&name.value))));
         }
         ControlFlow::Continue(())
     }
@@ -240,7 +240,7 @@ impl Walk {
     }
 }
 
-impl Visitor for Walk {
+impl Visitor for SqlTreeWalk {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -257,7 +257,7 @@ impl Visitor for Walk {
             pipe_operators,
         } = query;
         if !locks.is_empty() {
-            return self.note(Finding::write("SELECT … FOR UPDATE or FOR SHARE locks rows"));
+            return self.note(EffectFinding::write("SELECT … FOR UPDATE or FOR SHARE locks rows"));
         }
         let named = with.iter().flat_map(|with| &with.cte_tables);
         named.map(|named| &named.alias).try_for_each(|alias| self.alias(Some(alias)))?;
@@ -276,12 +276,12 @@ impl Visitor for Walk {
                 return self.allow(plain, "a clause behind the query");
             }
         };
-        self.note(Finding::write(format!("{verb} inside WITH or a subquery changes rows")))
+        self.note(EffectFinding::write(format!("{verb} inside WITH or a subquery changes rows")))
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         if select.into.is_some() {
-            return self.note(Finding::new(Effect::Ddl, "SELECT … INTO creates a table"));
+            return self.note(EffectFinding::new(ProgramEffect::Ddl, "SELECT … INTO creates a table"));
         }
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { alias, .. } = item {
@@ -313,7 +313,7 @@ impl Visitor for Walk {
     fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
         match statement {
             Statement::Query(_) => ControlFlow::Continue(()),
-            _ => self.note(Finding::write("a statement inside a query is not a query")),
+            _ => self.note(EffectFinding::write("a statement inside a query is not a query")),
         }
     }
 
@@ -469,8 +469,8 @@ fn is_own_operator(operator: &BinaryOperator) -> bool {
 }
 
 /// Views of `sys` set variables of the session; some of `information_schema` set counters to zero.
-fn is_acting_view_of_mysql(dialect: Dialect, name: &ObjectName) -> bool {
-    if !matches!(dialect, Dialect::MySql | Dialect::Generic) {
+fn is_acting_view_of_mysql(dialect: SqlDialect, name: &ObjectName) -> bool {
+    if !matches!(dialect, SqlDialect::MySql | SqlDialect::Generic) {
         return false;
     }
     let is = |part: Option<&ObjectNamePart>, fits: fn(&str) -> bool| {

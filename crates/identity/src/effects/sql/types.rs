@@ -2,11 +2,11 @@
 
 use sqlparser::ast::{ArrayElemTypeDef, DataType, ObjectName, ObjectNamePart};
 
-use crate::effects::Dialect;
+use crate::effects::SqlDialect;
 
 /// Whether a type is the engine's own, so that converting to it calls no user-defined function.
-pub(super) fn is_engines_own(dialect: Dialect, kind: &DataType) -> bool {
-    let has_types_of_users = matches!(dialect, Dialect::Postgres | Dialect::Generic);
+pub(super) fn is_engines_own(dialect: SqlDialect, kind: &DataType) -> bool {
+    let has_types_of_users = matches!(dialect, SqlDialect::Postgres | SqlDialect::Generic);
     match kind {
         // A type's modifiers are numbers; the parser takes anything, and writes strings without their quotes.
         DataType::Custom(name, modifiers) => {

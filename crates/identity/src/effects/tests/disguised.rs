@@ -141,7 +141,7 @@ const GENERIC: &[&str] = &[
 #[test]
 fn a_program_in_the_clothes_of_a_query_is_no_read() {
     for (dialect, texts) in
-        [(Dialect::Postgres, POSTGRES), (Dialect::MySql, MYSQL), (Dialect::Sqlite, SQLITE), (Dialect::Generic, GENERIC)]
+        [(SqlDialect::Postgres, POSTGRES), (SqlDialect::MySql, MYSQL), (SqlDialect::Sqlite, SQLITE), (SqlDialect::Generic, GENERIC)]
     {
         for text in texts {
             assert_ne!(sql(dialect, text).effect, Read, "{dialect:?}: {text}");
@@ -152,32 +152,32 @@ fn a_program_in_the_clothes_of_a_query_is_no_read() {
 #[test]
 fn what_looks_alike_and_only_reads_stays_a_read() {
     for (dialect, text) in [
-        (Dialect::Postgres, "SELECT CASE WHEN a THEN 1 END AS x FROM t"),
-        (Dialect::MySql, "SELECT * FROM t WHERE EXISTS (SELECT 1) AND a IN (1) AND IF (a, 1, 0)"),
-        (Dialect::MySql, "SELECT a AS 'x' FROM t"),
-        (Dialect::MySql, "SHOW FULL COLUMNS FROM t LIKE 'a%'"),
-        (Dialect::MySql, "SHOW GLOBAL STATUS"),
-        (Dialect::MySql, "SHOW CREATE TABLE t"),
-        (Dialect::Generic, "SHOW TABLES"),
-        (Dialect::Generic, "SHOW server_version"),
-        (Dialect::Postgres, "SHOW work_mem"),
-        (Dialect::Postgres, "SELECT date '2026-01-01', pg_catalog.lower('x'), extract(year FROM d) AS \"y\" FROM t"),
-        (Dialect::Postgres, "SELECT j.key, j.value FROM jsonb_each('{}') AS j"),
-        (Dialect::Postgres, "SELECT g.n FROM generate_series(1, 3) AS g(n)"),
-        (Dialect::Postgres, "SELECT g.g FROM generate_series(1, 3) AS g"),
-        (Dialect::Postgres, "SELECT o.archive FROM orders AS o"),
-        (Dialect::Postgres, "SELECT t.a, t.b::text FROM t LEFT OUTER JOIN u ON t.a = u.a ORDER BY t.a ASC"),
-        (Dialect::Postgres, "SELECT make_interval(days => 3)"),
+        (SqlDialect::Postgres, "SELECT CASE WHEN a THEN 1 END AS x FROM t"),
+        (SqlDialect::MySql, "SELECT * FROM t WHERE EXISTS (SELECT 1) AND a IN (1) AND IF (a, 1, 0)"),
+        (SqlDialect::MySql, "SELECT a AS 'x' FROM t"),
+        (SqlDialect::MySql, "SHOW FULL COLUMNS FROM t LIKE 'a%'"),
+        (SqlDialect::MySql, "SHOW GLOBAL STATUS"),
+        (SqlDialect::MySql, "SHOW CREATE TABLE t"),
+        (SqlDialect::Generic, "SHOW TABLES"),
+        (SqlDialect::Generic, "SHOW server_version"),
+        (SqlDialect::Postgres, "SHOW work_mem"),
+        (SqlDialect::Postgres, "SELECT date '2026-01-01', pg_catalog.lower('x'), extract(year FROM d) AS \"y\" FROM t"),
+        (SqlDialect::Postgres, "SELECT j.key, j.value FROM jsonb_each('{}') AS j"),
+        (SqlDialect::Postgres, "SELECT g.n FROM generate_series(1, 3) AS g(n)"),
+        (SqlDialect::Postgres, "SELECT g.g FROM generate_series(1, 3) AS g"),
+        (SqlDialect::Postgres, "SELECT o.archive FROM orders AS o"),
+        (SqlDialect::Postgres, "SELECT t.a, t.b::text FROM t LEFT OUTER JOIN u ON t.a = u.a ORDER BY t.a ASC"),
+        (SqlDialect::Postgres, "SELECT make_interval(days => 3)"),
         (
-            Dialect::Postgres,
+            SqlDialect::Postgres,
             "SELECT t.a::int, q.b FROM t, generate_series(1, 2) AS g(n), (SELECT 1 AS b) AS q WHERE t.a = g.n",
         ),
-        (Dialect::Postgres, "WITH c AS (SELECT 1 AS a) SELECT c.a FROM c, unnest(ARRAY[1]) AS u WHERE u.u = c.a"),
-        (Dialect::Sqlite, "SELECT j.key, j.value, t.a FROM t, json_each('[1]') AS j WHERE t.a = :a AND t.b = @b"),
-        (Dialect::MySql, "SELECT @@session.sql_mode, @a FROM `t` # all\nWHERE a = 1"),
-        (Dialect::MySql, "SELECT COUNT(*), 1 - -1 FROM t"),
-        (Dialect::Sqlite, "SELECT [a b], `c` FROM t"),
-        (Dialect::Sqlite, "DESCRIBE t"),
+        (SqlDialect::Postgres, "WITH c AS (SELECT 1 AS a) SELECT c.a FROM c, unnest(ARRAY[1]) AS u WHERE u.u = c.a"),
+        (SqlDialect::Sqlite, "SELECT j.key, j.value, t.a FROM t, json_each('[1]') AS j WHERE t.a = :a AND t.b = @b"),
+        (SqlDialect::MySql, "SELECT @@session.sql_mode, @a FROM `t` # all\nWHERE a = 1"),
+        (SqlDialect::MySql, "SELECT COUNT(*), 1 - -1 FROM t"),
+        (SqlDialect::Sqlite, "SELECT [a b], `c` FROM t"),
+        (SqlDialect::Sqlite, "DESCRIBE t"),
     ] {
         let verdict = sql(dialect, text);
         assert_eq!(verdict.effect, Read, "{dialect:?}: {text}: {}", verdict.why);

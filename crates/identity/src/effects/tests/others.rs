@@ -66,7 +66,7 @@ const UNITS: &[&str] = &[
 fn every_part_of_a_path_or_an_address_repeated_overflows_nothing() {
     on_a_thread(|| {
         let open = UrlRules::new(&[], &[]).expect("rules");
-        let roots = Roots::new(["/srv/data"]).expect("roots");
+        let roots = PathRoots::new(["/srv/data"]).expect("roots");
         for unit in UNITS {
             for count in [20_000, 4_000, 1_000, 60] {
                 for before in ["", "/srv/data/", "https://", "https://a.example/", "https://a.example/?", "GET "] {

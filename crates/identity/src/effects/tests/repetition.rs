@@ -9,7 +9,7 @@ use super::*;
 #[path = "others.rs"]
 mod others;
 
-const DIALECTS: [Dialect; 4] = [Dialect::Postgres, Dialect::Sqlite, Dialect::MySql, Dialect::Generic];
+const DIALECTS: [SqlDialect; 4] = [SqlDialect::Postgres, SqlDialect::Sqlite, SqlDialect::MySql, SqlDialect::Generic];
 
 /// What stands before, the unit that is repeated, what stands after, and what closes each unit.
 const SQL: &[(&str, &str, &str, &str)] = &[
@@ -213,8 +213,8 @@ fn every_production_of_the_shell_repeated_overflows_nothing() {
     on_a_thread(|| {
         for unit in SHELL {
             for count in [20_000, 500] {
-                let _ = classify(Language::Shell, &unit.repeat(count));
-                let _ = classify(Language::Shell, &format!("ls {}", unit.repeat(count)));
+                let _ = classify(ProgramLanguage::Shell, &unit.repeat(count));
+                let _ = classify(ProgramLanguage::Shell, &format!("ls {}", unit.repeat(count)));
             }
         }
     });
@@ -228,7 +228,7 @@ fn the_work_grows_with_the_text() {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
     };
-    let took = |language: Language, text: &str| {
+    let took = |language: ProgramLanguage, text: &str| {
         let started = worked();
         let _ = classify(language, text);
         worked().saturating_sub(started)
@@ -237,7 +237,7 @@ fn the_work_grows_with_the_text() {
         format!("{before}{}{after}{}", unit.repeat(count), close.repeat(count))
     };
     for production in SQL {
-        for language in DIALECTS.map(Language::Sql) {
+        for language in DIALECTS.map(ProgramLanguage::Sql) {
             for count in [450, 10_000] {
                 let (less, more) = (of(production, count), of(production, 4 * count));
                 if took(language, &more) < Duration::from_millis(100) {

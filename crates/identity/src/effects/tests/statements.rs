@@ -1,9 +1,9 @@
 //! SQL by engine: the named tricks, and what each would do.
 
 use super::*;
-use Effect::Ddl;
+use ProgramEffect::Ddl;
 
-fn check_sql(dialect: Dialect, rows: &[(&str, Effect)]) {
+fn check_sql(dialect: SqlDialect, rows: &[(&str, ProgramEffect)]) {
     let wrong: Vec<String> = rows
         .iter()
         .filter_map(|(text, expected)| {
@@ -15,7 +15,7 @@ fn check_sql(dialect: Dialect, rows: &[(&str, Effect)]) {
     assert!(wrong.is_empty(), "{dialect:?}:\n{}", wrong.join("\n"));
 }
 
-const POSTGRES: &[(&str, Effect)] = &[
+const POSTGRES: &[(&str, ProgramEffect)] = &[
     ("", Read),
     (" ; ;; -- nothing\n", Read),
     ("SELECT 1", Read),
@@ -115,94 +115,94 @@ const POSTGRES: &[(&str, Effect)] = &[
 ];
 
 /// Statements that independent attackers passed as reads, and similar ones.
-const ATTACKS: &[(Dialect, &str)] = &[
-    (Dialect::Postgres, "EXPLAIN (\"analyze\") DELETE FROM t"),
-    (Dialect::Postgres, "EXPLAIN ('analyze') DELETE FROM t"),
-    (Dialect::Postgres, "SELECT ('s'::regclass).nextval"),
-    (Dialect::Postgres, "SELECT (('s'::regclass)).nextval"),
-    (Dialect::Postgres, "SELECT (SELECT '/etc/passwd'::text).lo_import"),
-    (Dialect::Postgres, "SELECT ('/etc/passwd'::text).pg_read_file"),
-    (Dialect::Postgres, "SELECT s.nextval FROM unnest(ARRAY['s'::regclass]) AS s"),
-    (Dialect::Postgres, "SELECT s.\"nextval\" FROM unnest(ARRAY['s'::regclass]) AS s"),
-    (Dialect::Postgres, "SELECT (ARRAY['s'::regclass])[1].nextval"),
-    (Dialect::Postgres, "SELECT ((x).nextval) FROM t"),
-    (Dialect::Postgres, "SELECT (mine(1)).*"),
-    (Dialect::Postgres, "SELECT E'a'\n'\\'; SELECT setval('s', 1) --'"),
-    (Dialect::Postgres, "SELECT 'a'\n'b'"),
-    (Dialect::Postgres, "SELECT 1 OPERATOR(public.+) 2"),
-    (Dialect::Postgres, "SELECT 1 =@ 2"),
-    (Dialect::Postgres, "SELECT 1 @- 2"),
-    (Dialect::Postgres, "SELECT 'x'::mytype"),
-    (Dialect::Postgres, "SELECT CAST('x' AS public.mytype)"),
-    (Dialect::Postgres, "SELECT mytype 'x'"),
-    (Dialect::Postgres, "SELECT * FROM t TABLESAMPLE mine(1)"),
-    (Dialect::Postgres, "SELECT 1setval('s')"),
-    (Dialect::Postgres, "SELECT nextval\u{a0}('s')"),
-    (Dialect::Postgres, "SELECT\u{b}1"),
-    (Dialect::Postgres, "SELECT U&'\\0027' , 1"),
-    (Dialect::Postgres, "PREPARE p AS SELECT 1"),
-    (Dialect::Postgres, "DECLARE c CURSOR FOR SELECT 1"),
-    (Dialect::Postgres, "RELEASE s"),
-    (Dialect::Postgres, "SET statement_timeout = 0, search_path = evil"),
-    (Dialect::Postgres, "SET client_encoding = 'SJIS'"),
+const ATTACKS: &[(SqlDialect, &str)] = &[
+    (SqlDialect::Postgres, "EXPLAIN (\"analyze\") DELETE FROM t"),
+    (SqlDialect::Postgres, "EXPLAIN ('analyze') DELETE FROM t"),
+    (SqlDialect::Postgres, "SELECT ('s'::regclass).nextval"),
+    (SqlDialect::Postgres, "SELECT (('s'::regclass)).nextval"),
+    (SqlDialect::Postgres, "SELECT (SELECT '/etc/passwd'::text).lo_import"),
+    (SqlDialect::Postgres, "SELECT ('/etc/passwd'::text).pg_read_file"),
+    (SqlDialect::Postgres, "SELECT s.nextval FROM unnest(ARRAY['s'::regclass]) AS s"),
+    (SqlDialect::Postgres, "SELECT s.\"nextval\" FROM unnest(ARRAY['s'::regclass]) AS s"),
+    (SqlDialect::Postgres, "SELECT (ARRAY['s'::regclass])[1].nextval"),
+    (SqlDialect::Postgres, "SELECT ((x).nextval) FROM t"),
+    (SqlDialect::Postgres, "SELECT (mine(1)).*"),
+    (SqlDialect::Postgres, "SELECT E'a'\n'\\'; SELECT setval('s', 1) --'"),
+    (SqlDialect::Postgres, "SELECT 'a'\n'b'"),
+    (SqlDialect::Postgres, "SELECT 1 OPERATOR(public.+) 2"),
+    (SqlDialect::Postgres, "SELECT 1 =@ 2"),
+    (SqlDialect::Postgres, "SELECT 1 @- 2"),
+    (SqlDialect::Postgres, "SELECT 'x'::mytype"),
+    (SqlDialect::Postgres, "SELECT CAST('x' AS public.mytype)"),
+    (SqlDialect::Postgres, "SELECT mytype 'x'"),
+    (SqlDialect::Postgres, "SELECT * FROM t TABLESAMPLE mine(1)"),
+    (SqlDialect::Postgres, "SELECT 1setval('s')"),
+    (SqlDialect::Postgres, "SELECT nextval\u{a0}('s')"),
+    (SqlDialect::Postgres, "SELECT\u{b}1"),
+    (SqlDialect::Postgres, "SELECT U&'\\0027' , 1"),
+    (SqlDialect::Postgres, "PREPARE p AS SELECT 1"),
+    (SqlDialect::Postgres, "DECLARE c CURSOR FOR SELECT 1"),
+    (SqlDialect::Postgres, "RELEASE s"),
+    (SqlDialect::Postgres, "SET statement_timeout = 0, search_path = evil"),
+    (SqlDialect::Postgres, "SET client_encoding = 'SJIS'"),
     // Found by running statements on a real database: the session or the database had changed afterwards.
-    (Dialect::Postgres, "START TRANSACTION READ ONLY"),
-    (Dialect::Postgres, "SET TRANSACTION READ ONLY"),
-    (Dialect::Postgres, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE"),
-    (Dialect::Postgres, "SET timezone = 'Asia/Tokyo'"),
-    (Dialect::Postgres, "SET TIME ZONE 'UTC'"),
-    (Dialect::Postgres, "SET datestyle = 'DMY'"),
-    (Dialect::Postgres, "SET bytea_output = 'escape'"),
-    (Dialect::Postgres, "SELECT txid_current()"),
-    (Dialect::Postgres, "SELECT pg_current_xact_id()"),
-    (Dialect::Postgres, "SELECT setseed(0.5)"),
-    (Dialect::Postgres, "SELECT * FROM json_to_record('{\"a\": 1}') AS x(a mytype)"),
-    (Dialect::Postgres, "SELECT * FROM json_to_record('{\"a\": 1}') AS x(a public.mytype[])"),
-    (Dialect::Postgres, "SELECT json_value('1', '$' RETURNING mytype)"),
-    (Dialect::Postgres, "SELECT domain_in('1', 'mytype'::regtype, -1)"),
-    (Dialect::Postgres, "SELECT array_in('{1}', 'mytype'::regtype, -1)"),
-    (Dialect::Postgres, "SELECT pg_input_is_valid('1', 'mytype')"),
-    (Dialect::Postgres, "SELECT * FROM t ORDER BY a USING OPERATOR(public.<)"),
-    (Dialect::Postgres, "SELECT x.binary_upgrade_set_next_pg_authid_oid FROM unnest(ARRAY[1::oid]) AS x"),
-    (Dialect::Postgres, "SELECT x.plpgsql_validator FROM unnest(ARRAY[1::oid]) AS x"),
-    (Dialect::MySql, "SELECT 1 --\u{7f}\n; SELECT 2"),
-    (Dialect::MySql, "SELECT 1 #x\r; DELETE FROM t"),
-    (Dialect::MySql, "SELECT NEXT VALUE FOR s"),
-    (Dialect::MySql, "SELECT s.nextval"),
-    (Dialect::MySql, "SELECT PREVIOUS VALUE FOR s"),
-    (Dialect::MySql, "SHOW TABLES WHERE setval(s, 1)"),
-    (Dialect::MySql, "SHOW COLUMNS FROM t WHERE mine()"),
-    (Dialect::MySql, "SET NAMES x, GLOBAL y = 1"),
-    (Dialect::MySql, "SET NAMES utf8mb4"),
-    (Dialect::MySql, "SET group_concat_max_len = 4"),
-    (Dialect::MySql, "SET SESSION TRANSACTION READ ONLY"),
-    (Dialect::MySql, "START TRANSACTION"),
-    (Dialect::MySql, "SELECT last_insert_id(5)"),
-    (Dialect::MySql, "SELECT LAST_INSERT_ID(a + 1) FROM t"),
-    (Dialect::MySql, "SET max_execution_time = 1, GLOBAL general_log = 1"),
-    (Dialect::MySql, "SET @@global.general_log = 1"),
-    (Dialect::MySql, "SELECT @a := 1"),
-    (Dialect::MySql, "SELECT /*+ SET_VAR(sql_mode='') */ 1"),
-    (Dialect::MySql, "SELECT 'a' 'b'"),
-    (Dialect::MySql, "USE other"),
-    (Dialect::MySql, "EXPLAIN DELETE FROM t"),
-    (Dialect::Sqlite, "SELECT $a::b(');DELETE FROM t;--')"),
-    (Dialect::Sqlite, "SELECT $a::b, 1"),
-    (Dialect::Sqlite, "EXPLAIN PRAGMA query_only = 0"),
-    (Dialect::Sqlite, "PRAGMA temp_store_directory = 'x'"),
-    (Dialect::Sqlite, "PRAGMA cache_size = 100"),
-    (Dialect::Sqlite, "SELECT * FROM t WHERE a = 1; SELECT * FROM pragma_optimize"),
-    (Dialect::Sqlite, "SELECT * FROM \"pragma_optimize\""),
-    (Dialect::Sqlite, "SELECT * FROM t JOIN main.pragma_optimize"),
-    (Dialect::Sqlite, "SELECT (SELECT count(*) FROM Pragma_Journal_Mode)"),
-    (Dialect::Sqlite, "SELECT * FROM fsdir WHERE path = '.'"),
-    (Dialect::Sqlite, "BEGIN"),
-    (Dialect::Generic, "SELECT * FROM pragma_optimize"),
-    (Dialect::Sqlite, "PRAGMA table_info(t), 1"),
-    (Dialect::Sqlite, "SELECT 1 /* /* */"),
-    (Dialect::Generic, "SELECT 1 # 2"),
-    (Dialect::Generic, "SELECT \"a\" 'b'"),
-    (Dialect::Generic, "SELECT s.nextval FROM t"),
+    (SqlDialect::Postgres, "START TRANSACTION READ ONLY"),
+    (SqlDialect::Postgres, "SET TRANSACTION READ ONLY"),
+    (SqlDialect::Postgres, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE"),
+    (SqlDialect::Postgres, "SET timezone = 'Asia/Tokyo'"),
+    (SqlDialect::Postgres, "SET TIME ZONE 'UTC'"),
+    (SqlDialect::Postgres, "SET datestyle = 'DMY'"),
+    (SqlDialect::Postgres, "SET bytea_output = 'escape'"),
+    (SqlDialect::Postgres, "SELECT txid_current()"),
+    (SqlDialect::Postgres, "SELECT pg_current_xact_id()"),
+    (SqlDialect::Postgres, "SELECT setseed(0.5)"),
+    (SqlDialect::Postgres, "SELECT * FROM json_to_record('{\"a\": 1}') AS x(a mytype)"),
+    (SqlDialect::Postgres, "SELECT * FROM json_to_record('{\"a\": 1}') AS x(a public.mytype[])"),
+    (SqlDialect::Postgres, "SELECT json_value('1', '$' RETURNING mytype)"),
+    (SqlDialect::Postgres, "SELECT domain_in('1', 'mytype'::regtype, -1)"),
+    (SqlDialect::Postgres, "SELECT array_in('{1}', 'mytype'::regtype, -1)"),
+    (SqlDialect::Postgres, "SELECT pg_input_is_valid('1', 'mytype')"),
+    (SqlDialect::Postgres, "SELECT * FROM t ORDER BY a USING OPERATOR(public.<)"),
+    (SqlDialect::Postgres, "SELECT x.binary_upgrade_set_next_pg_authid_oid FROM unnest(ARRAY[1::oid]) AS x"),
+    (SqlDialect::Postgres, "SELECT x.plpgsql_validator FROM unnest(ARRAY[1::oid]) AS x"),
+    (SqlDialect::MySql, "SELECT 1 --\u{7f}\n; SELECT 2"),
+    (SqlDialect::MySql, "SELECT 1 #x\r; DELETE FROM t"),
+    (SqlDialect::MySql, "SELECT NEXT VALUE FOR s"),
+    (SqlDialect::MySql, "SELECT s.nextval"),
+    (SqlDialect::MySql, "SELECT PREVIOUS VALUE FOR s"),
+    (SqlDialect::MySql, "SHOW TABLES WHERE setval(s, 1)"),
+    (SqlDialect::MySql, "SHOW COLUMNS FROM t WHERE mine()"),
+    (SqlDialect::MySql, "SET NAMES x, GLOBAL y = 1"),
+    (SqlDialect::MySql, "SET NAMES utf8mb4"),
+    (SqlDialect::MySql, "SET group_concat_max_len = 4"),
+    (SqlDialect::MySql, "SET SESSION TRANSACTION READ ONLY"),
+    (SqlDialect::MySql, "START TRANSACTION"),
+    (SqlDialect::MySql, "SELECT last_insert_id(5)"),
+    (SqlDialect::MySql, "SELECT LAST_INSERT_ID(a + 1) FROM t"),
+    (SqlDialect::MySql, "SET max_execution_time = 1, GLOBAL general_log = 1"),
+    (SqlDialect::MySql, "SET @@global.general_log = 1"),
+    (SqlDialect::MySql, "SELECT @a := 1"),
+    (SqlDialect::MySql, "SELECT /*+ SET_VAR(sql_mode='') */ 1"),
+    (SqlDialect::MySql, "SELECT 'a' 'b'"),
+    (SqlDialect::MySql, "USE other"),
+    (SqlDialect::MySql, "EXPLAIN DELETE FROM t"),
+    (SqlDialect::Sqlite, "SELECT $a::b(');DELETE FROM t;--')"),
+    (SqlDialect::Sqlite, "SELECT $a::b, 1"),
+    (SqlDialect::Sqlite, "EXPLAIN PRAGMA query_only = 0"),
+    (SqlDialect::Sqlite, "PRAGMA temp_store_directory = 'x'"),
+    (SqlDialect::Sqlite, "PRAGMA cache_size = 100"),
+    (SqlDialect::Sqlite, "SELECT * FROM t WHERE a = 1; SELECT * FROM pragma_optimize"),
+    (SqlDialect::Sqlite, "SELECT * FROM \"pragma_optimize\""),
+    (SqlDialect::Sqlite, "SELECT * FROM t JOIN main.pragma_optimize"),
+    (SqlDialect::Sqlite, "SELECT (SELECT count(*) FROM Pragma_Journal_Mode)"),
+    (SqlDialect::Sqlite, "SELECT * FROM fsdir WHERE path = '.'"),
+    (SqlDialect::Sqlite, "BEGIN"),
+    (SqlDialect::Generic, "SELECT * FROM pragma_optimize"),
+    (SqlDialect::Sqlite, "PRAGMA table_info(t), 1"),
+    (SqlDialect::Sqlite, "SELECT 1 /* /* */"),
+    (SqlDialect::Generic, "SELECT 1 # 2"),
+    (SqlDialect::Generic, "SELECT \"a\" 'b'"),
+    (SqlDialect::Generic, "SELECT s.nextval FROM t"),
 ];
 
 #[test]
@@ -214,13 +214,13 @@ fn what_engines_read_otherwise_than_it_looks_is_no_read() {
 
 #[test]
 fn postgres_statements_do_what_the_engine_says() {
-    check_sql(Dialect::Postgres, POSTGRES);
+    check_sql(SqlDialect::Postgres, POSTGRES);
 }
 
 #[test]
 fn sqlite_statements_do_what_the_engine_says() {
     check_sql(
-        Dialect::Sqlite,
+        SqlDialect::Sqlite,
         &[
             ("SELECT * FROM t WHERE a GLOB 'x*'", Read),
             ("SELECT load_extension('evil')", Write),
@@ -259,7 +259,7 @@ fn sqlite_statements_do_what_the_engine_says() {
 #[test]
 fn mysql_statements_are_read_with_what_only_mysql_sees() {
     check_sql(
-        Dialect::MySql,
+        SqlDialect::MySql,
         &[
             ("SELECT `a` FROM t # DELETE", Read),
             ("SELECT 1 # x\n; DELETE FROM t", Write),
@@ -298,7 +298,7 @@ fn mysql_statements_are_read_with_what_only_mysql_sees() {
 #[test]
 fn an_engine_that_is_not_stated_must_not_be_able_to_read_a_change() {
     check_sql(
-        Dialect::Generic,
+        SqlDialect::Generic,
         &[
             ("SELECT lower(name) FROM people WHERE a = 'x'", Read),
             ("SELECT \"a\" FROM t", Read),

@@ -15,7 +15,7 @@ use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability, Output
 
 /// A tool, as far as it can be mixed up.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Descriptor {
+pub struct ConfusionCandidate {
     /// What it is referred to by.
     pub id: String,
     /// Which server it is on.
@@ -46,7 +46,7 @@ pub struct Conduct {
 /// How bad it is to take one tool of a group for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum ConfusionSeverity {
     /// They do the same.
     Low,
     /// It is not known of all what they do.
@@ -60,7 +60,7 @@ pub enum Severity {
 /// What can tell tools apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Field {
+pub enum DistinguishingField {
     /// Whether they change anything.
     Mutability,
     /// What they do.
@@ -81,18 +81,18 @@ pub enum Field {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confusion<'a> {
     /// How bad a mix-up would be.
-    pub severity: Severity,
+    pub severity: ConfusionSeverity,
     /// The names of the arguments, in order; none where the tools take nothing.
     pub parameters: Vec<String>,
     /// The tools, by id.
-    pub tools: Vec<&'a Descriptor>,
+    pub tools: Vec<&'a ConfusionCandidate>,
     /// What differs among them; of what they do, only what is known of all.
-    pub separated_by: Vec<Field>,
+    pub separated_by: Vec<DistinguishingField>,
 }
 
 /// Groups tools whose input schemas are equal but for titles, descriptions and order. The worst come first, then the largest.
-pub fn confusions(descriptors: &[Descriptor]) -> Vec<Confusion<'_>> {
-    let mut groups: BTreeMap<String, Vec<&Descriptor>> = BTreeMap::new();
+pub fn confusions(descriptors: &[ConfusionCandidate]) -> Vec<Confusion<'_>> {
+    let mut groups: BTreeMap<String, Vec<&ConfusionCandidate>> = BTreeMap::new();
     for descriptor in descriptors {
         groups.entry(shape::canonical(&descriptor.input_schema).to_string()).or_default().push(descriptor);
     }
@@ -105,18 +105,18 @@ pub fn confusions(descriptors: &[Descriptor]) -> Vec<Confusion<'_>> {
 impl Confusion<'_> {
     /// Whether what the tools do tells them apart, and not only what they are called.
     pub fn is_separated_by_conduct(&self) -> bool {
-        self.separated_by.iter().any(|field| !matches!(field, Field::Name | Field::Server))
+        self.separated_by.iter().any(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server))
     }
 
     /// Those of them that nothing of what is known tells apart, group by group. A tool of which little is known may be in
     /// several.
-    pub fn alike(&self) -> Vec<Vec<&Descriptor>> {
-        let mut groups: Vec<Vec<&Descriptor>> = Vec::new();
+    pub fn alike(&self) -> Vec<Vec<&ConfusionCandidate>> {
+        let mut groups: Vec<Vec<&ConfusionCandidate>> = Vec::new();
         for tool in &self.tools {
             let alike = self.tools.iter().copied().filter(|other| !tool.conduct.differs_from(&other.conduct));
-            let group: Vec<&Descriptor> = alike.collect();
+            let group: Vec<&ConfusionCandidate> = alike.collect();
             let within =
-                |known: &Vec<&Descriptor>| group.iter().all(|one| known.iter().any(|other| one.id == other.id));
+                |known: &Vec<&ConfusionCandidate>| group.iter().all(|one| known.iter().any(|other| one.id == other.id));
             if group.len() > 1 && !groups.iter().any(within) {
                 groups.push(group);
             }
@@ -126,7 +126,7 @@ impl Confusion<'_> {
 }
 
 impl<'a> Confusion<'a> {
-    fn among(mut tools: Vec<&'a Descriptor>) -> Self {
+    fn among(mut tools: Vec<&'a ConfusionCandidate>) -> Self {
         tools.sort_by(|one, other| one.id.cmp(&other.id));
         let parameters = tools.first().map(|tool| parameters(&tool.input_schema)).unwrap_or_default();
         let conducts: Vec<Conduct> = tools.iter().map(|tool| tool.conduct).collect();
@@ -153,7 +153,7 @@ impl Conduct {
     }
 
     /// What an author's annotations say. What they leave out is not known, whatever the protocol assumes of it.
-    pub fn of_annotations(annotations: &Value) -> Self {
+    pub fn from_annotations(annotations: &Value) -> Self {
         let hint = |name| annotations.get(name).and_then(Value::as_bool);
         let mutability = hint("readOnlyHint").map(|reads| if reads { Mutability::Pure } else { Mutability::Mutates });
         let destructive = match mutability {
@@ -176,7 +176,7 @@ impl From<Behaviour> for Conduct {
     }
 }
 
-impl Field {
+impl DistinguishingField {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -191,7 +191,7 @@ impl Field {
     }
 }
 
-impl fmt::Display for Severity {
+impl fmt::Display for ConfusionSeverity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Low => "low",
@@ -202,35 +202,35 @@ impl fmt::Display for Severity {
     }
 }
 
-fn severity(conducts: &[Conduct]) -> Severity {
+fn severity(conducts: &[Conduct]) -> ConfusionSeverity {
     let mixed = differ(conducts.iter().filter_map(|conduct| conduct.mutability))
         || differ(conducts.iter().filter_map(|conduct| conduct.destructive));
     let unknown = conducts.iter().any(|conduct| conduct.mutability.is_none());
     if mixed {
-        Severity::High
+        ConfusionSeverity::High
     } else if differ(conducts.iter().filter_map(|conduct| conduct.action)) {
-        Severity::Medium
+        ConfusionSeverity::Medium
     } else if unknown {
-        Severity::Unknown
+        ConfusionSeverity::Unknown
     } else {
-        Severity::Low
+        ConfusionSeverity::Low
     }
 }
 
-fn separated_by(tools: &[&Descriptor]) -> Vec<Field> {
+fn separated_by(tools: &[&ConfusionCandidate]) -> Vec<DistinguishingField> {
     // What is not known of one tool tells it from nothing.
-    fn known<T: PartialEq>(tools: &[&Descriptor], member: impl Fn(&Conduct) -> Option<T>) -> bool {
+    fn known<T: PartialEq>(tools: &[&ConfusionCandidate], member: impl Fn(&Conduct) -> Option<T>) -> bool {
         let values: Option<Vec<T>> = tools.iter().map(|tool| member(&tool.conduct)).collect();
         values.is_some_and(|values| differ(values.into_iter()))
     }
     let fields = [
-        (Field::Mutability, known(tools, |conduct| conduct.mutability)),
-        (Field::Action, known(tools, |conduct| conduct.action)),
-        (Field::OutputDomain, known(tools, |conduct| conduct.output_domain)),
-        (Field::ContentType, known(tools, |conduct| conduct.content_type)),
-        (Field::Destructive, known(tools, |conduct| conduct.destructive)),
-        (Field::Name, differ(tools.iter().map(|tool| &tool.name))),
-        (Field::Server, differ(tools.iter().map(|tool| &tool.server))),
+        (DistinguishingField::Mutability, known(tools, |conduct| conduct.mutability)),
+        (DistinguishingField::Action, known(tools, |conduct| conduct.action)),
+        (DistinguishingField::OutputDomain, known(tools, |conduct| conduct.output_domain)),
+        (DistinguishingField::ContentType, known(tools, |conduct| conduct.content_type)),
+        (DistinguishingField::Destructive, known(tools, |conduct| conduct.destructive)),
+        (DistinguishingField::Name, differ(tools.iter().map(|tool| &tool.name))),
+        (DistinguishingField::Server, differ(tools.iter().map(|tool| &tool.server))),
     ];
     fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }

@@ -4,17 +4,17 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 
-use super::{Conduct, Descriptor, Field, Severity, confusions};
+use super::{Conduct, ConfusionCandidate, DistinguishingField, ConfusionSeverity, confusions};
 
 fn behaviour(mutability: Mutability, action: Action) -> Conduct {
     Behaviour::new(mutability, action, OutputDomain::Data).into()
 }
 
-fn descriptor(id: &str, input_schema: Value, conduct: Conduct) -> Descriptor {
-    Descriptor { id: id.to_owned(), server: "git".to_owned(), name: id.to_owned(), input_schema, conduct }
+fn descriptor(id: &str, input_schema: Value, conduct: Conduct) -> ConfusionCandidate {
+    ConfusionCandidate { id: id.to_owned(), server: "git".to_owned(), name: id.to_owned(), input_schema, conduct }
 }
 
-fn by_id(schema: &Value, conducts: &[Conduct]) -> Vec<Descriptor> {
+fn by_id(schema: &Value, conducts: &[Conduct]) -> Vec<ConfusionCandidate> {
     let numbered = conducts.iter().enumerate();
     numbered.map(|(number, conduct)| descriptor(&format!("tool{number}"), schema.clone(), *conduct)).collect()
 }
@@ -37,7 +37,7 @@ fn titles_descriptions_and_order_do_not_matter_but_a_property_called_title_does(
     let without =
         json!({ "type": "object", "properties": { "kind": { "enum": ["a", "b"] } }, "required": ["title", "kind"] });
     let nothing = [json!({ "type": "object" }), json!({ "type": "object", "properties": {}, "required": [] })];
-    let mut tools: Vec<Descriptor> = [told, plain, without]
+    let mut tools: Vec<ConfusionCandidate> = [told, plain, without]
         .into_iter()
         .chain(nothing)
         .enumerate()
@@ -60,15 +60,15 @@ fn severity_is_by_what_a_mix_up_would_do() {
     let delete = behaviour(Mutability::Mutates, Delete);
     let unknown = Conduct::default();
     let table = [
-        (vec![read, update], Severity::High),
-        (vec![unknown, read, update], Severity::High),
-        (vec![update, delete], Severity::High),
-        (vec![read, search], Severity::Medium),
-        (vec![create, update], Severity::Medium),
-        (vec![create, update, unknown], Severity::Medium),
-        (vec![read, read], Severity::Low),
-        (vec![read, unknown], Severity::Unknown),
-        (vec![unknown, unknown], Severity::Unknown),
+        (vec![read, update], ConfusionSeverity::High),
+        (vec![unknown, read, update], ConfusionSeverity::High),
+        (vec![update, delete], ConfusionSeverity::High),
+        (vec![read, search], ConfusionSeverity::Medium),
+        (vec![create, update], ConfusionSeverity::Medium),
+        (vec![create, update, unknown], ConfusionSeverity::Medium),
+        (vec![read, read], ConfusionSeverity::Low),
+        (vec![read, unknown], ConfusionSeverity::Unknown),
+        (vec![unknown, unknown], ConfusionSeverity::Unknown),
     ];
     for (conducts, severity) in table {
         let tools = by_id(&json!({ "type": "object" }), &conducts);
@@ -81,10 +81,10 @@ fn what_separates_them_is_told() {
     let schema = json!({ "type": "object", "properties": { "id": { "type": "string" } } });
     let (read, update) = (behaviour(Mutability::Pure, Action::Read), behaviour(Mutability::Mutates, Action::Update));
     let tools = by_id(&schema, &[read, update]);
-    assert_eq!(confusions(&tools)[0].separated_by, [Field::Mutability, Field::Action, Field::Name]);
+    assert_eq!(confusions(&tools)[0].separated_by, [DistinguishingField::Mutability, DistinguishingField::Action, DistinguishingField::Name]);
     let tools = by_id(&schema, &[read, read]);
     let found = confusions(&tools);
-    assert_eq!(found[0].separated_by, [Field::Name]);
+    assert_eq!(found[0].separated_by, [DistinguishingField::Name]);
     assert!(!found[0].is_separated_by_conduct(), "nothing but their names");
     assert_eq!(found[0].alike().concat().len(), 2);
     let tools = by_id(&schema, &[read, update, read, update, behaviour(Mutability::Pure, Action::Search)]);
@@ -103,12 +103,12 @@ fn what_separates_them_is_told() {
     }
     assert_eq!(confusions(&copies)[0].separated_by, [], "what is not known of all separates nothing");
     copies[1].server = "hub".to_owned();
-    assert_eq!(confusions(&copies)[0].separated_by, [Field::Server]);
+    assert_eq!(confusions(&copies)[0].separated_by, [DistinguishingField::Server]);
 }
 
 #[test]
 fn annotations_say_only_what_they_say() {
-    let of = |annotations: Value| Conduct::of_annotations(&annotations);
+    let of = |annotations: Value| Conduct::from_annotations(&annotations);
     assert_eq!(of(Value::Null), Conduct::default());
     let reads = of(json!({ "readOnlyHint": true, "destructiveHint": true }));
     assert_eq!((reads.mutability, reads.destructive), (Some(Mutability::Pure), Some(false)));
@@ -120,7 +120,7 @@ proptest! {
     /// Which tool was told first does not matter.
     #[test]
     fn groups_do_not_depend_on_the_order(shapes in prop::collection::vec(0..4_u8, 0..12), turn in 0..12_usize) {
-        let tools: Vec<Descriptor> = shapes.iter().enumerate().map(|(number, shape)| {
+        let tools: Vec<ConfusionCandidate> = shapes.iter().enumerate().map(|(number, shape)| {
             let schema = json!({ "type": "object", "properties": { format!("p{shape}"): { "type": "string" } } });
             descriptor(&format!("tool{number:02}"), schema, Conduct::default())
         }).collect();

@@ -6,7 +6,7 @@
 
 mod approval;
 mod naming;
-mod near;
+mod suggestion;
 mod profile;
 mod table;
 #[cfg(test)]
@@ -14,8 +14,8 @@ mod tests;
 mod tool;
 
 pub use approval::ApprovalSubject;
-pub use naming::{ExposedName, NamePolicy, Naming};
-pub use near::near_names;
-pub use profile::Profile;
-pub use table::{Generation, Listed, Meaning, NameTable, Resolution};
+pub use naming::{ExposedName, NamePolicy, NamingScheme};
+pub use suggestion::near_names;
+pub use profile::NameLimitProfile;
+pub use table::{Generation, NameTableUpdate, NameTableEntry, NameTable, Resolution};
 pub use tool::{UpstreamId, UpstreamTool};

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Profile, UpstreamTool, tool::SEPARATOR};
+use super::{NameLimitProfile, UpstreamTool, tool::SEPARATOR};
 
 /// How much of a hash is written.
 const HASH_CHARS: usize = 8;
@@ -16,7 +16,7 @@ pub struct ExposedName(String);
 
 /// What names are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Naming {
+pub enum NamingScheme {
     /// The upstream's id, `__`, the tool's name.
     #[default]
     Prefixed,
@@ -28,9 +28,9 @@ pub enum Naming {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NamePolicy {
     /// What they are made of.
-    pub naming: Naming,
+    pub naming: NamingScheme,
     /// Whose limits they keep to.
-    pub profile: Profile,
+    pub profile: NameLimitProfile,
     /// The names of the gateway's own tools, which no other tool gets.
     pub reserved: BTreeSet<String>,
 }
@@ -64,15 +64,15 @@ impl NamePolicy {
 
     fn plain(&self, tool: &UpstreamTool) -> String {
         match self.naming {
-            Naming::Prefixed => format!("{}{SEPARATOR}{}", tool.upstream, tool.name),
-            Naming::Bare => tool.name.clone(),
+            NamingScheme::Prefixed => format!("{}{SEPARATOR}{}", tool.upstream, tool.name),
+            NamingScheme::Bare => tool.name.clone(),
         }
     }
 }
 
 impl ExposedName {
     /// A name that was written down: some policy made it, perhaps not the present one.
-    pub(super) const fn recalled(name: String) -> Self {
+    pub(super) const fn from_stored(name: String) -> Self {
         Self(name)
     }
 

@@ -2,7 +2,7 @@
 
 /// Whose limits exposed names keep to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Profile {
+pub enum NameLimitProfile {
     /// Everybody's: `^[A-Za-z_][A-Za-z0-9_-]{0,62}$`.
     #[default]
     Portable,
@@ -16,7 +16,7 @@ pub enum Profile {
     Mcp,
 }
 
-impl Profile {
+impl NameLimitProfile {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Portable, Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Mcp];
 

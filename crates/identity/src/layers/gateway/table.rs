@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ExposedName, NamePolicy, UpstreamTool, near::near_names};
+use super::{ExposedName, NamePolicy, UpstreamTool, suggestion::near_names};
 
 /// How many near names are told.
 const NEAR_NAMES_MAX: usize = 3;
@@ -22,13 +22,13 @@ pub struct NameTable {
     generation: Generation,
     tools: BTreeMap<ExposedName, UpstreamTool>,
     names: BTreeMap<UpstreamTool, ExposedName>,
-    retired: BTreeMap<ExposedName, Retired>,
+    retired: BTreeMap<ExposedName, RetiredName>,
     retired_names_max: usize,
 }
 
 /// What came of a new list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct NameTableUpdate {
     /// Which list it is.
     pub generation: Generation,
     /// Tools that cannot be named: every name they could have is another tool's. They are not exposed.
@@ -65,7 +65,7 @@ pub enum Resolution<'a> {
 
 /// What one name means, or meant: what a table is made of when it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Meaning {
+pub struct NameTableEntry {
     /// The name.
     pub name: String,
     /// The tool.
@@ -75,7 +75,7 @@ pub struct Meaning {
 }
 
 #[derive(Debug, Clone)]
-struct Retired {
+struct RetiredName {
     tool: UpstreamTool,
     since: Generation,
 }
@@ -94,15 +94,15 @@ impl NameTable {
     }
 
     /// A table as it was written down. What is said twice counts as it was said first.
-    pub fn recalled(
+    pub fn restore(
         policy: NamePolicy,
         retired_names_max: usize,
         generation: Generation,
-        meanings: impl IntoIterator<Item = Meaning>,
+        meanings: impl IntoIterator<Item = NameTableEntry>,
     ) -> Self {
         let mut table = Self { generation, ..Self::new(policy, retired_names_max) };
-        for Meaning { name, tool, since } in meanings {
-            let name = ExposedName::recalled(name);
+        for NameTableEntry { name, tool, since } in meanings {
+            let name = ExposedName::from_stored(name);
             if table.tools.contains_key(&name) || table.retired.contains_key(&name) {
                 continue;
             }
@@ -112,7 +112,7 @@ impl NameTable {
                     table.tools.insert(name, tool);
                 }
                 since => {
-                    table.retired.insert(name, Retired { tool, since: since.unwrap_or(generation) });
+                    table.retired.insert(name, RetiredName { tool, since: since.unwrap_or(generation) });
                 }
             }
         }
@@ -121,19 +121,19 @@ impl NameTable {
     }
 
     /// What every name means that is remembered, present ones first.
-    pub fn meanings(&self) -> impl Iterator<Item = Meaning> + '_ {
+    pub fn entries(&self) -> impl Iterator<Item = NameTableEntry> + '_ {
         let present = self.tools.iter().map(|(name, tool)| (name, tool, None));
         let retired = self.retired.iter().map(|(name, retired)| (name, &retired.tool, Some(retired.since)));
-        present.chain(retired).map(|(name, tool, since)| Meaning { name: name.to_string(), tool: tool.clone(), since })
+        present.chain(retired).map(|(name, tool, since)| NameTableEntry { name: name.to_string(), tool: tool.clone(), since })
     }
 
     /// Remembers what another table knows and this one does not, such as that of another gateway with the same store. What
     /// this one knows stays as it is.
-    pub fn learn(&mut self, other: &Self) {
-        for Meaning { name, tool, since } in other.meanings() {
-            let name = ExposedName::recalled(name);
+    pub fn merge_retired(&mut self, other: &Self) {
+        for NameTableEntry { name, tool, since } in other.entries() {
+            let name = ExposedName::from_stored(name);
             if !self.tools.contains_key(&name) && !self.retired.contains_key(&name) {
-                self.retired.insert(name, Retired { tool, since: since.unwrap_or(self.generation) });
+                self.retired.insert(name, RetiredName { tool, since: since.unwrap_or(self.generation) });
             }
         }
         self.forget_oldest();
@@ -141,16 +141,16 @@ impl NameTable {
 
     /// Replaces the policy and the list at once, as a changed configuration does. A tool whose name is one that the new policy
     /// could have given it keeps it.
-    pub fn succeed(&mut self, policy: NamePolicy, tools: impl IntoIterator<Item = UpstreamTool>) -> Listed {
+    pub fn replace_policy_and_tools(&mut self, policy: NamePolicy, tools: impl IntoIterator<Item = UpstreamTool>) -> NameTableUpdate {
         self.policy = policy;
-        self.advance(tools)
+        self.replace_tools(tools)
     }
 
     /// Replaces the list. A tool that is listed twice is listed once.
     ///
     /// Tools keep the name they have, or had. A new tool gets its own by the policy; only where that is, or still is remembered
     /// as, another tool's does it get the hashed one.
-    pub fn advance(&mut self, tools: impl IntoIterator<Item = UpstreamTool>) -> Listed {
+    pub fn replace_tools(&mut self, tools: impl IntoIterator<Item = UpstreamTool>) -> NameTableUpdate {
         self.generation = Generation(self.generation.0 + 1);
         let tools: BTreeSet<UpstreamTool> = tools.into_iter().collect();
         let mut names = BTreeMap::new();
@@ -165,13 +165,13 @@ impl NameTable {
         }
         let unnamed = self.name_new(&tools, &mut names, &mut held);
         self.replace(names, held);
-        Listed { generation: self.generation, unnamed }
+        NameTableUpdate { generation: self.generation, unnamed }
     }
 
     /// Replaces the policy and, by it, the names. The old ones are remembered.
-    pub fn rename(&mut self, policy: NamePolicy) -> Listed {
+    pub fn rename(&mut self, policy: NamePolicy) -> NameTableUpdate {
         let tools: Vec<UpstreamTool> = self.names.keys().cloned().collect();
-        self.succeed(policy, tools)
+        self.replace_policy_and_tools(policy, tools)
     }
 
     /// What a name means. Nothing is found by taking it apart.
@@ -179,7 +179,7 @@ impl NameTable {
         if let Some(tool) = self.tools.get(name) {
             return Resolution::Current(tool);
         }
-        let Some(Retired { tool, since }) = self.retired.get(name) else {
+        let Some(RetiredName { tool, since }) = self.retired.get(name) else {
             let known = self.tools.iter().map(|(name, tool)| (name.as_str(), tool.name.as_str()));
             return Resolution::Unknown { near: near_names(name, known, NEAR_NAMES_MAX) };
         };
@@ -225,7 +225,7 @@ impl NameTable {
 
     /// The name that each tool has, or had when it was last listed.
     fn last_names(&self) -> BTreeMap<&UpstreamTool, &ExposedName> {
-        let mut retired: Vec<(&ExposedName, &Retired)> = self.retired.iter().collect();
+        let mut retired: Vec<(&ExposedName, &RetiredName)> = self.retired.iter().collect();
         retired.sort_by_key(|(_, retired)| retired.since);
         let had = retired.into_iter().map(|(name, retired)| (&retired.tool, name));
         had.chain(&self.names).collect()
@@ -270,7 +270,7 @@ impl NameTable {
 
     fn replace(&mut self, names: BTreeMap<UpstreamTool, ExposedName>, tools: BTreeMap<ExposedName, UpstreamTool>) {
         for (name, tool) in std::mem::take(&mut self.tools) {
-            self.retired.insert(name, Retired { tool, since: self.generation });
+            self.retired.insert(name, RetiredName { tool, since: self.generation });
         }
         self.retired.retain(|name, _| !tools.contains_key(name));
         (self.names, self.tools) = (names, tools);

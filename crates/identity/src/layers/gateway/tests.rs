@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use servanda_contract::digest::{Digest, Domain};
+use servanda_contract::digest::{Digest, DigestDomain};
 
 use super::{
-    ApprovalSubject, ExposedName, NamePolicy, NameTable, Naming, Profile, Resolution, UpstreamId, UpstreamTool,
+    ApprovalSubject, ExposedName, NamePolicy, NameTable, NamingScheme, NameLimitProfile, Resolution, UpstreamId, UpstreamTool,
 };
 
 fn tool(upstream: &str, name: &str) -> UpstreamTool {
@@ -20,8 +20,8 @@ fn tools() -> impl Strategy<Value = UpstreamTool> {
 }
 
 fn policies() -> impl Strategy<Value = NamePolicy> {
-    let naming = prop_oneof![Just(Naming::Prefixed), Just(Naming::Bare)];
-    (naming, prop::sample::select(Profile::ALL.to_vec())).prop_map(|(naming, profile)| NamePolicy {
+    let naming = prop_oneof![Just(NamingScheme::Prefixed), Just(NamingScheme::Bare)];
+    (naming, prop::sample::select(NameLimitProfile::ALL.to_vec())).prop_map(|(naming, profile)| NamePolicy {
         naming,
         profile,
         reserved: BTreeSet::new(),
@@ -38,7 +38,7 @@ proptest! {
 
     /// With prefixes, different tools have different names whichever others there are: nothing needs to be settled.
     #[test]
-    fn prefixed_names_never_meet(one in tools(), other in tools(), profile in prop::sample::select(Profile::ALL.to_vec())) {
+    fn prefixed_names_never_meet(one in tools(), other in tools(), profile in prop::sample::select(NameLimitProfile::ALL.to_vec())) {
         let policy = NamePolicy { profile, ..NamePolicy::default() };
         prop_assert_eq!(policy.name(&one) == policy.name(&other), one == other);
     }
@@ -61,7 +61,7 @@ proptest! {
         let mut meant: std::collections::BTreeMap<ExposedName, UpstreamTool> = std::collections::BTreeMap::new();
         let mut named: std::collections::BTreeMap<UpstreamTool, ExposedName> = std::collections::BTreeMap::new();
         for list in lists {
-            let listed = table.advance(list.clone());
+            let listed = table.replace_tools(list.clone());
             prop_assert!(listed.unnamed.is_empty());
             for (name, tool) in table.iter() {
                 prop_assert_eq!(meant.entry(name.clone()).or_insert_with(|| tool.clone()), tool);
@@ -89,13 +89,13 @@ proptest! {
     ) {
         let mut table = NameTable::new(policy.clone(), 1000);
         for list in lists {
-            table.advance(list);
+            table.replace_tools(list);
         }
-        let mut recalled = NameTable::recalled(policy, 1000, table.generation(), table.meanings());
-        table.succeed(after.clone(), next.clone());
-        recalled.succeed(after, next);
+        let mut recalled = NameTable::restore(policy, 1000, table.generation(), table.entries());
+        table.replace_policy_and_tools(after.clone(), next.clone());
+        recalled.replace_policy_and_tools(after, next);
         prop_assert_eq!(recalled.generation(), table.generation());
-        prop_assert_eq!(recalled.meanings().collect::<Vec<_>>(), table.meanings().collect::<Vec<_>>());
+        prop_assert_eq!(recalled.entries().collect::<Vec<_>>(), table.entries().collect::<Vec<_>>());
     }
 
     /// However the policy changes: a name that was given means its tool for as long as it is remembered.
@@ -106,7 +106,7 @@ proptest! {
         let mut table = NameTable::new(NamePolicy::default(), 1000);
         let mut meant: std::collections::BTreeMap<ExposedName, UpstreamTool> = std::collections::BTreeMap::new();
         for (policy, list) in changes {
-            table.succeed(policy, list);
+            table.replace_policy_and_tools(policy, list);
             for (name, tool) in table.iter() {
                 prop_assert_eq!(meant.entry(name.clone()).or_insert_with(|| tool.clone()), tool);
                 prop_assert_eq!(table.present(name.as_str()), Some(name));
@@ -151,11 +151,11 @@ fn plain_names_stay_plain() {
     let policy = NamePolicy::default();
     assert_eq!(policy.name(&tool("files", "read_file")).as_str(), "files__read_file");
     assert_eq!(policy.name(&tool("docs", "docs")).as_str(), "docs__docs");
-    let bare = NamePolicy { naming: Naming::Bare, ..policy.clone() };
+    let bare = NamePolicy { naming: NamingScheme::Bare, ..policy.clone() };
     assert_eq!(bare.name(&tool("files", "read_file")).as_str(), "read_file");
     let dotted = policy.name(&tool("files", "read.file"));
     assert!(dotted.as_str().starts_with("files__read_file_"), "{dotted}");
-    let mcp = NamePolicy { profile: Profile::Mcp, ..policy };
+    let mcp = NamePolicy { profile: NameLimitProfile::Mcp, ..policy };
     assert_eq!(mcp.name(&tool("files", "read.file")).as_str(), "files__read.file");
 }
 
@@ -170,7 +170,7 @@ fn a_tool_cannot_be_named_like_the_hashed_name_of_another() {
 #[test]
 fn the_gateways_own_names_are_nobodys() {
     let reserved = BTreeSet::from(["find_tools".to_owned()]);
-    let policy = NamePolicy { naming: Naming::Bare, reserved, ..NamePolicy::default() };
+    let policy = NamePolicy { naming: NamingScheme::Bare, reserved, ..NamePolicy::default() };
     assert_ne!(policy.name(&tool("docs", "find_tools")).as_str(), "find_tools");
 }
 
@@ -178,21 +178,21 @@ fn the_gateways_own_names_are_nobodys() {
 fn profiles_keep_to_their_limits() {
     let long = "a".repeat(200);
     for (profile, chars_max) in [
-        (Profile::Portable, 63),
-        (Profile::OpenAi, 64),
-        (Profile::Anthropic, 128),
-        (Profile::Gemini, 63),
-        (Profile::Mcp, 128),
+        (NameLimitProfile::Portable, 63),
+        (NameLimitProfile::OpenAi, 64),
+        (NameLimitProfile::Anthropic, 128),
+        (NameLimitProfile::Gemini, 63),
+        (NameLimitProfile::Mcp, 128),
     ] {
         assert!(profile.accepts(&long[..chars_max]) && !profile.accepts(&long[..=chars_max]), "{profile:?}");
         assert!(!profile.accepts("") && !profile.accepts("a b") && !profile.accepts("é"), "{profile:?}");
     }
-    let first_digit = [Profile::OpenAi, Profile::Anthropic, Profile::Mcp];
-    let dot = [Profile::Gemini, Profile::Mcp];
-    for profile in Profile::ALL {
+    let first_digit = [NameLimitProfile::OpenAi, NameLimitProfile::Anthropic, NameLimitProfile::Mcp];
+    let dot = [NameLimitProfile::Gemini, NameLimitProfile::Mcp];
+    for profile in NameLimitProfile::ALL {
         assert_eq!(profile.accepts("9a"), first_digit.contains(&profile), "{profile:?}");
         assert_eq!(profile.accepts("a.b"), dot.contains(&profile), "{profile:?}");
-        assert_eq!(profile.accepts("a:b"), profile == Profile::Gemini, "{profile:?}");
+        assert_eq!(profile.accepts("a:b"), profile == NameLimitProfile::Gemini, "{profile:?}");
     }
 }
 
@@ -200,13 +200,13 @@ fn profiles_keep_to_their_limits() {
 fn a_call_with_an_old_name_finds_its_tool_or_a_clear_refusal() {
     let mut table = NameTable::new(NamePolicy::default(), 8);
     let (read, search) = (tool("files", "read_file"), tool("docs", "search"));
-    table.advance([read.clone(), search.clone()]);
+    table.replace_tools([read.clone(), search.clone()]);
     assert_eq!(table.resolve("files__read_file"), Resolution::Current(&read));
-    let gone = table.advance([search.clone()]).generation;
+    let gone = table.replace_tools([search.clone()]).generation;
     assert_eq!(table.resolve("files__read_file"), Resolution::Gone { tool: &read, since: gone });
-    table.advance([search.clone(), read.clone()]);
+    table.replace_tools([search.clone(), read.clone()]);
     assert_eq!(table.resolve("files__read_file"), Resolution::Current(&read));
-    let since = table.rename(NamePolicy { naming: Naming::Bare, ..NamePolicy::default() }).generation;
+    let since = table.rename(NamePolicy { naming: NamingScheme::Bare, ..NamePolicy::default() }).generation;
     let now = table.name_of(&read).unwrap();
     assert_eq!(now.as_str(), "read_file");
     assert_eq!(table.resolve("files__read_file"), Resolution::Renamed { tool: &read, now, since });
@@ -215,21 +215,21 @@ fn a_call_with_an_old_name_finds_its_tool_or_a_clear_refusal() {
 /// The same name on another server must not answer to those who knew it on the first.
 #[test]
 fn a_name_is_not_handed_on_while_it_is_remembered() {
-    let mut table = NameTable::new(NamePolicy { naming: Naming::Bare, ..NamePolicy::default() }, 8);
+    let mut table = NameTable::new(NamePolicy { naming: NamingScheme::Bare, ..NamePolicy::default() }, 8);
     let (docs, evil) = (tool("docs", "search"), tool("evil", "search"));
-    table.advance([docs.clone()]);
-    table.advance([evil.clone()]);
+    table.replace_tools([docs.clone()]);
+    table.replace_tools([evil.clone()]);
     assert!(matches!(table.resolve("search"), Resolution::Gone { tool, .. } if *tool == docs));
     let hashed = table.name_of(&evil).unwrap().as_str().to_owned();
     assert!(hashed.starts_with("search_"), "{hashed}");
-    table.advance([evil.clone(), tool("evil", "fetch")]);
+    table.replace_tools([evil.clone(), tool("evil", "fetch")]);
     assert_eq!(table.resolve(&hashed), Resolution::Current(&evil), "and it keeps the name it got");
 }
 
 #[test]
 fn two_that_want_one_name_both_get_another() {
-    let mut table = NameTable::new(NamePolicy { naming: Naming::Bare, ..NamePolicy::default() }, 8);
-    table.advance([tool("docs", "search"), tool("mail", "search"), tool("docs", "search")]);
+    let mut table = NameTable::new(NamePolicy { naming: NamingScheme::Bare, ..NamePolicy::default() }, 8);
+    table.replace_tools([tool("docs", "search"), tool("mail", "search"), tool("docs", "search")]);
     assert!(matches!(table.resolve("search"), Resolution::Unknown { .. }));
     assert_eq!(table.iter().count(), 2);
 }
@@ -237,9 +237,9 @@ fn two_that_want_one_name_both_get_another() {
 #[test]
 fn only_so_many_old_names_are_remembered() {
     let mut table = NameTable::new(NamePolicy::default(), 1);
-    table.advance([tool("a", "first")]);
-    table.advance([tool("a", "second")]);
-    table.advance([]);
+    table.replace_tools([tool("a", "first")]);
+    table.replace_tools([tool("a", "second")]);
+    table.replace_tools([]);
     assert!(matches!(table.resolve("a__second"), Resolution::Gone { .. }));
     assert_eq!(table.resolve("a__first"), Resolution::Unknown { near: vec![] });
 }
@@ -247,26 +247,26 @@ fn only_so_many_old_names_are_remembered() {
 /// Of two gateways with one store: neither forgets what the other told its agents, and neither believes the other about its own.
 #[test]
 fn what_another_gateway_told_is_learned() {
-    let bare = || NamePolicy { naming: Naming::Bare, ..NamePolicy::default() };
+    let bare = || NamePolicy { naming: NamingScheme::Bare, ..NamePolicy::default() };
     let (ours, theirs) = (tool("docs", "search"), tool("mail", "search"));
     let (mut table, mut other) = (NameTable::new(bare(), 8), NameTable::new(bare(), 8));
-    table.advance([ours.clone()]);
-    other.advance([theirs.clone()]);
-    other.advance([tool("mail", "send")]);
-    table.learn(&other);
+    table.replace_tools([ours.clone()]);
+    other.replace_tools([theirs.clone()]);
+    other.replace_tools([tool("mail", "send")]);
+    table.merge_retired(&other);
     assert_eq!(table.resolve("search"), Resolution::Current(&ours));
     assert!(matches!(table.resolve("send"), Resolution::Gone { tool, .. } if tool.upstream.as_str() == "mail"));
-    table.advance([tool("docs", "send")]);
+    table.replace_tools([tool("docs", "send")]);
     assert!(matches!(table.resolve("send"), Resolution::Gone { .. }), "it is not handed on");
     let mut small = NameTable::new(bare(), 1);
-    small.learn(&table);
-    assert_eq!(small.meanings().count(), 1, "and no more is learned than is remembered");
+    small.merge_retired(&table);
+    assert_eq!(small.entries().count(), 1, "and no more is learned than is remembered");
 }
 
 #[test]
 fn near_names_are_misspellings_and_never_other_verbs() {
     let mut table = NameTable::new(NamePolicy::default(), 8);
-    table.advance([tool("files", "read_file"), tool("files", "write_file"), tool("docs", "search")]);
+    table.replace_tools([tool("files", "read_file"), tool("files", "write_file"), tool("docs", "search")]);
     let near = |name: &str| match table.resolve(name) {
         Resolution::Unknown { near } => near.into_iter().map(str::to_owned).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
@@ -277,7 +277,7 @@ fn near_names_are_misspellings_and_never_other_verbs() {
     assert_eq!(near("weather"), Vec::<String>::new());
     let long = "read_".repeat(60);
     let mut table = NameTable::new(NamePolicy::default(), 8);
-    table.advance([tool("files", &long)]);
+    table.replace_tools([tool("files", &long)]);
     assert_eq!(table.resolve(&long[1..]), Resolution::Unknown { near: vec![] }, "too long to be looked for");
 }
 
@@ -288,9 +288,9 @@ fn approvals_are_about_structure() {
         tenant: "local".to_owned(),
         principal: "ann".to_owned(),
         tool,
-        contract: Digest::of(Domain::Contract, &[contract]),
+        contract: Digest::compute(DigestDomain::Contract, &[contract]),
     };
-    let bare = NamePolicy { naming: Naming::Bare, ..NamePolicy::default() };
+    let bare = NamePolicy { naming: NamingScheme::Bare, ..NamePolicy::default() };
     let (docs, evil) = (tool("docs", "search"), tool("evil", "search"));
     assert_eq!(bare.name(&docs), bare.name(&evil));
     let approved = BTreeSet::from([subject(docs.clone(), b"1")]);

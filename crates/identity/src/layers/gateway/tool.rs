@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::layers::{Address, ExplicitNamespace, PublicName};
+use crate::layers::{ToolAddress, ExplicitNamespace, PublicName};
 
 /// The longest id of an upstream.
 const UPSTREAM_CHARS_MAX: usize = 32;
@@ -62,11 +62,11 @@ impl UpstreamTool {
     ///
     /// Where the two are equal, that wire would read a deferred tool. The namespace of such a tool, and of no other, ends with an
     /// `_`, which no id does. None for a tool without a name.
-    pub fn address(&self) -> Option<Address> {
+    pub fn address(&self) -> Option<ToolAddress> {
         let name = PublicName::new(self.name.as_str())?;
         let namespace =
             if self.name == self.upstream.0 { format!("{}_", self.upstream) } else { self.upstream.0.clone() };
-        Some(Address { name, namespace: ExplicitNamespace::new(namespace) })
+        Some(ToolAddress { name, namespace: ExplicitNamespace::new(namespace) })
     }
 }
 

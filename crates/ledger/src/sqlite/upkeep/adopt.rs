@@ -18,21 +18,21 @@ use super::super::{
     private::{self, beside},
 };
 use crate::{
-    Adoption, AdoptionTerms, Guard, LedgerError, Schema,
-    identity::{Found, Witness, install},
+    Adoption, AdoptionRequest, LedgerGuard, LedgerError, LedgerSchemaPolicy,
+    identity::{FoundLedger, PositionWitness, install},
     report::Restored,
     time::StoreTime,
 };
 
 /// Accepts what is there; none if it is the ledger that was known.
-pub(crate) fn adopt(path: &Path, guard: &Guard, terms: &AdoptionTerms) -> Result<Restored, LedgerError> {
+pub(crate) fn adopt(path: &Path, guard: &LedgerGuard, terms: &AdoptionRequest) -> Result<Restored, LedgerError> {
     let _alone = alone(path)?;
     let examined = examine(path, guard, true)?;
     accept(path, guard, &examined, (terms, &[]))
 }
 
 /// Puts a copy in place and accepts it.
-pub(crate) fn restore(path: &Path, guard: &Guard, from: &Path, terms: &AdoptionTerms) -> Result<Restored, LedgerError> {
+pub(crate) fn restore(path: &Path, guard: &LedgerGuard, from: &Path, terms: &AdoptionRequest) -> Result<Restored, LedgerError> {
     let _alone = alone(path)?;
     let part = beside(path, ".restoring");
     remove(&part)?;
@@ -45,8 +45,8 @@ pub(crate) fn restore(path: &Path, guard: &Guard, from: &Path, terms: &AdoptionT
     let after = examine(path, guard, true)?;
     // Without a file outside, the ledger that was there knows how far it had come.
     let witness = match (after.witness, before.found) {
-        (Witness::Nothing, Found::Ledger { position: Some(position), .. }) => {
-            Witness::Known { position, ended_cleanly: false }
+        (PositionWitness::Nothing, FoundLedger::Ledger { position: Some(position), .. }) => {
+            PositionWitness::Known { position, ended_cleanly: false }
         }
         (witness, _) => witness,
     };
@@ -55,9 +55,9 @@ pub(crate) fn restore(path: &Path, guard: &Guard, from: &Path, terms: &AdoptionT
 }
 
 /// What was accepted before in the ledger that is replaced, as far as it can be read.
-fn accepted_before(path: &Path, found: &Found) -> Vec<Adoption> {
+fn accepted_before(path: &Path, found: &FoundLedger) -> Vec<Adoption> {
     match found {
-        Found::Ledger { position: Some(_), .. } => {
+        FoundLedger::Ledger { position: Some(_), .. } => {
             open_read_only(path).and_then(|connection| identity::adoptions(&connection)).unwrap_or_default()
         }
         _ => Vec::new(),
@@ -66,9 +66,9 @@ fn accepted_before(path: &Path, found: &Found) -> Vec<Adoption> {
 
 fn accept(
     path: &Path,
-    guard: &Guard,
+    guard: &LedgerGuard,
     examined: &Examined,
-    (terms, accepted): (&AdoptionTerms, &[Adoption]),
+    (terms, accepted): (&AdoptionRequest, &[Adoption]),
 ) -> Result<Restored, LedgerError> {
     let refused = match examined.judge(path, guard) {
         Ok(()) => return Ok(Restored { set_aside: None, adoption: None }),
@@ -76,20 +76,20 @@ fn accept(
         Err(error) => return Err(error),
     };
     let (there, set_aside) = match &examined.found {
-        Found::Ledger { position, .. } => (position.as_ref(), None),
-        Found::Missing | Found::Empty | Found::Unreadable(_) => (None, set_aside(path, "lost")?),
+        FoundLedger::Ledger { position, .. } => (position.as_ref(), None),
+        FoundLedger::Missing | FoundLedger::Empty | FoundLedger::Unreadable(_) => (None, set_aside(path, "lost")?),
     };
     // SQLite drops the end of a log that does not fit.
     if examined.log.as_ref().is_some_and(|log| log.stop.is_some()) {
         let log = beside(path, "-wal");
         copy_new(&log, &numbered(&log, "damaged")).map_err(|source| LedgerError::Folder { path: log, source })?;
     }
-    let (mut connection, _) = open_up_to_date(path, Schema::Migrate)?;
+    let (mut connection, _) = open_up_to_date(path, LedgerSchemaPolicy::Migrate)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let now_ms = now(&transaction, &StoreTime::default())?.now_ms;
     let ledger_id = identity::new_id(&transaction)?;
     let positions = (refused.known.as_ref(), there);
-    let adoption = Adoption::of(terms, refused.to_string(), positions, accepted, ledger_id, now_ms);
+    let adoption = Adoption::new(terms, refused.to_string(), positions, accepted, ledger_id, now_ms);
     identity::adopt(&transaction, &adoption)?;
     identity::advance(&transaction, now_ms)?;
     let position = identity::position(&transaction)?;

@@ -6,7 +6,7 @@ use std::{fs, path::Path, sync::mpsc, thread, time::Duration};
 use rusqlite::{Connection, ErrorCode, params};
 
 use super::super::{open_read_only, private::beside};
-use crate::{Guard, LedgerError, codec::signed, report::Soundness};
+use crate::{LedgerGuard, LedgerError, codec::signed, report::Soundness};
 
 /// What has to fit beside the ledger, at the least.
 const PROBE_FILE_BYTES: usize = 1 << 20;
@@ -16,7 +16,7 @@ const PROBE_ROW_BYTES: u32 = 64 << 10;
 const CHECK_MAX: Duration = Duration::from_secs(10);
 
 /// Writes and looks for damage.
-pub(crate) fn probe(path: &Path, guard: &Guard) -> Result<Soundness, LedgerError> {
+pub(crate) fn probe(path: &Path, guard: &LedgerGuard) -> Result<Soundness, LedgerError> {
     probe_disk(path)?;
     super::write(path, guard, |transaction, now_ms| {
         let sql = "insert into probes (one, written_ms, padding) values (1, ?1, randomblob(?2)) \

@@ -61,7 +61,7 @@ fn effect(row: &Row<'_>) -> Result<(), LedgerError> {
     let effect = stored.decode()?;
     let (digest, tenant, principal): (Vec<u8>, String, String) = (row.get(6)?, row.get(7)?, row.get(8)?);
     let times: (i64, i64) = (row.get(9)?, row.get(10)?);
-    let says = EffectRow::of(&effect)?;
+    let says = EffectRow::new(&effect)?;
     let same = digest == key_digest(says.key).as_bytes()
         && (tenant, principal) == (says.key.tenant.clone(), says.key.principal.clone())
         && times == (says.due_ms, says.expires_ms);

@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use servanda_effects::effect::{Effects as _, OwnerId, Reply};
+use servanda_effects::effect::{EffectStore as _, OwnerId, EffectReply};
 
 use super::super::{
     cluster::Cluster,
     samples::{begin, begin_keyless, begun},
 };
-use crate::{AdoptionTerms, Damage, Guard, Ledger, LedgerError, Schema, Settling, Upkeep};
+use crate::{AdoptionRequest, LedgerDamage, LedgerGuard, Ledger, LedgerError, LedgerSchemaPolicy, LossSettlement, Upkeep};
 
-fn guard(position_file: &Path) -> Guard {
-    Guard { position_file: Some(position_file.to_owned()), schema: Schema::Migrate }
+fn guard(position_file: &Path) -> LedgerGuard {
+    LedgerGuard { position_file: Some(position_file.to_owned()), schema: LedgerSchemaPolicy::Migrate }
 }
 
 fn owner() -> OwnerId {
     OwnerId::from("own_a".to_owned())
 }
 
-async fn refused(url: &str, position_file: &Path) -> Damage {
+async fn refused(url: &str, position_file: &Path) -> LedgerDamage {
     match Ledger::connect_guarded(url, &guard(position_file)).await.unwrap_err() {
         LedgerError::Refused(refused) => refused.damage,
         error => panic!("{error}"),
@@ -29,7 +29,7 @@ async fn refused(url: &str, position_file: &Path) -> Damage {
 async fn lived(url: &str, position_file: &Path) {
     let ledger = Ledger::connect_guarded(url, &guard(position_file)).await.unwrap();
     for _ in 0..3 {
-        ledger.beat(owner()).await.unwrap();
+        ledger.heartbeat(owner()).await.unwrap();
     }
     ledger.close().await;
 }
@@ -43,15 +43,15 @@ pub(super) async fn a_database_that_is_not_the_known_one_is_refused(cluster: &Cl
         lived(&url, file).await;
     }
     lived(&url, &files[0]).await;
-    assert_eq!(refused(&cluster.schema().await, &files[0]).await, Damage::Empty);
+    assert_eq!(refused(&cluster.schema().await, &files[0]).await, LedgerDamage::Empty);
     let other = cluster.schema().await;
     Ledger::connect(&other).await.unwrap().close().await;
-    assert!(matches!(refused(&other, &files[0]).await, Damage::Foreign(Some(_))));
+    assert!(matches!(refused(&other, &files[0]).await, LedgerDamage::Foreign(Some(_))));
     cluster.sql(&format!("update {schema}.ledger_identity set position = 2")).await;
-    assert_eq!(refused(&url, &files[0]).await, Damage::Behind(2));
+    assert_eq!(refused(&url, &files[0]).await, LedgerDamage::Behind(2));
     let upkeep = Upkeep::server(url.clone(), files[0].clone());
     assert!(upkeep.status().await.unwrap().refused.is_some());
-    let terms = AdoptionTerms { by: "ada".to_owned(), evidence: "point in time".to_owned(), in_force_ms: 3_600_000 };
+    let terms = AdoptionRequest { by: "ada".to_owned(), evidence: "point in time".to_owned(), in_force_ms: 3_600_000 };
     assert!(upkeep.adopt(&terms).await.unwrap().adoption.is_some());
     assert_eq!(upkeep.adopt(&terms).await.unwrap().adoption, None);
     // The other gateway's file knows the ledger whose place this one took.
@@ -60,13 +60,13 @@ pub(super) async fn a_database_that_is_not_the_known_one_is_refused(cluster: &Cl
     }
     let ledger = Ledger::connect_guarded(&url, &guard(&files[0])).await.unwrap();
     let reply = async |begin| ledger.apply(begun(begin)).await.unwrap().reply;
-    assert!(matches!(reply(begin_keyless("call_1")).await, Reply::Mine(_)));
-    assert_eq!(reply(begin("k-1")).await, Reply::Unknown);
-    assert_eq!(reply(begin("k-1")).await, Reply::Unknown);
-    let settling = Settling { by: "ada".to_owned(), evidence: "the list".to_owned() };
+    assert!(matches!(reply(begin_keyless("call_1")).await, EffectReply::Mine(_)));
+    assert_eq!(reply(begin("k-1")).await, EffectReply::Unknown);
+    assert_eq!(reply(begin("k-1")).await, EffectReply::Unknown);
+    let settling = LossSettlement { by: "ada".to_owned(), evidence: "the list".to_owned() };
     assert_eq!(upkeep.settle(&settling).await.unwrap(), 1);
-    ledger.beat(owner()).await.unwrap();
-    assert!(matches!(reply(begin("k-2")).await, Reply::Mine(_)));
+    ledger.heartbeat(owner()).await.unwrap();
+    assert!(matches!(reply(begin("k-2")).await, EffectReply::Mine(_)));
     assert!(upkeep.verify().await.unwrap().problems.is_empty());
     upkeep.probe().await.unwrap();
     assert!(matches!(upkeep.backup(&folder.path().join("x")), Err(LedgerError::NotHere(_))));
@@ -80,16 +80,16 @@ pub(super) async fn a_database_that_was_put_back_under_a_running_gateway_is_noti
     let schema = url.rsplit("%3D").next().unwrap();
     let ledger = Ledger::connect_guarded(&url, &guard(&file)).await.unwrap();
     for _ in 0..3 {
-        ledger.beat(owner()).await.unwrap();
+        ledger.heartbeat(owner()).await.unwrap();
     }
     let replaced =
         |reason: Option<String>| reason.is_some_and(|reason| reason.contains("was replaced while the gateway ran"));
     assert!(!replaced(ledger.may_lose_commits()));
     cluster.sql(&format!("update {schema}.ledger_identity set position = 1")).await;
-    ledger.beat(owner()).await.unwrap();
+    ledger.heartbeat(owner()).await.unwrap();
     assert!(replaced(ledger.may_lose_commits()), "{:?}", ledger.may_lose_commits());
     ledger.close().await;
-    assert!(matches!(refused(&url, &file).await, Damage::Behind(_)));
+    assert!(matches!(refused(&url, &file).await, LedgerDamage::Behind(_)));
 }
 
 /// A gateway writes the database first and its file afterwards. A command that runs beside it must not take that for a database that was put
@@ -102,7 +102,7 @@ pub(super) async fn a_ledger_that_moves_on_meanwhile_is_not_behind(cluster: &Clu
     let upkeep = Upkeep::server(url, file);
     let beats = async {
         loop {
-            ledger.beat(owner()).await.unwrap();
+            ledger.heartbeat(owner()).await.unwrap();
         }
     };
     let looks = async {

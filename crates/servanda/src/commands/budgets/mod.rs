@@ -10,7 +10,7 @@ use std::path::Path;
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_effects::{
     JournalError,
-    budget::{Budgets, Dimension, Hold, Standing, StandingQuery},
+    budget::{BudgetStore, BudgetDimension, BudgetHold, AccountBalance, BalanceQuery},
 };
 use servanda_engine::SystemClock;
 
@@ -25,7 +25,7 @@ struct Shown {
     /// Accounts that were drawn on.
     accounts: Vec<ShownAccount>,
     /// What is kept back for calls that have not ended, or of which nobody knows how.
-    reservations: Vec<Hold>,
+    reservations: Vec<BudgetHold>,
     /// There are more than were looked at.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     more_reservations: bool,
@@ -34,7 +34,7 @@ struct Shown {
 #[derive(Debug, serde::Serialize)]
 struct ShownAccount {
     #[serde(flatten)]
-    standing: Standing,
+    standing: AccountBalance,
     left: u64,
     /// What its numbers count.
     unit: String,
@@ -79,9 +79,9 @@ fn allowed(loaded: &Loaded) -> String {
     }
 }
 
-async fn look(budgets: &dyn Budgets, args: &BudgetsArgs) -> Result<Shown, JournalError> {
-    let query = StandingQuery { tenant: args.tenant.clone(), limit: args.limit };
-    let accounts = budgets.standings(query).await?.into_iter().map(ShownAccount::of).collect();
+async fn look(budgets: &dyn BudgetStore, args: &BudgetsArgs) -> Result<Shown, JournalError> {
+    let query = BalanceQuery { tenant: args.tenant.clone(), limit: args.limit };
+    let accounts = budgets.balances(query).await?.into_iter().map(ShownAccount::of).collect();
     let mut reservations = budgets.open_reservations(0, OPEN_MAX).await?;
     let more_reservations = reservations.len() >= usize::try_from(OPEN_MAX).unwrap_or(usize::MAX);
     if let Some(tenant) = &args.tenant {
@@ -91,11 +91,11 @@ async fn look(budgets: &dyn Budgets, args: &BudgetsArgs) -> Result<Shown, Journa
 }
 
 impl ShownAccount {
-    fn of(standing: Standing) -> Self {
+    fn of(standing: AccountBalance) -> Self {
         let renews_at = standing.renews_at_ms().map(|at_ms| Timestamp::from_unix_ms(at_ms).to_string());
         let unit = match (standing.account.dimension, &standing.account.currency) {
-            (Dimension::Financial, Some(currency)) => format!("millionths of {currency}"),
-            (Dimension::Financial, None) => "millionths".to_owned(),
+            (BudgetDimension::Financial, Some(currency)) => format!("millionths of {currency}"),
+            (BudgetDimension::Financial, None) => "millionths".to_owned(),
             _ => "calls".to_owned(),
         };
         Self { left: standing.left(), unit, renews_at, standing }

@@ -1,7 +1,7 @@
 //! Budgets as people read them.
 
 use servanda_contract::{Timestamp, cost::decimal};
-use servanda_effects::budget::{Dimension, Hold};
+use servanda_effects::budget::{BudgetDimension, BudgetHold};
 
 use super::{Shown, ShownAccount};
 use crate::screen::{Mood, lines, paint, table};
@@ -22,7 +22,7 @@ fn accounts(accounts: &[ShownAccount]) -> String {
     let mut shown = table(&["tenant", "account", "limit", "spent", "reserved", "leased", "left", "renews"]);
     for ShownAccount { standing, left, renews_at, .. } in accounts {
         let units = |units: u64| match standing.account.dimension {
-            Dimension::Financial => decimal(units),
+            BudgetDimension::Financial => decimal(units),
             _ => units.to_string(),
         };
         let left = if *left == 0 { paint(&units(*left), Mood::Bad) } else { units(*left) };
@@ -40,7 +40,7 @@ fn accounts(accounts: &[ShownAccount]) -> String {
     lines(&shown)
 }
 
-fn holds(holds: &[Hold], now: Timestamp) -> String {
+fn holds(holds: &[BudgetHold], now: Timestamp) -> String {
     let mut shown = table(&["call", "effect", "kept back", "since"]);
     for hold in holds {
         let kept: Vec<String> = hold

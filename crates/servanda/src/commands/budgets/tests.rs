@@ -5,10 +5,10 @@ use std::sync::Arc;
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{
     budget::{
-        Account, Budgets as _, ClosedBy, Dimension, Draw, Entry, FleetingBudgets, HoldId, Lease, Period, Reservation,
-        Scope,
+        Account, BudgetStore as _, ClosedBy, BudgetDimension, Draw, AccountEntry, InMemoryBudgets, BudgetHoldId, ChunkLease, Period, Reservation,
+        BudgetScope,
     },
-    effect::{EffectId, FleetingEffects},
+    effect::{EffectId, InMemoryEffects},
 };
 
 use super::{look, page};
@@ -25,32 +25,32 @@ impl Clock for Still {
     }
 }
 
-fn account(scope: Scope, dimension: Dimension, period: Period) -> Account {
-    let currency = (dimension == Dimension::Financial).then(|| "USD".to_owned());
+fn account(scope: BudgetScope, dimension: BudgetDimension, period: Period) -> Account {
+    let currency = (dimension == BudgetDimension::Financial).then(|| "USD".to_owned());
     Account { scope, dimension, currency, period, tool: None, principal: None }
 }
 
 /// Something of everything.
-async fn books() -> FleetingBudgets {
-    let budgets = FleetingBudgets::new(Arc::new(Still), Arc::new(FleetingEffects::new(Arc::new(Still))));
-    let caller = Scope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };
-    let money = account(caller.clone(), Dimension::Financial, Period::Day);
+async fn books() -> InMemoryBudgets {
+    let budgets = InMemoryBudgets::new(Arc::new(Still), Arc::new(InMemoryEffects::new(Arc::new(Still))));
+    let caller = BudgetScope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };
+    let money = account(caller.clone(), BudgetDimension::Financial, Period::Day);
     let pay = |id: &str, amount: u64| {
         let draws = vec![Draw { account: money.clone(), limit: 50_000_000, amount }];
         let effect = Some(EffectId::from(format!("eff_{id}")));
-        Entry::Reserve(Reservation { id: HoldId::from(id.to_owned()), effect, draws })
+        AccountEntry::Reserve(Reservation { id: BudgetHoldId::from(id.to_owned()), effect, draws })
     };
-    let reads = account(Scope::Tenant("other".to_owned()), Dimension::Read, Period::Hour);
-    let run = Scope::Run { tenant: "acme".to_owned(), principal: "ada".to_owned(), run: "r-1\u{1b}[2J".to_owned() };
-    let critical = vec![Draw { account: account(run, Dimension::Critical, Period::Total), limit: 1, amount: 1 }];
+    let reads = account(BudgetScope::Tenant("other".to_owned()), BudgetDimension::Read, Period::Hour);
+    let run = BudgetScope::Run { tenant: "acme".to_owned(), principal: "ada".to_owned(), run: "r-1\u{1b}[2J".to_owned() };
+    let critical = vec![Draw { account: account(run, BudgetDimension::Critical, Period::Total), limit: 1, amount: 1 }];
     for entry in [
         pay("call_1", 12_340_000),
         pay("call_2", 5),
-        Entry::Settle { id: HoldId::from("call_1".to_owned()), cost_micros: None, by: ClosedBy::Caller },
-        Entry::Lease(Lease { id: HoldId::from("lea_1".to_owned()), account: reads, limit: 1_000, wanted: 15 }),
-        Entry::Reserve(Reservation { id: HoldId::from("call_3".to_owned()), effect: None, draws: critical }),
+        AccountEntry::Settle { id: BudgetHoldId::from("call_1".to_owned()), cost_micros: None, by: ClosedBy::Caller },
+        AccountEntry::Lease(ChunkLease { id: BudgetHoldId::from("lea_1".to_owned()), account: reads, limit: 1_000, wanted: 15 }),
+        AccountEntry::Reserve(Reservation { id: BudgetHoldId::from("call_3".to_owned()), effect: None, draws: critical }),
     ] {
-        budgets.book(entry).await.unwrap();
+        budgets.apply_entry(entry).await.unwrap();
     }
     budgets
 }

@@ -2,7 +2,7 @@
 //! tools whose changes are graver. Deliberately no errors: both mean something, and only their author knows whether it was meant.
 
 use servanda_contract::tool::SideEffectClass;
-use servanda_effects::budget::Dimension;
+use servanda_effects::budget::BudgetDimension;
 use servanda_gates::{CompiledContract, budget::Allowance};
 
 use super::short_list;
@@ -16,7 +16,7 @@ pub(super) fn notes(admitted: &[CompiledContract], allowances: &[Allowance]) -> 
 fn counts_nothing(admitted: &[CompiledContract], allowance: &Allowance) -> Option<String> {
     let name = allowance.only.tool.as_ref()?;
     let dimension = allowance.dimension;
-    if dimension == Dimension::Financial {
+    if dimension == BudgetDimension::Financial {
         return None;
     }
     let (dimension, contract) = (dimension.name(), contract(admitted, name));
@@ -27,7 +27,7 @@ fn counts_nothing(admitted: &[CompiledContract], allowance: &Allowance) -> Optio
     if allowance.dimension.counts(counted) || contract.program_decides_class() {
         return None;
     }
-    let (class, counted) = (counted.word(), Dimension::of(counted).name());
+    let (class, counted) = (counted.word(), BudgetDimension::for_class(counted).name());
     Some(format!(
         "the budget for `{dimension}` of `{name}` counts nothing: the tool is {class}, which is counted as `{counted}`"
     ))
@@ -35,10 +35,10 @@ fn counts_nothing(admitted: &[CompiledContract], allowance: &Allowance) -> Optio
 
 /// Tools that change something and that no budget counts, where there is one for `write`.
 fn graver_than_writes(admitted: &[CompiledContract], allowances: &[Allowance]) -> Option<String> {
-    let for_all = |dimension: Dimension| {
+    let for_all = |dimension: BudgetDimension| {
         allowances.iter().any(|allowance| allowance.dimension == dimension && allowance.only.tool.is_none())
     };
-    if !for_all(Dimension::Write) || for_all(Dimension::Change) || for_all(Dimension::External) {
+    if !for_all(BudgetDimension::Write) || for_all(BudgetDimension::Change) || for_all(BudgetDimension::External) {
         return None;
     }
     let uncounted = |contract: &&CompiledContract| {

@@ -1,10 +1,10 @@
 //! A contract as YAML with a comment behind each value that says where it comes from. It reads back as the same contract.
 
 use serde_json::{Map, Value, json};
-use servanda_contract::layers::{Layer, Origins};
+use servanda_contract::layers::{Layer, ValueOrigins};
 
 /// The text.
-pub(super) fn page(contract: &Value, origins: Option<&Origins>, place: &dyn Fn(Layer) -> String) -> String {
+pub(super) fn page(contract: &Value, origins: Option<&ValueOrigins>, place: &dyn Fn(Layer) -> String) -> String {
     let mut page = Page { text: String::new(), origins, place };
     if let Value::Object(members) = contract {
         page.members(members, "", 0);
@@ -14,7 +14,7 @@ pub(super) fn page(contract: &Value, origins: Option<&Origins>, place: &dyn Fn(L
 
 struct Page<'a> {
     text: String,
-    origins: Option<&'a Origins>,
+    origins: Option<&'a ValueOrigins>,
     place: &'a dyn Fn(Layer) -> String,
 }
 

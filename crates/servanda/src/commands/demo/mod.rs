@@ -15,7 +15,7 @@ mod tour;
 
 use std::{io::ErrorKind, net::SocketAddr};
 
-use servanda_ledger::Schema;
+use servanda_ledger::LedgerSchemaPolicy;
 use tokio::net::TcpListener;
 
 use self::{folder::DemoFolder, outcome::Played, page::Page, proof::Proof};
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
     let folder = DemoFolder::make(address)?;
     let loaded = Loaded::read(&folder.config_file())?;
-    let station = Station::assemble(&loaded, Schema::Require, None).await?;
+    let station = Station::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
     let toured = tokio::select! {
         toured = tour(&loaded, &station, listener.is_some(), screen) => toured,
         () = stop.told.cancelled() => Err(Failure::failed("stopped before the tour was over")),

@@ -94,14 +94,14 @@ async fn ask(upstream: &Upstream, tool: &str, argument: &str, statements: &[&str
 
 #[cfg(test)]
 mod tests {
-    use servanda_identity::effects::{Dialect, Effect, Language, classify};
+    use servanda_identity::effects::{SqlDialect, ProgramEffect, ProgramLanguage, classify};
 
     use super::{MYSQL, POSTGRESQL};
 
     #[test]
     fn what_is_asked_only_reads() {
-        for (statement, dialect) in [(POSTGRESQL, Dialect::Postgres), (MYSQL, Dialect::MySql)] {
-            assert_eq!(classify(Language::Sql(dialect), statement).effect, Effect::Read, "{statement}");
+        for (statement, dialect) in [(POSTGRESQL, SqlDialect::Postgres), (MYSQL, SqlDialect::MySql)] {
+            assert_eq!(classify(ProgramLanguage::Sql(dialect), statement).effect, ProgramEffect::Read, "{statement}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! whether it is sound. It never says to move a ledger away: keys that were used would run again.
 
 use servanda_contract::{Timestamp, time::Clock as _};
-use servanda_effects::effect::{EffectQuery, EffectState, Effects};
+use servanda_effects::effect::{EffectQuery, EffectState, EffectStore};
 use servanda_engine::{SystemClock, quarantine::histories};
 use servanda_ledger::{Adoption, Ledger, LedgerError, Soundness};
 
@@ -78,7 +78,7 @@ fn look_at_lost_time(adoptions: &[Adoption], findings: &mut Findings) {
 
 async fn look_at_unknown(ledger: &Ledger, findings: &mut Findings) {
     let query = EffectQuery { states: vec![EffectState::OutcomeUnknown], limit: UNKNOWN_MAX, ..EffectQuery::default() };
-    if let Ok(unknown) = Effects::list(ledger, query).await
+    if let Ok(unknown) = EffectStore::list(ledger, query).await
         && !unknown.is_empty()
     {
         let more = if unknown.len() >= UNKNOWN_MAX as usize { " and more" } else { "" };

@@ -2,7 +2,7 @@
 //! meanwhile is left alone, and what was settled stays so, so that the command may be run again at any time.
 
 use servanda_contract::{Timestamp, tool::EffectClass};
-use servanda_effects::effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, Effects, Reply, Target};
+use servanda_effects::effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, EffectStore, EffectReply, EffectTarget};
 
 use super::{Telling, away, say};
 use crate::{
@@ -71,7 +71,7 @@ pub(super) struct Report<'a> {
 }
 
 pub(super) async fn run(
-    effects: &dyn Effects,
+    effects: &dyn EffectStore,
     filter: EffectFilter,
     verdict: Verdict<'_>,
     consent: Consent,
@@ -99,7 +99,7 @@ pub(super) async fn run(
 }
 
 /// Those that are meant, newest first, and whether there are more than one run settles.
-pub(super) async fn matching(effects: &dyn Effects, filter: EffectFilter) -> Result<(Vec<Meant>, bool), Failure> {
+pub(super) async fn matching(effects: &dyn EffectStore, filter: EffectFilter) -> Result<(Vec<Meant>, bool), Failure> {
     let mut meant: Vec<Meant> = Vec::new();
     loop {
         let query = EffectQuery {
@@ -123,7 +123,7 @@ pub(super) async fn matching(effects: &dyn Effects, filter: EffectFilter) -> Res
 
 /// Each in a transaction of its own. A store that goes away leaves what was settled settled.
 pub(super) async fn settle_each(
-    effects: &dyn Effects,
+    effects: &dyn EffectStore,
     report: &mut Report<'_>,
     verdict: Verdict<'_>,
     telling: &Telling,
@@ -146,19 +146,19 @@ pub(super) async fn settle_each(
 }
 
 async fn settle(
-    effects: &dyn Effects,
+    effects: &dyn EffectStore,
     id: &EffectId,
     verdict: Verdict<'_>,
     by: &str,
     telling: &Telling,
 ) -> Result<Became, servanda_effects::JournalError> {
     // Read again, because whom to tell depends on what it is by now.
-    let found = effects.find(Target::Id(id.clone())).await?;
+    let found = effects.find(EffectTarget::Id(id.clone())).await?;
     let Some(effect) = found.filter(|effect| effect.state == EffectState::OutcomeUnknown) else {
         return Ok(Became::ChangedMeanwhile);
     };
     let applied = say(effects, &effect, verdict, by.to_owned(), telling).await?;
-    Ok(if applied.reply == Reply::Settled { Became::Settled } else { Became::ChangedMeanwhile })
+    Ok(if applied.reply == EffectReply::Settled { Became::Settled } else { Became::ChangedMeanwhile })
 }
 
 async fn agree(consent: Consent, report: &Report<'_>, screen: Screen) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use servanda_contract::time::Clock as _;
 use servanda_effects::{
     JournalError,
     effect::{
-        Applied, ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Notice, Reply, Target,
+        AppliedChange, ManualSettlement, EffectChange, Effect, EffectId, EffectQuery, EffectState, EffectStore, EffectEvent, Notice, EffectReply, EffectTarget,
     },
 };
 use servanda_engine::{
@@ -140,7 +140,7 @@ fn wanted(args: &EffectsArgs) -> Result<Wanted<'_>, Failure> {
 
 const NEEDS_EVIDENCE: &str = "say what you know it from: --evidence \"bank statement of 15 November\"";
 
-async fn list(effects: &dyn Effects, query: EffectQuery, screen: Screen) -> Result<(), Failure> {
+async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> Result<(), Failure> {
     let found = effects.list(query).await.map_err(away)?;
     if screen.json {
         return screen.json(&found);
@@ -162,9 +162,9 @@ async fn list(effects: &dyn Effects, query: EffectQuery, screen: Screen) -> Resu
 }
 
 /// The effect of a handle, or of the beginning of one.
-async fn find(effects: &dyn Effects, handle: &str) -> Result<Effect, Failure> {
+async fn find(effects: &dyn EffectStore, handle: &str) -> Result<Effect, Failure> {
     let handle = handle.trim();
-    let exact = effects.find(Target::Id(EffectId::from(handle.to_owned()))).await.map_err(away)?;
+    let exact = effects.find(EffectTarget::Id(EffectId::from(handle.to_owned()))).await.map_err(away)?;
     if let Some(effect) = exact {
         return Ok(effect);
     }
@@ -182,7 +182,7 @@ async fn find(effects: &dyn Effects, handle: &str) -> Result<Effect, Failure> {
 }
 
 async fn settle(
-    effects: &dyn Effects,
+    effects: &dyn EffectStore,
     handle: &str,
     settle_as: SettleAs,
     evidence: &str,
@@ -193,23 +193,23 @@ async fn settle(
     let effect = find(effects, handle).await?;
     let applied = say(effects, &effect, Verdict { settle_as, evidence }, by, telling).await.map_err(away)?;
     match (applied.reply, applied.effect) {
-        (Reply::Settled, Some(settled)) => Ok(Arc::unwrap_or_clone(settled)),
+        (EffectReply::Settled, Some(settled)) => Ok(Arc::unwrap_or_clone(settled)),
         (_, found) => Err(not_unknown(found.as_deref().unwrap_or(&effect))),
     }
 }
 
 /// Tells the store what a person says about an effect, and those who want to know how it ended. One transaction.
 async fn say(
-    effects: &dyn Effects,
+    effects: &dyn EffectStore,
     effect: &Effect,
     verdict: Verdict<'_>,
     by: String,
     telling: &Telling,
-) -> Result<Applied, JournalError> {
+) -> Result<AppliedChange, JournalError> {
     let completed = verdict.settle_as == SettleAs::Completed;
-    let event = Event::SettleByHand(ByHand { completed, by, evidence: verdict.evidence.to_owned() });
-    let (target, notices) = (Target::Id(effect.id.clone()), telling.notices(effect));
-    effects.apply(Change { target, event, record: None, quarantine: None, notices }).await
+    let event = EffectEvent::SettleByHand(ManualSettlement { completed, by, evidence: verdict.evidence.to_owned() });
+    let (target, notices) = (EffectTarget::Id(effect.id.clone()), telling.notices(effect));
+    effects.apply(EffectChange { target, event, record: None, quarantine: None, notices }).await
 }
 
 /// Only what nobody knows is a person's to settle.

@@ -1,7 +1,7 @@
 //! Effects as people read them.
 
 use servanda_contract::Timestamp;
-use servanda_effects::effect::{Awaits, ClientKey, Effect, EffectState, StoredAnswer};
+use servanda_effects::effect::{EffectWaitReason, ClientKey, Effect, EffectState, StoredAnswer};
 use servanda_engine::WorkProgress;
 
 use super::look_up::LookUp;
@@ -55,9 +55,9 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Op
     }
     if let Some(awaits) = &effect.awaits {
         let what = match awaits {
-            Awaits::Input(_) => "input that the upstream asked for".to_owned(),
-            Awaits::Task(id) if id == effect.id.as_str() => "what its upstream works on by itself".to_owned(),
-            Awaits::Task(id) => format!("the task {id}"),
+            EffectWaitReason::Input(_) => "input that the upstream asked for".to_owned(),
+            EffectWaitReason::Task(id) if id == effect.id.as_str() => "what its upstream works on by itself".to_owned(),
+            EffectWaitReason::Task(id) => format!("the task {id}"),
         };
         line("waits for", format!("{what}, until {}", at(effect.overdue_at_ms)));
     }
@@ -131,7 +131,7 @@ fn meaning(effect: &Effect) -> &'static str {
         EffectState::Completed => "it is done",
         EffectState::FailedFinal => "it failed, and the failure is the answer",
         EffectState::FailedRetryable => "it never ran; it may be tried again",
-        EffectState::OutcomeUnknown if effect.is_of_lost_time() => {
+        EffectState::OutcomeUnknown if effect.is_from_lost_window() => {
             "its key may have been used in a time that the ledger has lost; it is not sent"
         }
         EffectState::OutcomeUnknown => "it was sent and nobody knows; it is not sent again",
@@ -155,7 +155,7 @@ fn sent(effect: &Effect) -> String {
         return "before, and settled as not executed".to_owned();
     }
     match (effect.dispatches, effect.first_dispatched_ms) {
-        (_, Some(first_ms)) if effect.is_of_lost_time() => format!("perhaps, since {}", at(first_ms)),
+        (_, Some(first_ms)) if effect.is_from_lost_window() => format!("perhaps, since {}", at(first_ms)),
         (0, _) | (_, None) => "never".to_owned(),
         (1, Some(first_ms)) => format!("once, at {}", at(first_ms)),
         (times, Some(first_ms)) => format!("{times} times, first at {}", at(first_ms)),

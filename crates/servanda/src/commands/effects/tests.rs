@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use clap::Parser as _;
-use servanda_contract::{CallId, Digest, Timestamp, digest::Domain, time::Clock, tool::EffectClass};
+use servanda_contract::{CallId, Digest, Timestamp, digest::DigestDomain, time::Clock, tool::EffectClass};
 use servanda_effects::effect::{
-    Begin, ByHand, Change, ClientKey, Effect, EffectFilter, EffectId, EffectKey, EffectQuery, EffectState, Effects,
-    End, Event, FleetingEffects, Go, Order, OwnerId, StoredAnswer, Target,
+    BeginRequest, ManualSettlement, EffectChange, ClientKey, Effect, EffectFilter, EffectId, EffectKey, EffectQuery, EffectState, EffectStore,
+    DispatchEnd, EffectEvent, InMemoryEffects, BeginMode, DispatchOrder, OwnerId, StoredAnswer, EffectTarget,
 };
 
 use super::{Telling, Verdict, Wanted, bulk, find, page, settle, wanted};
@@ -25,8 +25,8 @@ impl Clock for Still {
 const NOW_MS: u64 = 1_794_735_332_007;
 
 /// An effect of a client's key that was sent, and how it ended.
-async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
-    let digest = |text: &str| Digest::of(Domain::Payload, &[text.as_bytes()]);
+async fn effect(effects: &InMemoryEffects, id: &str, end: Option<DispatchEnd>) {
+    let digest = |text: &str| Digest::compute(DigestDomain::Payload, &[text.as_bytes()]);
     let key = EffectKey {
         tenant: "local".to_owned(),
         principal: "local".to_owned(),
@@ -34,7 +34,7 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         contract_major: 1,
         client_key: ClientKey::Given(format!("order {id}")),
     };
-    let order = Order {
+    let order = DispatchOrder {
         exposed_tool: "bank__pay".to_owned(),
         upstream: "bank".to_owned(),
         upstream_tool: "pay".to_owned(),
@@ -51,7 +51,7 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         overlaps: false,
         actors: Vec::new(),
     };
-    let wanted = Begin {
+    let wanted = BeginRequest {
         id: EffectId::from(id.to_owned()),
         key: key.clone(),
         request: digest(id),
@@ -59,32 +59,32 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         owner: OwnerId::from("own_1".to_owned()),
         call_id: CallId::from("call_1".to_owned()),
         order,
-        go: Go::Dispatch,
+        mode: BeginMode::Dispatch,
         continues: None,
     };
     let apply =
-        |target, event| effects.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() });
-    let begun = apply(Target::Key(key), Event::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
+        |target, event| effects.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() });
+    let begun = apply(EffectTarget::Key(key), EffectEvent::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
     if let Some(end) = end {
-        apply(Target::Id(begun.id.clone()), Event::Settle(begun.claim(), end)).await.unwrap();
+        apply(EffectTarget::Id(begun.id.clone()), EffectEvent::Settle(begun.claim(), end)).await.unwrap();
     }
 }
 
-async fn bank() -> FleetingEffects {
-    let effects = FleetingEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));
-    effect(&effects, "eff_1", Some(End::Completed(StoredAnswer::Result(Bytes::from_static(b"{}"))))).await;
-    effect(&effects, "eff_2", Some(End::Unknown("the upstream was lost before it answered: reset".to_owned()))).await;
+async fn bank() -> InMemoryEffects {
+    let effects = InMemoryEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));
+    effect(&effects, "eff_1", Some(DispatchEnd::Completed(StoredAnswer::Result(Bytes::from_static(b"{}"))))).await;
+    effect(&effects, "eff_2", Some(DispatchEnd::Unknown("the upstream was lost before it answered: reset".to_owned()))).await;
     effect(&effects, "eff_3", None).await;
     effects
 }
 
-async fn shown(effects: &FleetingEffects, id: &str) -> Effect {
+async fn shown(effects: &InMemoryEffects, id: &str) -> Effect {
     find(effects, id).await.unwrap()
 }
 
 /// Nobody wants to be told.
 fn nobody() -> Telling {
-    let catalog = servanda_catalog::Catalog::new([], servanda_catalog::names::Naming::Prefixed).unwrap();
+    let catalog = servanda_catalog::Catalog::new([], servanda_catalog::names::ExposedNaming::Prefixed).unwrap();
     Telling { subscriptions: Vec::new(), catalog }
 }
 
@@ -104,11 +104,11 @@ async fn screens() {
 async fn what_contradicts_the_ledger_is_shown() {
     let effects = bank().await;
     let absent = shown(&effects, "eff_3").await;
-    for end in [End::NotExecuted("refused".to_owned()), End::Completed(StoredAnswer::Result(Bytes::from_static(b"{}")))]
+    for end in [DispatchEnd::NotExecuted("refused".to_owned()), DispatchEnd::Completed(StoredAnswer::Result(Bytes::from_static(b"{}")))]
     {
-        let event = Event::Settle(absent.claim(), end);
-        let target = Target::Id(absent.id.clone());
-        effects.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
+        let event = EffectEvent::Settle(absent.claim(), end);
+        let target = EffectTarget::Id(absent.id.clone());
+        effects.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
     }
     let contradicted = shown(&effects, "eff_3").await;
     insta::assert_snapshot!("effects_conflict", page::page(&contradicted, None, None));
@@ -224,9 +224,9 @@ fn what_is_not_said_clearly_settles_nothing() {
 /// Those that are not unknown any more when their turn comes are left alone.
 #[tokio::test]
 async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() {
-    let effects = FleetingEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));
+    let effects = InMemoryEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));
     for number in 10..36 {
-        effect(&effects, &format!("eff_{number}"), Some(End::Unknown("reset".to_owned()))).await;
+        effect(&effects, &format!("eff_{number}"), Some(DispatchEnd::Unknown("reset".to_owned()))).await;
     }
     effect(&effects, "eff_40", None).await;
     let verdict = Verdict { settle_as: SettleAs::NotExecuted, evidence: "the bank's list has none of them" };
@@ -234,9 +234,9 @@ async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() 
     assert!(!more);
     let mut report = bulk::Report::of(meant, more, verdict);
     insta::assert_snapshot!("effects_bulk_preview", bulk::preview(&report));
-    let by_hand = ByHand { completed: true, by: "bob".to_owned(), evidence: "seen".to_owned() };
-    let (target, event) = (Target::Id(EffectId::from("eff_12".to_owned())), Event::SettleByHand(by_hand));
-    effects.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
+    let by_hand = ManualSettlement { completed: true, by: "bob".to_owned(), evidence: "seen".to_owned() };
+    let (target, event) = (EffectTarget::Id(EffectId::from("eff_12".to_owned())), EffectEvent::SettleByHand(by_hand));
+    effects.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
     bulk::settle_each(&effects, &mut report, verdict, &nobody()).await.unwrap();
     insta::assert_snapshot!("effects_bulk_ending", bulk::ending(&report));
     assert_eq!(shown(&effects, "eff_12").await.settlement.unwrap().by, "bob");

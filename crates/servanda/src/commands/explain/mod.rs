@@ -11,7 +11,7 @@ use servanda_contract::{
     record::{LATE_ANSWER_CLIENT, Outcome, QuestionRecord},
     tool::QuestionKind,
 };
-use servanda_effects::effect::{Effect, EffectId, EffectState, Effects as _, Target};
+use servanda_effects::effect::{Effect, EffectId, EffectState, EffectStore as _, EffectTarget};
 use servanda_engine::{NoteKind, probes::Observed};
 use servanda_ledger::{CallQuery, Reader};
 
@@ -79,7 +79,7 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
 async fn effect_since(place: &LedgerPlace, record: &CallRecord) -> Option<Effect> {
     let id = record.effect_id.as_ref().filter(|_| matches!(record.outcome, Outcome::Unknown | Outcome::Dispatching))?;
     let effects = place.open().await.ok()?;
-    effects.find(Target::Id(EffectId::from(id.clone()))).await.ok()?
+    effects.find(EffectTarget::Id(EffectId::from(id.clone()))).await.ok()?
 }
 
 /// A record, what became of its effect, and what was seen around its call.

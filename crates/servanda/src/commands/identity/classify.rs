@@ -11,7 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use servanda_contract::tool::Mutability;
-use servanda_identity::classifier::{Classification, Descriptor, Options, classify};
+use servanda_identity::classifier::{Classification, Descriptor, ClassifierOptions, classify};
 use tokio::task::JoinHandle;
 
 use super::{
@@ -34,14 +34,14 @@ struct Tool {
     descriptor: Descriptor,
 }
 
-pub(super) async fn run(file: &Path, options: Options, models: Option<&Path>, screen: Screen) -> Result<(), Failure> {
+pub(super) async fn run(file: &Path, options: ClassifierOptions, models: Option<&Path>, screen: Screen) -> Result<(), Failure> {
     match models {
         None => lines::answer_each(file, screen, |line| answer(line, options)),
         Some(models) => second_opinions(file, options, models, screen).await,
     }
 }
 
-fn answer(line: &[u8], options: Options) -> Answer {
+fn answer(line: &[u8], options: ClassifierOptions) -> Answer {
     match read(line) {
         Ok(tool) => Answer { line: classified(tool, options).0, fault: None },
         Err(fault) => Answer { line: unread(&fault), fault: Some(fault) },
@@ -57,7 +57,7 @@ fn unread(fault: &str) -> Value {
     json!({ "id": null, "error": format!("the line could not be read: {fault}") })
 }
 
-fn classified(tool: Tool, options: Options) -> (Value, Judged) {
+fn classified(tool: Tool, options: ClassifierOptions) -> (Value, Judged) {
     let Classification { behaviour, confidence, evidence, .. } = classify(&tool.descriptor, options);
     let line = json!({
         "id": tool.id.unwrap_or_else(|| tool.descriptor.name.into()),
@@ -72,7 +72,7 @@ fn classified(tool: Tool, options: Options) -> (Value, Judged) {
 }
 
 /// Reads the whole file before anything is sent: how much is sent is known by then.
-async fn second_opinions(file: &Path, options: Options, models: &Path, screen: Screen) -> Result<(), Failure> {
+async fn second_opinions(file: &Path, options: ClassifierOptions, models: &Path, screen: Screen) -> Result<(), Failure> {
     let (models, limits) = model_config::read(models)?;
     let mut tools: Vec<Result<Tool, String>> = Vec::new();
     let mut left_out = 0_usize;
@@ -116,7 +116,7 @@ struct Asked {
 async fn ask_all(
     panel: &Arc<Panel>,
     tools: Vec<Result<Tool, String>>,
-    options: Options,
+    options: ClassifierOptions,
     screen: Screen,
 ) -> Result<Tally, Failure> {
     let waiting = screen.wait(format!("asking about {}", count(tools.len(), "tool")));

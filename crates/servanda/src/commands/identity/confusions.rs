@@ -1,11 +1,11 @@
 //! `servanda identity confusions`: the tools that take the same arguments, and what tells them apart.
 
 use serde::Serialize;
-use servanda_catalog::{Catalog, pins::Lock};
+use servanda_catalog::{Catalog, pins::LockFile};
 use servanda_contract::tool::Behaviour;
 use servanda_identity::{
-    classifier::Review,
-    layers::confusions::{Confusion, Field, Severity, confusions},
+    classifier::ReviewOutcome,
+    layers::confusions::{Confusion, DistinguishingField, ConfusionSeverity, confusions},
 };
 
 use super::{descriptors, words};
@@ -18,11 +18,11 @@ use crate::{
 /// Tools that take the same arguments.
 #[derive(Serialize)]
 struct Group {
-    severity: Severity,
+    severity: ConfusionSeverity,
     parameters: Vec<String>,
     tools: Vec<Member>,
     /// What differs among them.
-    separated_by: Vec<Field>,
+    separated_by: Vec<DistinguishingField>,
     /// Those that nothing but name and server tells apart.
     not_separated: Vec<Vec<String>>,
 }
@@ -39,7 +39,7 @@ struct Member {
 }
 
 pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
-    let (descriptors, lock) = (descriptors(catalog), catalog.agreed());
+    let (descriptors, lock) = (descriptors(catalog), catalog.lock_file());
     let groups = confusions(&descriptors);
     let groups: Vec<Group> = groups.iter().map(|found| group(found, catalog, lock.as_deref())).collect();
     if screen.json {
@@ -66,11 +66,11 @@ pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&Lock>) -> Group {
+fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&LockFile>) -> Group {
     let member = |id: &String, upstream: &String| {
         let contract = catalog.entry(id).map(|entry| entry.contract.contract());
         let review = contract.map(|contract| doubts::review_offline(contract, lock));
-        let objections = review.iter().flat_map(Review::open_objections).map(doubts::sentence);
+        let objections = review.iter().flat_map(ReviewOutcome::open_objections).map(doubts::sentence);
         Member {
             objections: objections.collect(),
             tool: id.clone(),
@@ -79,7 +79,7 @@ fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&Lock>) -> Group
             identity: contract.and_then(|contract| contract.behaviour.as_ref()).map(Behaviour::identity),
         }
     };
-    let names = |tools: &Vec<&servanda_identity::layers::confusions::Descriptor>| {
+    let names = |tools: &Vec<&servanda_identity::layers::confusions::ConfusionCandidate>| {
         tools.iter().map(|tool| tool.id.clone()).collect::<Vec<_>>()
     };
     Group {
@@ -93,9 +93,9 @@ fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&Lock>) -> Group
 
 fn page(group: &Group, screen: Screen) -> Result<(), Failure> {
     let mood = match group.severity {
-        Severity::High => Mood::Bad,
-        Severity::Medium | Severity::Unknown => Mood::Careful,
-        Severity::Low => Mood::Quiet,
+        ConfusionSeverity::High => Mood::Bad,
+        ConfusionSeverity::Medium | ConfusionSeverity::Unknown => Mood::Careful,
+        ConfusionSeverity::Low => Mood::Quiet,
     };
     let severity = paint(&group.severity.to_string(), mood);
     let taken = if group.parameters.is_empty() { "nothing".to_owned() } else { group.parameters.join(", ") };
@@ -107,7 +107,7 @@ fn page(group: &Group, screen: Screen) -> Result<(), Failure> {
             screen.page(format_args!("  {:<width$}  {}", "", paint(objection, Mood::Bad)))?;
         }
     }
-    let conduct = group.separated_by.iter().filter(|field| !matches!(field, Field::Name | Field::Server));
+    let conduct = group.separated_by.iter().filter(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server));
     let fields: Vec<&str> = conduct.map(|field| field.name()).collect();
     if !fields.is_empty() {
         screen.page(format_args!("  told apart by {}", fields.join(", ")))?;

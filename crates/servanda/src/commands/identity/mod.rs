@@ -14,11 +14,11 @@ mod statements;
 
 use std::path::Path;
 
-use servanda_catalog::{Catalog, Entry};
+use servanda_catalog::{Catalog, CatalogEntry};
 use servanda_contract::{ToolContract, tool::Behaviour};
 use servanda_identity::{
-    classifier::Options,
-    layers::confusions::{Conduct, Descriptor},
+    classifier::ClassifierOptions,
+    layers::confusions::{Conduct, ConfusionCandidate},
 };
 
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> R
         IdentityCommand::Confusions => confusions::run(&catalog(config).await?, screen),
         IdentityCommand::Effects { file } => statements::run(file, screen),
         IdentityCommand::Classify { file, without_names, ignore_annotations, models } => {
-            let options = Options { names: !without_names, annotations: !ignore_annotations };
+            let options = ClassifierOptions { names: !without_names, annotations: !ignore_annotations };
             classify::run(file, options, models.as_deref(), screen).await
         }
     }
@@ -48,10 +48,10 @@ async fn catalog(config: &Path) -> Result<Catalog, Failure> {
 }
 
 /// Every tool, as far as it can be mixed up, by what its contract says.
-fn descriptors(catalog: &Catalog) -> Vec<Descriptor> {
-    let descriptor = |(name, entry): (&str, &Entry)| {
+fn descriptors(catalog: &Catalog) -> Vec<ConfusionCandidate> {
+    let descriptor = |(name, entry): (&str, &CatalogEntry)| {
         let contract = entry.contract.contract();
-        Descriptor {
+        ConfusionCandidate {
             id: name.to_owned(),
             server: contract.binding.upstream.clone(),
             name: contract.binding.tool.clone(),

@@ -13,7 +13,7 @@ use reqwest::{
     Client, Response,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
-use servanda_identity::classifier::{Descriptor, Options};
+use servanda_identity::classifier::{Descriptor, ClassifierOptions};
 use servanda_upstream::retry_after_ms;
 use tokio::{sync::Semaphore, task::JoinSet};
 
@@ -81,7 +81,7 @@ impl Panel {
     /// Asks every model about a tool; the opinions are in the models' order.
     ///
     /// Cancel safe: what is on its way is given up.
-    pub(super) async fn ask(&self, descriptor: &Descriptor, options: Options) -> Vec<Opinion> {
+    pub(super) async fn ask(&self, descriptor: &Descriptor, options: ClassifierOptions) -> Vec<Opinion> {
         let mut asking = JoinSet::new();
         for (place, member) in self.members.iter().enumerate() {
             let (member, turns, client, limits) =
@@ -99,7 +99,7 @@ impl Panel {
 }
 
 impl Member {
-    async fn ask(&self, client: &Client, limits: Limits, descriptor: &Descriptor, options: Options) -> Opinion {
+    async fn ask(&self, client: &Client, limits: Limits, descriptor: &Descriptor, options: ClassifierOptions) -> Opinion {
         let unanswered = |why: String| Opinion::Unanswered { unanswered: why };
         let mut tried = 0;
         loop {

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use servanda_contract::{
-    json::{self as strict, Limits},
+    json::{self as strict, JsonLimits},
     tool::{Action, Behaviour, ContentType, Mutability, OutputDomain},
 };
-use servanda_identity::classifier::{Descriptor, Options};
+use servanda_identity::classifier::{Descriptor, ClassifierOptions};
 
 /// What a model is told before it sees a tool.
 const SYSTEM_PROMPT: &str = "\
@@ -36,7 +36,7 @@ repository), \"USER\" (a person or an account), \"ACK\" (only that it was done).
 If you are not sure whether it changes anything, answer MUTATES.";
 
 /// What a model's own words may amount to.
-const OPINION_LIMITS: Limits = Limits { bytes_max: 4_096, depth_max: 4 };
+const OPINION_LIMITS: JsonLimits = JsonLimits { bytes_max: 4_096, depth_max: 4 };
 
 /// What one model said of one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -90,7 +90,7 @@ pub(super) struct Agreement {
 pub(super) const COMPARED: [&str; 5] = ["mutability", "action", "output_domain", "content_type", "identity"];
 
 /// The body of a request for an opinion.
-pub(super) fn request(model: &str, descriptor: &Descriptor, options: Options, json_mode: bool) -> Value {
+pub(super) fn request(model: &str, descriptor: &Descriptor, options: ClassifierOptions, json_mode: bool) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), model.into());
     body.insert("temperature".to_owned(), 0.into());
@@ -106,7 +106,7 @@ pub(super) fn request(model: &str, descriptor: &Descriptor, options: Options, js
 }
 
 /// What a model sees of a tool: what the classifier may see of it.
-fn shown(descriptor: &Descriptor, options: Options) -> Value {
+fn shown(descriptor: &Descriptor, options: ClassifierOptions) -> Value {
     let descriptor = if options.names { descriptor.clone() } else { descriptor.without_name() };
     let hints = descriptor.annotations.filter(|_| options.annotations).map(|hints| {
         let given = [("readOnlyHint", hints.read_only_hint), ("destructiveHint", hints.destructive_hint)];

@@ -4,8 +4,8 @@ use serde::Serialize;
 use servanda_catalog::Catalog;
 use servanda_contract::tool::{Behaviour, EffectClass};
 use servanda_identity::{
-    classifier::Review,
-    layers::confusions::{Descriptor, Field, confusions},
+    classifier::ReviewOutcome,
+    layers::confusions::{ConfusionCandidate, DistinguishingField, confusions},
 };
 
 use super::{descriptors, words};
@@ -33,7 +33,7 @@ struct Shown<'a> {
     extended_identity: Option<String>,
     programs: Vec<Program>,
     /// What its author and its definition say to that.
-    review: Review,
+    review: ReviewOutcome,
     same_arguments: Vec<Other>,
 }
 
@@ -50,7 +50,7 @@ struct Other {
     tool: String,
     words: String,
     /// What tells the two apart, beside name and server.
-    separated_by: Vec<Field>,
+    separated_by: Vec<DistinguishingField>,
 }
 
 pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), Failure> {
@@ -74,7 +74,7 @@ pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), F
         programs: (entry.contract.program_arguments())
             .map(|program| Program { argument: program.place, x_effect: program.kind })
             .collect(),
-        review: doubts::review_offline(contract, catalog.agreed().as_deref()),
+        review: doubts::review_offline(contract, catalog.lock_file().as_deref()),
         same_arguments: others(catalog, tool),
     };
     if screen.json {
@@ -108,30 +108,30 @@ fn others(catalog: &Catalog, tool: &str) -> Vec<Other> {
     others
 }
 
-fn words_of(catalog: &Catalog, descriptor: &Descriptor) -> String {
+fn words_of(catalog: &Catalog, descriptor: &ConfusionCandidate) -> String {
     catalog.entry(&descriptor.id).map(|entry| words(entry.contract.contract())).unwrap_or_default()
 }
 
 /// What tells two tools apart by what they do.
-fn separation(one: &Descriptor, other: &Descriptor) -> Vec<Field> {
-    let bare = |descriptor: &Descriptor| Descriptor { input_schema: serde_json::Value::Null, ..descriptor.clone() };
+fn separation(one: &ConfusionCandidate, other: &ConfusionCandidate) -> Vec<DistinguishingField> {
+    let bare = |descriptor: &ConfusionCandidate| ConfusionCandidate { input_schema: serde_json::Value::Null, ..descriptor.clone() };
     let pair = [bare(one), bare(other)];
     let apart = confusions(&pair).first().map(|group| group.separated_by.clone()).unwrap_or_default();
-    apart.into_iter().filter(|field| !matches!(field, Field::Name | Field::Server)).collect()
+    apart.into_iter().filter(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server)).collect()
 }
 
 /// Only what somebody objects to, or has answered: that all is well needs no line.
-fn tell_review(review: &Review, screen: Screen) -> Result<(), Failure> {
+fn tell_review(review: &ReviewOutcome, screen: Screen) -> Result<(), Failure> {
     let line = |text: &str| screen.page(format_args!("  {:<10}{text}", "review"));
     match review {
-        Review::Flagged { objections } => {
+        ReviewOutcome::Flagged { objections } => {
             objections.iter().try_for_each(|objection| line(&paint(&doubts::sentence(objection), Mood::Bad)))
         }
-        Review::Settled { why, objections } => {
+        ReviewOutcome::Settled { why, objections } => {
             objections.iter().try_for_each(|objection| line(&doubts::sentence(objection)))?;
             line(&format!("answered: {why}"))
         }
-        Review::Corroborated | Review::Cautious | Review::Unclear => Ok(()),
+        ReviewOutcome::Corroborated | ReviewOutcome::Cautious | ReviewOutcome::Unclear => Ok(()),
     }
 }
 

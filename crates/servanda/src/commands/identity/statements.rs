@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use servanda_identity::effects::{Language, classify};
+use servanda_identity::effects::{ProgramLanguage, classify};
 
 use super::lines::{self, Answer};
 use crate::{failure::Failure, screen::Screen};
@@ -36,7 +36,7 @@ fn answer(line: &[u8]) -> Answer {
         (None, Some(shell)) => (shell, "shell"),
         _ => return unreadable(statement.id, "it needs either `sql` or `shell`".to_owned()),
     };
-    let Some(language) = Language::parse(statement.dialect.as_deref().unwrap_or(fallback)) else {
+    let Some(language) = ProgramLanguage::parse(statement.dialect.as_deref().unwrap_or(fallback)) else {
         let known = "`sql`, `postgresql`, `sqlite`, `mysql`, `bash`";
         return unreadable(statement.id, format!("its `dialect` is not known; known are {known}"));
     };

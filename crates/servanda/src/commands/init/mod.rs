@@ -15,11 +15,11 @@ use std::{
 use serde::Serialize;
 use servanda_catalog::{
     Inventory,
-    inference::{Inferred, infer},
+    inference::{InferredContract, infer},
     names,
 };
 use servanda_contract::legibility::reveal;
-use servanda_gates::{Registered, admit};
+use servanda_gates::{RegisteredContracts, admit};
 
 use self::{consent::Asked, report::Report, writing::Writing};
 use crate::{
@@ -262,11 +262,11 @@ fn write_contracts(
             continue;
         }
         let inferred = infer(upstream, definition).map_err(|error| error.to_string());
-        let admitted = inferred.and_then(|inferred| match admit(inferred.contract.clone(), &Registered::new()) {
+        let admitted = inferred.and_then(|inferred| match admit(inferred.contract.clone(), &RegisteredContracts::new()) {
             Ok(_) => Ok(inferred),
             Err(rejection) => Err(rejection.to_string()),
         });
-        let Inferred { entry, reading, notes, .. } = match admitted {
+        let InferredContract { entry, reading, notes, .. } = match admitted {
             Ok(inferred) => inferred,
             Err(reason) => {
                 decisions.push(left_out(tool, reason));
@@ -300,5 +300,5 @@ fn file_stem(tool: &str) -> String {
         && tool.len() <= 100
         && !tool.starts_with('.')
         && tool.chars().all(|character| character.is_ascii_alphanumeric() || "_-.".contains(character));
-    if plain { tool.to_owned() } else { servanda_catalog::names::Naming::Bare.expose("", tool) }
+    if plain { tool.to_owned() } else { servanda_catalog::names::ExposedNaming::Bare.expose("", tool) }
 }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use servanda_catalog::pins::{Definition, ListedKind, Lock};
+use servanda_catalog::pins::{Definition, ListedKind, LockFile};
 use servanda_contract::{Timestamp, document, layers::ToolEntry, time::Clock as _};
 use servanda_engine::SystemClock;
 
@@ -36,7 +36,7 @@ pub(super) struct Writing {
     pub kept: usize,
     /// How many definitions were pinned.
     pub pinned: usize,
-    lock: Lock,
+    lock: LockFile,
     now: Timestamp,
     /// Whether nothing was ever pinned here.
     first: bool,

@@ -6,7 +6,7 @@ mod page;
 use std::path::Path;
 
 use serde_json::json;
-use servanda_ledger::{Adoption, AdoptionTerms, Restored, Retention, Settling};
+use servanda_ledger::{Adoption, AdoptionRequest, Restored, Retention, LossSettlement};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},
@@ -47,7 +47,7 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
         Some(LedgerCommand::Adopt { evidence }) => adopted(&place.upkeep().adopt(&terms(evidence)?).await?, screen),
         Some(LedgerCommand::SettleLost { evidence }) => {
             let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
-            let settled = place.upkeep().settle(&Settling { by: operator::who(), evidence }).await?;
+            let settled = place.upkeep().settle(&LossSettlement { by: operator::who(), evidence }).await?;
             if screen.json {
                 return screen.json(&json!({ "settled": settled }));
             }
@@ -59,11 +59,11 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
     }
 }
 
-fn terms(evidence: &str, retention: Retention) -> Result<AdoptionTerms, Failure> {
+fn terms(evidence: &str, retention: Retention) -> Result<AdoptionRequest, Failure> {
     let (least_ms, forever_ms) = LOST_IN_FORCE_MS;
     let in_force_ms = retention.tombstones_ms.map_or(forever_ms, |kept_ms| kept_ms.clamp(least_ms, forever_ms));
     let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
-    Ok(AdoptionTerms { by: operator::who(), evidence, in_force_ms })
+    Ok(AdoptionRequest { by: operator::who(), evidence, in_force_ms })
 }
 
 /// What was accepted, if anything had to be, and where the ledger of before is.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use servanda_contract::Timestamp;
-use servanda_ledger::{Adoption, LogReport, Position, Status, Verified};
+use servanda_ledger::{Adoption, LogReport, LedgerPosition, Status, Verified};
 
 use crate::config::ledger_place::LedgerPlace;
 
@@ -23,7 +23,7 @@ pub(super) fn status(place: &LedgerPlace, status: &Status) -> String {
         let _ = writeln!(page, "{name:<14} {says}");
     };
     match &status.position {
-        Some(Position { ledger_id, position, written_ms, made_ms }) => {
+        Some(LedgerPosition { ledger_id, position, written_ms, made_ms }) => {
             line("id", ledger_id.clone());
             line("position", format!("{position}, written {}", at(*written_ms)));
             line("made", at(*made_ms));
@@ -37,7 +37,7 @@ pub(super) fn status(place: &LedgerPlace, status: &Status) -> String {
         line("schema", format!("version {version}{says}"));
     }
     match &status.known {
-        Some(Position { ledger_id, position, .. }) => {
+        Some(LedgerPosition { ledger_id, position, .. }) => {
             let ended = if status.ended_cleanly == Some(true) { "ended cleanly" } else { "open or killed" };
             line("known outside", format!("ledger {ledger_id} at position {position}, {ended}"));
         }

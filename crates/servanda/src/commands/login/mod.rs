@@ -14,7 +14,7 @@ use servanda_ledger::Ledger;
 use servanda_oauth::{
     book::{LoginBook, Whose},
     challenge::Demand,
-    discovery::Known,
+    discovery::DiscoveryInput,
     flow::{Consent, Means, Plan},
     grant::{self, Access, NoGrant, Terms as _},
     login::Login,
@@ -140,7 +140,7 @@ async fn agree(
         None => None,
     };
     let courier = access.courier().await.map_err(|error| Failure::failed(error.to_string()))?;
-    let known = Known {
+    let known = DiscoveryInput {
         trust: courier.trust().clone(),
         challenged: heard.is_some(),
         resource_metadata: heard.as_ref().and_then(|heard| heard.resource_metadata.clone()),

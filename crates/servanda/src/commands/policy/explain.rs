@@ -6,12 +6,12 @@ use bytes::Bytes;
 use serde_json::json;
 use servanda_contract::{
     CallRecord, Digest, GateName,
-    digest::Domain,
+    digest::DigestDomain,
     json::CanonicalBytes,
     record::{Decision, PolicyRecord},
 };
 use servanda_engine::{Authorities, Recalled};
-use servanda_policy::{Call, Explanation, Outlook, Policies};
+use servanda_policy::{PolicyCall, PolicyExplanation, Outlook, Policies};
 
 use super::{
     Desk,
@@ -34,11 +34,11 @@ enum Arguments {
 
 /// What the present policies would say.
 enum Present {
-    Explained(Explanation),
+    Explained(PolicyExplanation),
     Foreseen {
         outlook: Outlook,
         /// Of a call that nothing permits: the permits that were looked at, and which of their conditions is not met.
-        lacking: Option<Explanation>,
+        lacking: Option<PolicyExplanation>,
     },
     /// The call never came to policies, or the caller cannot be told to them.
     NotAsked(String),
@@ -115,7 +115,7 @@ fn present(desk: &Desk<'_>, policies: &Policies, record: &CallRecord, arguments:
     }
     match arguments {
         Arguments::Given { canonical: arguments, .. } | Arguments::OfEffect(arguments) => {
-            Present::Explained(policies.explain(&Call { principal, tool, arguments, circumstances }))
+            Present::Explained(policies.explain(&PolicyCall { principal, tool, arguments, circumstances }))
         }
         Arguments::Unknown => {
             let outlook = policies.outlook(principal, tool, circumstances);
@@ -123,7 +123,7 @@ fn present(desk: &Desk<'_>, policies: &Policies, record: &CallRecord, arguments:
                 matches!(&outlook, Outlook::Certain(decision) if !decision.is_allowed() && decision.by().is_empty());
             let nothing = is_lacking.then(|| canonical(&Bytes::from_static(b"{}"))).flatten();
             let explained = nothing
-                .map(|arguments| policies.explain(&Call { principal, tool, arguments: &arguments, circumstances }));
+                .map(|arguments| policies.explain(&PolicyCall { principal, tool, arguments: &arguments, circumstances }));
             Present::Foreseen { outlook, lacking: explained.filter(|explanation| !explanation.allowed) }
         }
     }
@@ -185,10 +185,10 @@ fn shadow(authorities: &Authorities, policy: &PolicyRecord) -> Vec<String> {
 }
 
 fn of_id(authorities: &Authorities, id: &str) -> String {
-    let in_shadow = || authorities.shadow().and_then(|shadow| shadow.policies().told(id));
+    let in_shadow = || authorities.shadow().and_then(|shadow| shadow.policies().deciding_policy(id));
     told(
         id,
-        authorities.policies().told(id).or_else(in_shadow).map(|told| (told.place.as_str(), told.reason.as_deref())),
+        authorities.policies().deciding_policy(id).or_else(in_shadow).map(|told| (told.place.as_str(), told.reason.as_deref())),
     )
 }
 
@@ -207,7 +207,7 @@ fn told(id: &str, known: Option<(&str, Option<&str>)>) -> String {
 fn source(record: &CallRecord, arguments: &Arguments) -> &'static str {
     match arguments {
         Arguments::Given { bytes, .. } => {
-            let digest = Digest::of(Domain::Arguments, &[record.tool.as_bytes(), bytes]);
+            let digest = Digest::compute(DigestDomain::Arguments, &[record.tool.as_bytes(), bytes]);
             if digest == record.arguments_digest {
                 "with the arguments that were given: by their digest they are the call's own"
             } else {

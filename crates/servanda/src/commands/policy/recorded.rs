@@ -7,7 +7,7 @@ use servanda_contract::{
     CallRecord,
     json::{CanonicalBytes, canonicalize},
 };
-use servanda_effects::effect::{EffectId, Effects as _, Target};
+use servanda_effects::effect::{EffectId, EffectStore as _, EffectTarget};
 use servanda_ledger::{CallQuery, Ledger, Reader};
 
 use super::Desk;
@@ -55,7 +55,7 @@ impl Books {
     /// The arguments of a call whose effect keeps them: one that is under way, or whose end nobody knows.
     pub(super) async fn arguments(&self, record: &CallRecord) -> Result<Option<CanonicalBytes>, Failure> {
         let Some(handle) = &record.effect_id else { return Ok(None) };
-        let target = Target::Id(EffectId::from(handle.clone()));
+        let target = EffectTarget::Id(EffectId::from(handle.clone()));
         let effect = self.effects.find(target).await.map_err(|error| Failure::failed(error.reason()))?;
         // A call may be about the effect of another one, whose arguments are not its own.
         let own = effect.filter(|effect| effect.call_id == record.call_id);

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use servanda_gates::CompiledContract;
 use servanda_identity::layers::gateway::near_names;
-use servanda_policy::{Case, CaseOutcome, Cases, Policies, run_cases};
+use servanda_policy::{PolicyCase, CaseOutcome, PolicyCases, Policies, run_cases};
 
 use super::Desk;
 use crate::{
@@ -20,7 +20,7 @@ pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen:
         Failure::bad_input(format!("cannot read the cases in `{}`: {error}", file.display()))
             .hint("docs/policy.md shows what a file of cases looks like")
     })?;
-    let cases = Cases::read(&file.display().to_string(), &text).map_err(|error| {
+    let cases = PolicyCases::read(&file.display().to_string(), &text).map_err(|error| {
         Failure::bad_input(error.to_string()).hint("docs/policy.md shows what a file of cases looks like")
     })?;
     if cases.cases.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen:
 
 /// A tool that nobody knows is refused, and so are arguments that no call can have; a case that expects a refusal would pass for a
 /// typo: it does not.
-fn outcomes(desk: &Desk<'_>, policies: &Policies, cases: &Cases) -> Vec<CaseOutcome> {
+fn outcomes(desk: &Desk<'_>, policies: &Policies, cases: &PolicyCases) -> Vec<CaseOutcome> {
     let contract = |tool: &str| desk.contracts.iter().find(|contract| contract.contract().identity.name == tool);
     let mut outcomes = run_cases(policies, cases, &|tool, arguments| contract(tool)?.program_class(arguments.bytes()));
     for (outcome, case) in outcomes.iter_mut().zip(&cases.cases) {
@@ -56,7 +56,7 @@ fn outcomes(desk: &Desk<'_>, policies: &Policies, cases: &Cases) -> Vec<CaseOutc
 }
 
 /// Names and types that no call has. What a case leaves out is left open: it need not write down a whole call.
-fn unfit_arguments(desk: &Desk<'_>, case: &Case) -> Vec<String> {
+fn unfit_arguments(desk: &Desk<'_>, case: &PolicyCase) -> Vec<String> {
     let is_its = |contract: &&CompiledContract| contract.contract().identity.name == case.tool;
     let Some(contract) = desk.contracts.iter().find(is_its) else { return Vec::new() };
     let found = contract.input().judge(&Value::Object(case.args.clone()));
@@ -64,7 +64,7 @@ fn unfit_arguments(desk: &Desk<'_>, case: &Case) -> Vec<String> {
     wrong.map(|error| format!("no call has such arguments: {}", error.message)).collect()
 }
 
-fn unknown_tool(policies: &Policies, case: &Case) -> Option<String> {
+fn unknown_tool(policies: &Policies, case: &PolicyCase) -> Option<String> {
     let names: Vec<&str> = policies.vocabulary().tool_names().collect();
     if names.contains(&case.tool.as_str()) {
         return None;

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::Serialize;
 use servanda_contract::{CallRecord, GateName, Timestamp, record, time::Clock as _};
 use servanda_engine::{Recalled, SystemClock};
-use servanda_policy::{Call, Decision, Outlook, Policies, Shadow};
+use servanda_policy::{PolicyCall, PolicyDecision, Outlook, Policies, ShadowPolicies};
 
 use super::{Desk, recorded::Books};
 use crate::{
@@ -64,7 +64,7 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let authorities = desk.authorities()?;
     let given = policies.map(|path| desk.at(path)).transpose()?;
-    let Some(then) = given.as_ref().or_else(|| authorities.shadow().map(Shadow::policies)) else {
+    let Some(then) = given.as_ref().or_else(|| authorities.shadow().map(ShadowPolicies::policies)) else {
         return Err(Failure::bad_input("there are no other policies to compare with")
             .hint("name them: servanda policy what-if --policies PATH, or `policy.shadow` in the configuration"));
     };
@@ -106,7 +106,7 @@ async fn compare(desk: &Desk<'_>, books: &Books, policies: &Policies, window: &W
             // Only where they make a difference are arguments looked for.
             Outlook::Depends { on } => match books.arguments(record).await? {
                 Some(arguments) => {
-                    let call = Call { principal, tool, arguments: &arguments, circumstances };
+                    let call = PolicyCall { principal, tool, arguments: &arguments, circumstances };
                     Outlook::Certain(policies.decide(&call))
                 }
                 None => Outlook::Depends { on },
@@ -144,7 +144,7 @@ impl Report {
 }
 
 impl Change {
-    fn of(record: &CallRecord, was_allowed: bool, then: &Decision) -> Self {
+    fn of(record: &CallRecord, was_allowed: bool, then: &PolicyDecision) -> Self {
         let word = |allowed| if allowed { "allowed" } else { "refused" };
         Self {
             call_id: record.call_id.to_string(),

@@ -1,7 +1,7 @@
 //! Tools that are or were held back, as people and programs read them.
 
 use serde::Serialize;
-use servanda_catalog::Hold;
+use servanda_catalog::ToolHold;
 use servanda_contract::Timestamp;
 use servanda_engine::{
     probes::Seen,
@@ -38,10 +38,10 @@ pub(super) fn list(held: &[(String, &History)]) -> String {
     for (exposed, history) in held {
         let Some(event) = history.last() else { continue };
         let why = match history.hold() {
-            Some(Hold::Observed { call_id, probes }) => {
+            Some(ToolHold::Observed { call_id, probes }) => {
                 format!("it only reads, and changed {} ({call_id})", probes.join(", "))
             }
-            Some(Hold::Blocked { reason, .. }) => reason,
+            Some(ToolHold::Blocked { reason, .. }) => reason,
             _ => String::new(),
         };
         rows.add_row([paint(exposed, Mood::Bad), at(event), why, event.by.clone()]);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::json;
-use servanda_catalog::pins::Lock;
+use servanda_catalog::pins::LockFile;
 
 use crate::{
     cli::RemoveArgs,
@@ -32,7 +32,7 @@ struct Plan {
     /// The server's contracts.
     found: ServerFiles,
     /// What was agreed to about everything else; none if nothing was agreed to about this server.
-    lock: Option<Lock>,
+    lock: Option<LockFile>,
     pins: usize,
 }
 

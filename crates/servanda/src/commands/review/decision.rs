@@ -8,8 +8,8 @@ use servanda_contract::{
     tool::{Action, Behaviour, Mutability, SideEffectClass},
 };
 use servanda_engine::SystemClock;
-use servanda_gates::{Registered, admit};
-use servanda_identity::classifier::Review as Opinion;
+use servanda_gates::{RegisteredContracts, admit};
+use servanda_identity::classifier::ReviewOutcome as Opinion;
 
 use crate::{
     commands::{doubts, operator},
@@ -149,7 +149,7 @@ fn judge(loaded: &Loaded, file: &std::path::Path, text: &str, tool: &str) -> Res
         let reasons: Vec<String> = composed.unread.into_iter().map(|unread| unread.reason).collect();
         return Err(not_admitted(&reasons.join("; ")));
     };
-    if let Err(rejection) = admit(written.contract.clone(), &Registered::new()) {
+    if let Err(rejection) = admit(written.contract.clone(), &RegisteredContracts::new()) {
         return Err(not_admitted(&rejection.to_string()));
     }
     match doubts::review_offline(&written.contract, pins.as_ref()) {

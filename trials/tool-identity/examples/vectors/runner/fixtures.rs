@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tool_identity::{
-    Address, ExplicitNamespace, Handoff, Loading, LookupKey, NameSource, PublicName, Tool, ToolIdentity, ToolKind,
+    ToolAddress, ExplicitNamespace, Handoff, Loading, LookupKey, NameSource, PublicName, Tool, ToolIdentity, ToolKind,
     defaults,
 };
 
@@ -35,8 +35,8 @@ pub(crate) fn is_enabled(value: &Value) -> bool {
 }
 
 /// An address that is written beside other members.
-pub(crate) fn address(value: &Value) -> Option<Address> {
-    Address::of_call(value)
+pub(crate) fn address(value: &Value) -> Option<ToolAddress> {
+    ToolAddress::from_call(value)
 }
 
 /// A lookup key, or null.

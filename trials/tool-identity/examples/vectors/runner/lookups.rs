@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tool_identity::{
-    Address, CollisionPolicy, Handoff, IdentityError, LookupTable, Tool, collisions,
+    ToolAddress, CollisionPolicy, Handoff, IdentityError, LookupTable, Tool, collisions,
     lookup::{self, Route},
 };
 
@@ -34,7 +34,7 @@ pub(crate) fn route<'a>(
     call: &Value,
 ) -> Result<Route<'a, Value, Value>, IdentityError> {
     let table = LookupTable::build(tools)?;
-    let address = Address::of_call(call).ok_or_else(|| IdentityError::ToolNotFound(text(call, "name").to_owned()))?;
+    let address = ToolAddress::from_call(call).ok_or_else(|| IdentityError::ToolNotFound(text(call, "name").to_owned()))?;
     table.route(handoffs, &address)
 }
 
@@ -63,7 +63,7 @@ fn invoked(input: &Value) -> Result<Value, IdentityError> {
     let (tools, handoffs) = (enabled_tools(input), enabled_handoffs(input));
     let call = member(input, "call");
     let route = route(&tools, &handoffs, call)?;
-    let traced = Address::of_call(call).map(|address| address.trace_name().to_string());
+    let traced = ToolAddress::from_call(call).map(|address| address.trace_name().to_string());
     Ok(json!({
         "context_tool_name": member(call, "name"),
         "context_namespace": member(call, "namespace"),

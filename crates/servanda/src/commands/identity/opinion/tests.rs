@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 use servanda_contract::tool::{Action, ContentType, Mutability, OutputDomain};
-use servanda_identity::classifier::{Descriptor, Options};
+use servanda_identity::classifier::{Descriptor, ClassifierOptions};
 
 use super::{Agreement, Counts, Judged, Level, Opinion, Tally, agreement, read, request};
 
@@ -89,7 +89,7 @@ fn a_tool_is_sent_as_data_and_without_what_is_to_be_withheld() {
         "annotations": { "readOnlyHint": true },
     }))
     .unwrap();
-    let whole = request("m", &descriptor, Options::default(), true);
+    let whole = request("m", &descriptor, ClassifierOptions::default(), true);
     assert_eq!((&whole["model"], &whole["temperature"]), (&json!("m"), &json!(0)));
     assert_eq!(whole["response_format"], json!({ "type": "json_object" }));
     let roles = ["/messages/0/role", "/messages/1/role"].map(|role| whole.pointer(role).unwrap().as_str().unwrap());
@@ -103,7 +103,7 @@ fn a_tool_is_sent_as_data_and_without_what_is_to_be_withheld() {
     };
     assert_eq!(user(&whole)["name"], "get_rows");
     assert_eq!(user(&whole)["annotations"], json!({ "readOnlyHint": true }));
-    let bare = request("m", &descriptor, Options { names: false, annotations: false }, false);
+    let bare = request("m", &descriptor, ClassifierOptions { names: false, annotations: false }, false);
     assert!(!bare.to_string().contains("get_rows") && bare.get("response_format").is_none(), "{bare}");
     let members: Vec<String> = user(&bare).as_object().unwrap().keys().cloned().collect();
     assert_eq!(members, ["description", "inputSchema"]);

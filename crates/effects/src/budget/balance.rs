@@ -1,0 +1,108 @@
+//! How one account stands in one window: what was spent, what is kept back for calls, what processes hand out by themselves.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Account, ExhaustedAccount, HeldDraw, BudgetHold, BudgetHoldKind, BudgetHoldStage,
+    hold::{CLOSED_KEPT_MS, idle_ms_max},
+};
+
+/// How an account stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccountBalance {
+    /// Which account.
+    pub account: Account,
+    /// How much there is in a window, as who drew on it last was told.
+    pub limit: u64,
+    /// When the window began.
+    pub window_start_ms: u64,
+    /// What was used.
+    pub spent: u64,
+    /// What is kept back for calls.
+    pub reserved: u64,
+    /// What processes hand out by themselves. What one took with it when it died stays here until the window is over.
+    pub leased: u64,
+    /// How much of what was used nobody had kept back.
+    pub over: u64,
+    /// When it last changed.
+    pub changed_ms: u64,
+}
+
+/// Where units of a hold are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HoldShare {
+    spent: u64,
+    reserved: u64,
+    leased: u64,
+    over: u64,
+}
+
+impl AccountBalance {
+    /// One that nobody has drawn on yet.
+    pub fn new(account: Account, limit: u64, now_ms: u64) -> Self {
+        let window_start_ms = account.period.start_ms(now_ms);
+        Self { account, limit, window_start_ms, spent: 0, reserved: 0, leased: 0, over: 0, changed_ms: now_ms }
+    }
+
+    /// The same now: in a new window nothing is used. A clock that goes back does not bring an old window back.
+    #[must_use]
+    pub fn at(&self, now_ms: u64) -> Self {
+        let opened = Self::new(self.account.clone(), self.limit, now_ms);
+        if opened.window_start_ms > self.window_start_ms { opened } else { self.clone() }
+    }
+
+    /// What is free.
+    pub const fn left(&self) -> u64 {
+        let used = self.spent.saturating_add(self.reserved).saturating_add(self.leased);
+        self.limit.saturating_sub(used)
+    }
+
+    /// When there is a new window; none if it does not renew.
+    pub fn renews_at_ms(&self) -> Option<u64> {
+        self.account.period.end_ms(self.window_start_ms)
+    }
+
+    /// When it may be forgotten: some time after its window, and if that is never over, only that of a run or a credential that
+    /// has nothing open.
+    pub fn expires_ms(&self) -> Option<u64> {
+        let is_idle = || {
+            let idle_ms = idle_ms_max(&self.account.scope).filter(|_| self.reserved == 0);
+            idle_ms.map(|idle_ms| self.changed_ms.saturating_add(idle_ms))
+        };
+        self.renews_at_ms().map(|end_ms| end_ms.saturating_add(CLOSED_KEPT_MS)).or_else(is_idle)
+    }
+
+    /// That there is not enough.
+    pub(super) fn exhausted(&self) -> ExhaustedAccount {
+        ExhaustedAccount { account: self.account.clone(), left: self.left(), renews_at_ms: self.renews_at_ms() }
+    }
+
+    /// Moves what a hold has of this account from where it was to where it is. What was drawn in another window is not in this one.
+    pub(super) fn move_share(&mut self, before: (&BudgetHold, &HeldDraw), after: (&BudgetHold, &HeldDraw), now_ms: u64) {
+        if after.1.window_start_ms != self.window_start_ms {
+            return;
+        }
+        let (from, to) = (HoldShare::from_draw(before), HoldShare::from_draw(after));
+        // More than can be counted is as good as exhausted, which is what this comes to.
+        let moved = |held: u64, from: u64, to: u64| held.saturating_sub(from).saturating_add(to);
+        self.spent = moved(self.spent, from.spent, to.spent);
+        self.reserved = moved(self.reserved, from.reserved, to.reserved);
+        self.leased = moved(self.leased, from.leased, to.leased);
+        self.over = moved(self.over, from.over, to.over);
+        self.changed_ms = now_ms;
+    }
+}
+
+impl HoldShare {
+    const NOTHING: Self = Self { spent: 0, reserved: 0, leased: 0, over: 0 };
+
+    fn from_draw((hold, draw): (&BudgetHold, &HeldDraw)) -> Self {
+        match (hold.stage, hold.kind) {
+            (BudgetHoldStage::Open, BudgetHoldKind::Reservation) => Self { reserved: draw.amount, ..Self::NOTHING },
+            (BudgetHoldStage::Open, BudgetHoldKind::Lease) => Self { leased: draw.amount, ..Self::NOTHING },
+            (BudgetHoldStage::Settled, _) => Self { spent: draw.spent, over: draw.over, ..Self::NOTHING },
+            (BudgetHoldStage::Refunded, _) => Self::NOTHING,
+        }
+    }
+}

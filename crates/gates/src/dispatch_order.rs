@@ -1,0 +1,65 @@
+//! How an effect is performed, told from its permit: what would have to be known to send the same bytes again tomorrow.
+
+use bytes::Bytes;
+use serde_json::Value;
+use servanda_contract::{
+    Digest,
+    digest::{DigestDomain, hex},
+    json,
+    tool::{EffectDeclaration, EffectClass, KeyPlacement, ToolContract},
+};
+use servanda_effects::effect::{EffectKey, DispatchOrder};
+
+use crate::Permit;
+
+/// A settled effect is remembered for so long at the least.
+const DEDUP_WINDOW_MS_MIN: u64 = 3_600_000;
+
+/// How it is performed.
+pub(crate) fn dispatch_order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result<DispatchOrder, serde_json::Error> {
+    let compiled = permit.contract();
+    let contract = compiled.contract();
+    let upstream_key = upstream_key(key);
+    let effect = contract.effect.as_deref();
+    let window_sec = effect.filter(|effect| effect.class == EffectClass::K).and_then(|effect| effect.key_window_sec);
+    Ok(DispatchOrder {
+        exposed_tool: permit.proposal().tool.clone(),
+        upstream: contract.binding.upstream.clone(),
+        upstream_tool: contract.binding.tool.clone(),
+        contract_version: contract.identity.version.clone(),
+        contract_digest: compiled.digest(),
+        arguments: arguments(permit.arguments().bytes(), effect, &upstream_key)?,
+        upstream_key,
+        timeout_ms,
+        key_window_ms: window_sec.map(|sec| sec.saturating_mul(1_000)),
+        dedup_window_ms: dedup_window_ms(contract),
+        keeps_answer: key.client_key.can_come_again() || contract.is_long(),
+        resources: permit.changes(),
+        reads: permit.reads(),
+        overlaps: !permit.takes_turns(),
+        actors: permit.proposal().caller.actors.clone(),
+    })
+}
+
+/// The key that an upstream is given: the same for the same effect, and nobody can guess another's from it.
+fn upstream_key(key: &EffectKey) -> String {
+    let client_key = key.client_key.to_string();
+    let parts = [&key.tenant, &key.principal, &key.tool, &client_key].map(String::as_bytes);
+    hex(Digest::compute(DigestDomain::UpstreamKey, &parts).as_bytes())
+}
+
+/// The bytes to send: the canonical arguments, with our key among them where the upstream takes it there.
+fn arguments(canonical: &Bytes, effect: Option<&EffectDeclaration>, upstream_key: &str) -> Result<Bytes, serde_json::Error> {
+    let placed = effect.filter(|effect| effect.class.takes_key()).and_then(|effect| effect.key.as_ref());
+    let Some(KeyPlacement::Argument(name)) = placed else { return Ok(canonical.clone()) };
+    let mut arguments: Value = serde_json::from_slice(canonical)?;
+    if let Some(members) = arguments.as_object_mut() {
+        members.insert(name.clone(), Value::from(upstream_key));
+    }
+    Ok(json::canonicalize(&arguments)?.bytes().clone())
+}
+
+fn dedup_window_ms(contract: &ToolContract) -> u64 {
+    let asked_ms = contract.idempotency.ttl_seconds.unwrap_or(0).saturating_mul(1_000);
+    contract.timeout_ms().saturating_mul(2).max(DEDUP_WINDOW_MS_MIN).max(asked_ms)
+}

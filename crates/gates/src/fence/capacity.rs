@@ -1,0 +1,47 @@
+//! What is still begun while the store is running out of room: nothing that is new. A key that was used is answered as ever, and what is
+//! under way is settled, because that needs little and is what the reserve is for.
+
+use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
+use servanda_effects::effect::{BeginRequest, EffectStore, EffectTarget};
+
+use super::not_fenced::{NotFenced, FailedMark, NotFencedReason, mark_failure_reason};
+use crate::budget::Cleared;
+
+/// Lets a call on to the store whose key was used before; refuses one that would be new. That nothing was done under the key is looked
+/// up first, because the refusal says so.
+pub(super) async fn check(
+    cleared: Cleared,
+    begin: &BeginRequest,
+    why: &str,
+    effects: &dyn EffectStore,
+) -> Result<Cleared, Box<NotFenced>> {
+    match effects.find(EffectTarget::Key(begin.key.clone())).await {
+        Ok(Some(_)) => Ok(cleared),
+        Ok(None) => Err(out_of_room(cleared, why)),
+        Err(error) => {
+            let unread = FailedMark {
+                key: &begin.key.client_key,
+                request: begin.request,
+                error: &error.clone(),
+                found: Err(error),
+            };
+            let why = mark_failure_reason(cleared.permit(), unread);
+            Err(Box::new(NotFenced { cleared, why }))
+        }
+    }
+}
+
+fn out_of_room(cleared: Cleared, why: &str) -> Box<NotFenced> {
+    let refusal = Refusal::new(
+        cleared.permit().call_id().clone(),
+        GateName::Fence,
+        TaxonomyClass::DependencyUnavailable,
+        format!("the ledger is out of room, so the call was not sent: {why}"),
+        "make the same call again later, it passes as soon as there is room".to_owned(),
+    )
+    .for_operators(
+        "free disk space, or shorten `retention` or raise `ledger_limits` in servanda.yaml (docs/retention.md)",
+    );
+    let refusal = refusal.with_effect(EffectKnowledge::None);
+    Box::new(NotFenced { cleared, why: NotFencedReason::NotOnRecord(Box::new(refusal)) })
+}

@@ -1,0 +1,184 @@
+//! What a contract wants to know before a call: its preconditions and the version its caller must have seen. Compiled when
+//! the contract is admitted, turned into questions for a call, and held against what read-only tools answer.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use servanda_contract::{
+    CallId, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, schema::CompiledSchema, tool::ToolContract,
+};
+
+use crate::{
+    placeholders::{placeholders, rendered_members},
+    rules::ResultCondition,
+};
+
+/// What one call may ask about at the most.
+const DEMANDS_MAX: usize = 16;
+
+/// Everything that a contract wants to know first.
+#[derive(Debug, Default)]
+pub(crate) struct CompiledPreconditions(Vec<CompiledPrecondition>);
+
+/// One question to a read-only tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreconditionQuery {
+    /// What it is about, as the contract names it.
+    pub id: String,
+    /// The tool, by contract name.
+    pub tool: String,
+    /// The arguments, as JSON.
+    pub arguments: Bytes,
+}
+
+#[derive(Debug)]
+struct CompiledPrecondition {
+    id: String,
+    tool: String,
+    arguments: Map<String, Value>,
+    check: PreconditionCheck,
+}
+
+#[derive(Debug)]
+enum PreconditionCheck {
+    /// It must hold.
+    Holds { condition: ResultCondition, message: String },
+    /// It must be what the caller says in this argument.
+    IsArgument { name: String, rule: ResultCondition },
+}
+
+impl CompiledPreconditions {
+    /// Compiles them; the error has a reason for each that cannot be.
+    pub(crate) fn compile(contract: &ToolContract, input: Option<&CompiledSchema>) -> Result<Self, Vec<String>> {
+        let mut reasons = Vec::new();
+        let mut demands = Vec::new();
+        for (number, precondition) in contract.preconditions.iter().enumerate() {
+            let about = format!("preconditions[{number}] `{}`", precondition.id);
+            let condition = match ResultCondition::compile_for_call(&precondition.expect.rule) {
+                Ok(condition) => condition,
+                Err(reason) => {
+                    reasons.push(format!("{about}: expect.rule {reason}"));
+                    continue;
+                }
+            };
+            let message = precondition.expect.message.clone();
+            let (id, tool, arguments) =
+                (precondition.id.clone(), precondition.tool.clone(), precondition.arguments.clone());
+            demands.push((about, CompiledPrecondition { id, tool, arguments, check: PreconditionCheck::Holds { condition, message } }));
+        }
+        if let Some(version) = contract.effect.as_ref().and_then(|effect| effect.version.as_ref()) {
+            let about = "effect.version".to_owned();
+            if !is_required(contract, &version.argument) {
+                reasons.push(format!("{about}: the input schema does not require `{}`", version.argument));
+            }
+            match ResultCondition::compile(&version.rule) {
+                Ok(rule) => {
+                    let wanted = PreconditionCheck::IsArgument { name: version.argument.clone(), rule };
+                    let (tool, arguments) = (version.tool.clone(), version.arguments.clone());
+                    demands.push((about, CompiledPrecondition { id: "version".to_owned(), tool, arguments, check: wanted }));
+                }
+                Err(reason) => reasons.push(format!("{about}: rule {reason}")),
+            }
+        }
+        if demands.len() > DEMANDS_MAX {
+            reasons.push(format!("preconditions: more than {DEMANDS_MAX} questions before a call"));
+        }
+        for (about, demand) in &demands {
+            let unknown = demand.names().into_iter().filter(|name| input.is_some_and(|input| !input.may_have(name)));
+            reasons.extend(unknown.map(|name| format!("{about}: the input schema declares no `{name}`")));
+        }
+        if reasons.is_empty() {
+            Ok(Self(demands.into_iter().map(|(_, demand)| demand).collect()))
+        } else {
+            Err(reasons)
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The questions for a call with these arguments.
+    pub(crate) fn questions(&self, arguments: &Value) -> Vec<PreconditionQuery> {
+        let question = |demand: &CompiledPrecondition| {
+            let arguments = rendered_members(&demand.arguments, arguments);
+            let (id, tool) = (demand.id.clone(), demand.tool.clone());
+            PreconditionQuery { id, tool, arguments: Bytes::from(arguments.to_string()) }
+        };
+        self.0.iter().map(question).collect()
+    }
+
+    /// Holds the answers, in the order of the questions, against what is wanted. What was not answered does not hold.
+    pub(crate) fn judge(
+        &self,
+        call_id: &CallId,
+        arguments: &Value,
+        answers: &[Result<Value, String>],
+    ) -> Result<(), Box<Refusal>> {
+        let not_asked = || Err("nobody asked".to_owned());
+        for (number, demand) in self.0.iter().enumerate() {
+            let answer = answers.get(number).cloned().unwrap_or_else(not_asked);
+            let held = answer.and_then(|result| demand.holds(arguments, &result).map_err(str::to_owned));
+            match held {
+                Ok(true) => {}
+                Ok(false) => return Err(demand.does_not_hold(call_id)),
+                Err(why) => return Err(demand.not_answered(call_id, &why)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CompiledPrecondition {
+    /// The arguments of the call that it needs.
+    fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.arguments.values().for_each(|value| placeholders(value, &mut names));
+        match &self.check {
+            PreconditionCheck::Holds { condition, .. } => names.extend(condition.named().iter().cloned()),
+            PreconditionCheck::IsArgument { name, .. } => names.push(name.clone()),
+        }
+        names
+    }
+
+    fn holds(&self, arguments: &Value, result: &Value) -> Result<bool, &'static str> {
+        match &self.check {
+            PreconditionCheck::Holds { condition, .. } => condition.holds_for(arguments, result),
+            PreconditionCheck::IsArgument { name, rule } => arguments.get(name).map_or(Ok(false), |said| rule.says(said, result)),
+        }
+    }
+
+    fn does_not_hold(&self, call_id: &CallId) -> Box<Refusal> {
+        let (message, hint) = match &self.check {
+            PreconditionCheck::Holds { message, .. } => (
+                format!("{message} (precondition `{}`)", self.id),
+                format!("look at the present state, `{}` shows it, and plan again", self.tool),
+            ),
+            PreconditionCheck::IsArgument { name, .. } => (
+                format!("it changed since `{name}` was read, so nothing was sent"),
+                format!(
+                    "read it again with `{}`; if the change is still wanted, send what it says as `{name}`",
+                    self.tool
+                ),
+            ),
+        };
+        refusal(call_id, TaxonomyClass::StaleState, message, hint)
+    }
+
+    fn not_answered(&self, call_id: &CallId, why: &str) -> Box<Refusal> {
+        let message =
+            format!("whether `{}` holds could not be asked of `{}`, so nothing was sent: {why}", self.id, self.tool);
+        let mut refusal = refusal(call_id, TaxonomyClass::DependencyUnavailable, message, "try again later".to_owned());
+        refusal.operator_hint = Some("`servanda tools` shows how that tool stands".to_owned());
+        refusal
+    }
+}
+
+fn refusal(call_id: &CallId, class: TaxonomyClass, message: String, hint: String) -> Box<Refusal> {
+    let refusal = Refusal::new(call_id.clone(), GateName::State, class, message, hint);
+    Box::new(refusal.with_effect(EffectKnowledge::None))
+}
+
+fn is_required(contract: &ToolContract, argument: &str) -> bool {
+    let required = contract.affordance.input_schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(argument)))
+}

@@ -1,0 +1,185 @@
+//! The books of budgets, for every store alike: their stored shape, and a page of them that entries are made on inside a
+//! transaction. Reading checks that columns and body say the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use servanda_contract::Digest;
+use servanda_effects::{
+    budget::{Account, BudgetSnapshot, EntryReply, ClosedBy, AccountEntry, BudgetHold, BudgetHoldId, AccountBalance, BudgetTransition, SweepReport, SweepDecision, step, sweep_decision},
+    effect::EffectState,
+};
+
+use crate::{LedgerError, codec::signed};
+
+/// A hold as columns.
+#[derive(Debug)]
+pub(crate) struct BudgetHoldRow<'a> {
+    pub(crate) hold_id: &'a str,
+    pub(crate) kind: &'static str,
+    pub(crate) effect_id: Option<&'a str>,
+    pub(crate) stage: &'static str,
+    pub(crate) opened_ms: i64,
+    pub(crate) expires_ms: Option<i64>,
+    pub(crate) body: String,
+}
+
+/// A standing as columns.
+#[derive(Debug)]
+pub(crate) struct BalanceRow<'a> {
+    pub(crate) account: Digest,
+    pub(crate) tenant: &'a str,
+    pub(crate) changed_ms: i64,
+    pub(crate) expires_ms: Option<i64>,
+    pub(crate) body: String,
+}
+
+/// What was read of the books, and what came of the entries that were made on it.
+#[derive(Debug, Default)]
+pub(crate) struct BudgetPage {
+    holds: BTreeMap<BudgetHoldId, BudgetHold>,
+    balances: BTreeMap<Digest, AccountBalance>,
+    changed_holds: BTreeSet<BudgetHoldId>,
+    changed_balances: BTreeSet<Digest>,
+}
+
+impl BudgetPage {
+    /// Adds what was read.
+    pub(crate) fn read_hold(&mut self, hold: BudgetHold) {
+        self.holds.insert(hold.id.clone(), hold);
+    }
+
+    /// Adds what was read.
+    pub(crate) fn read_balance(&mut self, standing: AccountBalance) {
+        self.balances.insert(standing.account.digest(), standing);
+    }
+
+    /// The accounts that an entry is about.
+    pub(crate) fn accounts<'a>(&'a self, entry: &'a AccountEntry) -> Vec<&'a Account> {
+        entry.accounts(self.holds.get(entry.id()))
+    }
+
+    /// Makes an entry; entries made later see it.
+    pub(crate) fn apply_entry(&mut self, entry: &AccountEntry, now_ms: u64) -> EntryReply {
+        let before = BudgetSnapshot { hold: self.holds.get(entry.id()), balances: &self.balances };
+        let BudgetTransition { hold, balances: standings, reply } = step(before, entry, now_ms);
+        if let Some(hold) = hold {
+            self.changed_holds.insert(hold.id.clone());
+            self.holds.insert(hold.id.clone(), hold);
+        }
+        for standing in standings {
+            let digest = standing.account.digest();
+            self.changed_balances.insert(digest);
+            self.balances.insert(digest, standing);
+        }
+        reply
+    }
+
+    /// The holds to write.
+    pub(crate) fn changed_holds(&self) -> Result<Vec<BudgetHoldRow<'_>>, LedgerError> {
+        self.changed_holds.iter().filter_map(|id| self.holds.get(id)).map(BudgetHoldRow::new).collect()
+    }
+
+    /// The standings to write.
+    pub(crate) fn changed_balances(&self) -> Result<Vec<BalanceRow<'_>>, LedgerError> {
+        self.changed_balances.iter().filter_map(|digest| self.balances.get(digest)).map(BalanceRow::new).collect()
+    }
+}
+
+impl<'a> BudgetHoldRow<'a> {
+    pub(crate) fn new(hold: &'a BudgetHold) -> Result<Self, LedgerError> {
+        Ok(Self {
+            hold_id: hold.id.as_str(),
+            kind: hold.kind.name(),
+            effect_id: hold.effect.as_ref().map(servanda_effects::effect::EffectId::as_str),
+            stage: hold.stage.name(),
+            opened_ms: signed(hold.opened_ms),
+            expires_ms: hold.expires_ms().map(signed),
+            body: serde_json::to_string(hold).map_err(|error| unreadable(hold.id.as_str(), error.to_string()))?,
+        })
+    }
+}
+
+impl<'a> BalanceRow<'a> {
+    pub(crate) fn new(standing: &'a AccountBalance) -> Result<Self, LedgerError> {
+        let account = standing.account.digest();
+        Ok(Self {
+            account,
+            tenant: standing.account.scope.tenant(),
+            changed_ms: signed(standing.changed_ms),
+            expires_ms: standing.expires_ms().map(signed),
+            body: serde_json::to_string(standing).map_err(|error| unreadable(&account.short(), error.to_string()))?,
+        })
+    }
+}
+
+/// A hold from its columns.
+pub(crate) fn decode_hold(hold_id: &str, stage: &str, body: &str) -> Result<BudgetHold, LedgerError> {
+    let hold: BudgetHold = serde_json::from_str(body).map_err(|error| unreadable(hold_id, error.to_string()))?;
+    if (hold.id.as_str(), hold.stage.name()) == (hold_id, stage) { Ok(hold) } else { Err(contradicts(hold_id)) }
+}
+
+/// What a sweep found: a reservation, what the effect is like that it is for, and which others have reserved for it.
+#[derive(Debug)]
+pub(crate) struct AbandonedHoldRow {
+    pub(crate) hold_id: String,
+    pub(crate) stage: String,
+    pub(crate) body: String,
+    pub(crate) effect_state: Option<String>,
+    pub(crate) effect_body: Option<String>,
+    /// Their ids, with blanks in between.
+    pub(crate) others: Option<String>,
+}
+
+impl AbandonedHoldRow {
+    /// The reservation, and the entry that closes it, if something can be said. What cannot be read is left as it is: it must not
+    /// keep everybody else's from being looked after.
+    pub(crate) fn judge(&self, now_ms: u64) -> Option<(BudgetHold, Option<AccountEntry>)> {
+        let read = decode_hold(&self.hold_id, &self.stage, &self.body);
+        let hold = read.inspect_err(|error| tracing::error!(%error, "a reservation cannot be read")).ok()?;
+        let effect = self.effect_state.as_deref().and_then(EffectState::from_name);
+        let (id, by) = (hold.id.clone(), ClosedBy::Sweep);
+        let entry = match sweep_decision(&hold, effect, self.is_superseded(), now_ms) {
+            SweepDecision::Settle => Some(AccountEntry::Settle { id, cost_micros: None, by }),
+            SweepDecision::Refund => Some(AccountEntry::Refund { id, by }),
+            SweepDecision::Wait => None,
+        };
+        Some((hold, entry))
+    }
+
+    /// Whether the effect is another call's by now that has reserved for it. Who reserved last says nothing: it may have been too
+    /// late for the effect.
+    fn is_superseded(&self) -> bool {
+        #[derive(Deserialize)]
+        struct EffectOwnerCall {
+            call_id: String,
+        }
+        let (Some(body), Some(others)) = (&self.effect_body, &self.others) else { return false };
+        let present = serde_json::from_str::<EffectOwnerCall>(body);
+        present.is_ok_and(|present| others.split(' ').any(|other| other == present.call_id))
+    }
+}
+
+/// Counts what a sweep does.
+pub(crate) const fn count_swept(swept: &mut SweepReport, entry: &AccountEntry) {
+    match entry {
+        AccountEntry::Settle { .. } => swept.settled += 1,
+        AccountEntry::Refund { .. } => swept.refunded += 1,
+        AccountEntry::Reserve(_) | AccountEntry::Lease(_) | AccountEntry::ReturnLease(_) => {}
+    }
+}
+
+/// A standing from its columns.
+pub(crate) fn decode_balance(account: &[u8], body: &str) -> Result<AccountBalance, LedgerError> {
+    let key = || servanda_contract::digest::hex(account);
+    let standing: AccountBalance = serde_json::from_str(body).map_err(|error| unreadable(&key(), error.to_string()))?;
+    if standing.account.digest().as_bytes() == account { Ok(standing) } else { Err(contradicts(&key())) }
+}
+
+fn contradicts(key: &str) -> LedgerError {
+    unreadable(key, "its columns and its body disagree".to_owned())
+}
+
+fn unreadable(key: &str, reason: String) -> LedgerError {
+    LedgerError::Books { key: key.to_owned(), reason }
+}
