@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::{
-    Authenticated, CredentialId, Method, Secret,
-    caller::{Finding, GROUPS_MAX, NAME_BYTES_MAX, checked_groups, checked_name, checked_tenant},
+    AuthenticatedCaller, CredentialId, CredentialMethod, Secret,
+    caller::{VerifiedCredential, GROUPS_MAX, NAME_BYTES_MAX, checked_groups, checked_name, checked_tenant},
     rights::{Rights, Scopes},
     secret::NoRandomness,
 };
@@ -32,7 +32,7 @@ const RECOGNISED_CHARS: usize = 4;
 
 /// What a new key is to be.
 #[derive(Debug, Clone)]
-pub struct KeyTerms {
+pub struct ApiKeySpec {
     /// Whose tenant.
     pub tenant: String,
     /// Who it stands for.
@@ -49,7 +49,7 @@ pub struct KeyTerms {
 
 /// A new key: what is kept, and what is shown once.
 #[derive(Debug)]
-pub struct MadeKey {
+pub struct CreatedApiKey {
     /// To keep.
     pub stored: StoredKey,
     /// To show once, and never to keep.
@@ -94,7 +94,7 @@ pub struct PresentedKey {
 
 /// Why no key was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyNotMade {
+pub enum ApiKeyCreationError {
     /// Only local mode has all scopes.
     #[error("a key needs its scopes by name; only local mode has all of them")]
     AllScopes,
@@ -135,22 +135,22 @@ pub enum KeyError {
 }
 
 /// Makes a key.
-pub fn make(terms: KeyTerms, now: Timestamp) -> Result<MadeKey, KeyNotMade> {
-    let KeyTerms { tenant, principal, groups, label, rights, expires_at } = terms;
+pub fn make(terms: ApiKeySpec, now: Timestamp) -> Result<CreatedApiKey, ApiKeyCreationError> {
+    let ApiKeySpec { tenant, principal, groups, label, rights, expires_at } = terms;
     if rights.scopes == Scopes::All {
-        return Err(KeyNotMade::AllScopes);
+        return Err(ApiKeyCreationError::AllScopes);
     }
     if expires_at <= now || expires_at.since_ms(now) > KEY_LIFETIME_MS_MAX {
-        return Err(KeyNotMade::Lifetime);
+        return Err(ApiKeyCreationError::Lifetime);
     }
-    checked_tenant(&tenant).map_err(|_| KeyNotMade::Name)?;
+    checked_tenant(&tenant).map_err(|_| ApiKeyCreationError::Name)?;
     for name in [&principal, &label] {
-        checked_name(name).map_err(|_| KeyNotMade::Name)?;
+        checked_name(name).map_err(|_| ApiKeyCreationError::Name)?;
     }
     if groups.len() > GROUPS_MAX {
-        return Err(KeyNotMade::Groups);
+        return Err(ApiKeyCreationError::Groups);
     }
-    checked_groups(groups.iter().map(String::as_str)).map_err(|_| KeyNotMade::Name)?;
+    checked_groups(groups.iter().map(String::as_str)).map_err(|_| ApiKeyCreationError::Name)?;
     let id = hex(Secret::random(ID_BYTES)?.expose());
     let secret = Secret::random(SECRET_BYTES)?;
     let written = Zeroizing::new(URL_SAFE_NO_PAD.encode(secret.expose()));
@@ -169,7 +169,7 @@ pub fn make(terms: KeyTerms, now: Timestamp) -> Result<MadeKey, KeyNotMade> {
         revoked_at: None,
         id,
     };
-    Ok(MadeKey { stored, text })
+    Ok(CreatedApiKey { stored, text })
 }
 
 impl PresentedKey {
@@ -195,7 +195,7 @@ impl PresentedKey {
 
 impl StoredKey {
     /// Lets the presenter in, if the key is this one and still good.
-    pub fn authenticate(&self, presented: &PresentedKey, now: Timestamp) -> Result<Authenticated, KeyError> {
+    pub fn authenticate(&self, presented: &PresentedKey, now: Timestamp) -> Result<AuthenticatedCaller, KeyError> {
         if self.version != VERSION {
             return Err(KeyError::Version);
         }
@@ -204,20 +204,20 @@ impl StoredKey {
         if self.id != presented.id || !same {
             return Err(KeyError::Unknown);
         }
-        self.found(Method::ApiKey, now)
+        self.authenticate_as(CredentialMethod::ApiKey, now)
     }
 
     /// Lets the operator act for the holder of the key, who is not there: to try out what the key may do. What comes of it is on record
     /// as the operator's word. The caller has to be the one who owns the store of keys.
-    pub fn by_operator(&self, now: Timestamp) -> Result<Authenticated, KeyError> {
+    pub fn authenticate_for_operator(&self, now: Timestamp) -> Result<AuthenticatedCaller, KeyError> {
         if self.version != VERSION {
             return Err(KeyError::Version);
         }
-        self.found(Method::Operator, now)
+        self.authenticate_as(CredentialMethod::Operator, now)
     }
 
     /// Who holds it, if it is still good.
-    fn found(&self, method: Method, now: Timestamp) -> Result<Authenticated, KeyError> {
+    fn authenticate_as(&self, method: CredentialMethod, now: Timestamp) -> Result<AuthenticatedCaller, KeyError> {
         if self.revoked_at.is_some() {
             return Err(KeyError::Revoked);
         }
@@ -225,7 +225,7 @@ impl StoredKey {
         if now >= expires_at {
             return Err(KeyError::Expired);
         }
-        Ok(Finding {
+        Ok(VerifiedCredential {
             tenant: self.tenant.clone(),
             principal: self.principal.clone(),
             groups: self.groups.clone(),
@@ -239,7 +239,7 @@ impl StoredKey {
 
     /// What it is recorded and revoked by.
     pub fn credential(&self) -> CredentialId {
-        CredentialId::of("key", &self.id)
+        CredentialId::new("key", &self.id)
     }
 }
 

@@ -27,7 +27,7 @@ pub enum Bearer<'a> {
 
 /// Why somebody is not known. Each says to the log what it is; the caller is told less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotAuthenticated {
+pub enum AuthenticationError {
     /// The header is not `Bearer` and a credential.
     #[error("the header is not `Bearer` and one credential")]
     Header,
@@ -50,15 +50,15 @@ pub enum NotAuthenticated {
 
 impl<'a> Bearer<'a> {
     /// Reads a header's value.
-    pub fn read(header: &'a str) -> Result<Self, NotAuthenticated> {
+    pub fn read(header: &'a str) -> Result<Self, AuthenticationError> {
         let (scheme, credential) = Some(header)
             .filter(|header| header.len() <= HEADER_BYTES_MAX)
             .and_then(|header| header.split_once(' '))
-            .ok_or(NotAuthenticated::Header)?;
+            .ok_or(AuthenticationError::Header)?;
         let credential = credential.trim_start_matches(' ');
         let one_word = !credential.is_empty() && credential.bytes().all(|byte| byte.is_ascii_graphic());
         if !scheme.eq_ignore_ascii_case("bearer") || !one_word {
-            return Err(NotAuthenticated::Header);
+            return Err(AuthenticationError::Header);
         }
         if credential.starts_with(api_key::PREFIX) {
             return Ok(Self::ApiKey(PresentedKey::read(credential)?));
@@ -70,12 +70,12 @@ impl<'a> Bearer<'a> {
     }
 }
 
-impl NotAuthenticated {
+impl AuthenticationError {
     /// What the caller is told: enough for an honest client to get a better credential, and nothing that tells a forger how
     /// far one came.
-    pub const fn told(&self) -> &'static str {
+    pub const fn client_message(&self) -> &'static str {
         match self {
-            Self::AccessToken(error) => error.told(),
+            Self::AccessToken(error) => error.client_message(),
             Self::ApiKey(KeyError::Expired) | Self::AgentCredential(CapabilityError::Expired) => {
                 "the credential has expired"
             }
@@ -87,7 +87,7 @@ impl NotAuthenticated {
     }
 
     /// Whether the same credential may be good later: it is then no challenge that is called for, but patience.
-    pub const fn may_pass_later(&self) -> bool {
+    pub const fn is_temporary(&self) -> bool {
         matches!(self, Self::KeysUnavailable)
     }
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use servanda_contract::{CallerActor, Caller, Timestamp};
 
 use crate::{
-    Method,
-    rights::{Dimension, Rights},
+    CredentialMethod,
+    rights::{RightsDimension, Rights},
 };
 
 /// Agents between the user and us, at most.
@@ -25,7 +25,7 @@ pub const GROUPS_MAX: usize = 256;
 
 /// Somebody whose credential was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Authenticated {
+pub struct AuthenticatedCaller {
     tenant: String,
     principal: String,
     groups: BTreeSet<String>,
@@ -34,7 +34,7 @@ pub struct Authenticated {
     rights: Rights,
     /// The credential's own first, then those of what it comes from.
     budgets: Vec<CredentialBudget>,
-    method: Method,
+    method: CredentialMethod,
 }
 
 /// How much may be drawn under one credential, and under everything that comes from it, together. Where a credential is handed
@@ -45,7 +45,7 @@ pub struct CredentialBudget {
     /// Under which.
     pub credential: CredentialId,
     /// How much; what is absent is not limited by it.
-    pub limits: BTreeMap<Dimension, u64>,
+    pub limits: BTreeMap<RightsDimension, u64>,
 }
 
 /// One who acts for somebody else. Whose word that is makes a difference: a holder who hands a credential on may call the
@@ -64,7 +64,7 @@ pub struct CredentialId(String);
 
 /// How a credential stands, by whoever keeps track of revocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RevocationStatus {
     /// Not revoked.
     Good,
     /// Revoked.
@@ -75,11 +75,11 @@ pub enum Standing {
 
 /// An [`Authenticated`] that is still good at the moment of dispatch.
 #[derive(Debug, Clone, Copy)]
-pub struct Rechecked<'a>(&'a Authenticated);
+pub struct RecheckedCaller<'a>(&'a AuthenticatedCaller);
 
 /// Why a credential that was good is not any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoLongerGood {
+pub enum RecheckError {
     /// Its time is over.
     #[error("the credential expired at {0}")]
     Expired(Timestamp),
@@ -94,10 +94,10 @@ pub enum NoLongerGood {
 /// Text that is no name of a tenant, principal or actor. It does not repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a name is 1 to {NAME_BYTES_MAX} bytes without control characters, and a tenant's has no slash")]
-pub struct NotAName(());
+pub struct InvalidCallerName(());
 
 /// What a check found out; only checks can make an [`Authenticated`] of it.
-pub(crate) struct Finding {
+pub(crate) struct VerifiedCredential {
     pub(crate) tenant: String,
     pub(crate) principal: String,
     pub(crate) groups: BTreeSet<String>,
@@ -106,20 +106,20 @@ pub(crate) struct Finding {
     /// The credential itself first, then what it comes from.
     pub(crate) lineage: Vec<CredentialId>,
     pub(crate) rights: Rights,
-    pub(crate) method: Method,
+    pub(crate) method: CredentialMethod,
 }
 
-impl Authenticated {
+impl AuthenticatedCaller {
     /// The one principal of local mode. The door has made sure that the peer is on this machine.
     pub fn local() -> Self {
-        Self::from(Finding {
+        Self::from(VerifiedCredential {
             tenant: "local".to_owned(),
             principal: "local".to_owned(),
             groups: BTreeSet::new(),
             actors: Vec::new(),
             lineage: vec![CredentialId::local()],
             rights: Rights::unlimited(),
-            method: Method::Local,
+            method: CredentialMethod::Local,
         })
     }
 
@@ -127,9 +127,9 @@ impl Authenticated {
     pub fn caller(&self) -> Caller {
         let acting = |actor: &Actor| CallerActor { name: actor.name.clone(), proven: actor.proven };
         let credential = match self.method {
-            Method::Local => None,
-            Method::Operator => Some(format!("operator:{}", self.credential())),
-            Method::ApiKey | Method::AccessToken { .. } | Method::AgentCredential => {
+            CredentialMethod::Local => None,
+            CredentialMethod::Operator => Some(format!("operator:{}", self.credential())),
+            CredentialMethod::ApiKey | CredentialMethod::AccessToken { .. } | CredentialMethod::AgentCredential => {
                 Some(self.credential().to_string())
             }
         };
@@ -183,7 +183,7 @@ impl Authenticated {
     }
 
     /// The same under the budgets of what it comes from, the nearest first.
-    pub(crate) fn under(mut self, ancestors: Vec<CredentialBudget>) -> Self {
+    pub(crate) fn with_ancestor_budgets(mut self, ancestors: Vec<CredentialBudget>) -> Self {
         let nearest = ancestors.first().map(|ancestor| &ancestor.limits);
         self.budgets.retain(|own| Some(&own.limits) != nearest);
         self.budgets.extend(ancestors);
@@ -191,7 +191,7 @@ impl Authenticated {
     }
 
     /// How it was found out.
-    pub fn method(&self) -> &Method {
+    pub fn method(&self) -> &CredentialMethod {
         &self.method
     }
 
@@ -199,25 +199,25 @@ impl Authenticated {
     pub fn recheck(
         &self,
         now: Timestamp,
-        standing_of: impl Fn(&CredentialId) -> Standing,
-    ) -> Result<Rechecked<'_>, NoLongerGood> {
+        standing_of: impl Fn(&CredentialId) -> RevocationStatus,
+    ) -> Result<RecheckedCaller<'_>, RecheckError> {
         if now >= self.rights.expires_at {
-            return Err(NoLongerGood::Expired(self.rights.expires_at));
+            return Err(RecheckError::Expired(self.rights.expires_at));
         }
         for credential in &self.lineage {
             match standing_of(credential) {
-                Standing::Good => {}
-                Standing::Revoked => return Err(NoLongerGood::Revoked(credential.clone())),
-                Standing::Unknown => return Err(NoLongerGood::Unknown(credential.clone())),
+                RevocationStatus::Good => {}
+                RevocationStatus::Revoked => return Err(RecheckError::Revoked(credential.clone())),
+                RevocationStatus::Unknown => return Err(RecheckError::Unknown(credential.clone())),
             }
         }
-        Ok(Rechecked(self))
+        Ok(RecheckedCaller(self))
     }
 }
 
-impl From<Finding> for Authenticated {
-    fn from(finding: Finding) -> Self {
-        let Finding { tenant, principal, groups, actors, mut lineage, rights, method } = finding;
+impl From<VerifiedCredential> for AuthenticatedCaller {
+    fn from(finding: VerifiedCredential) -> Self {
+        let VerifiedCredential { tenant, principal, groups, actors, mut lineage, rights, method } = finding;
         if lineage.is_empty() {
             lineage.push(CredentialId(String::new()));
         }
@@ -232,21 +232,21 @@ impl From<Finding> for Authenticated {
     }
 }
 
-impl<'a> Rechecked<'a> {
+impl<'a> RecheckedCaller<'a> {
     /// Who it is.
-    pub fn authenticated(self) -> &'a Authenticated {
+    pub fn authenticated(self) -> &'a AuthenticatedCaller {
         self.0
     }
 }
 
 impl Actor {
     /// An actor of that name, by the word of whoever hands the credential on.
-    pub fn named(name: &str) -> Result<Self, NotAName> {
+    pub fn named(name: &str) -> Result<Self, InvalidCallerName> {
         checked_name(name).map(|name| Self { name, proven: false })
     }
 
     /// One that showed a credential of its own, or that an issuer vouches for.
-    pub(crate) fn proven(name: &str) -> Result<Self, NotAName> {
+    pub(crate) fn proven(name: &str) -> Result<Self, InvalidCallerName> {
         checked_name(name).map(|name| Self { name, proven: true })
     }
 
@@ -266,7 +266,7 @@ impl CredentialId {
         Self("local".to_owned())
     }
 
-    pub(crate) fn of(kind: &str, id: &str) -> Self {
+    pub(crate) fn new(kind: &str, id: &str) -> Self {
         Self(format!("{kind}:{id}"))
     }
 
@@ -294,20 +294,20 @@ impl CredentialId {
 }
 
 /// The name of a tenant, if it is one. Users are named `tenant/user` in policies, so that it has no slash.
-pub fn checked_tenant(name: &str) -> Result<String, NotAName> {
-    if name.contains('/') { Err(NotAName(())) } else { checked_name(name) }
+pub fn checked_tenant(name: &str) -> Result<String, InvalidCallerName> {
+    if name.contains('/') { Err(InvalidCallerName(())) } else { checked_name(name) }
 }
 
 /// The name, if it is one.
-pub fn checked_name(name: &str) -> Result<String, NotAName> {
+pub fn checked_name(name: &str) -> Result<String, InvalidCallerName> {
     let good = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
-    if good { Ok(name.to_owned()) } else { Err(NotAName(())) }
+    if good { Ok(name.to_owned()) } else { Err(InvalidCallerName(())) }
 }
 
 /// The groups, if each is a name and there are not too many.
-pub(crate) fn checked_groups<'a>(groups: impl IntoIterator<Item = &'a str>) -> Result<BTreeSet<String>, NotAName> {
+pub(crate) fn checked_groups<'a>(groups: impl IntoIterator<Item = &'a str>) -> Result<BTreeSet<String>, InvalidCallerName> {
     let groups = groups.into_iter().take(GROUPS_MAX + 1).map(checked_name).collect::<Result<BTreeSet<_>, _>>()?;
-    if groups.len() > GROUPS_MAX { Err(NotAName(())) } else { Ok(groups) }
+    if groups.len() > GROUPS_MAX { Err(InvalidCallerName(())) } else { Ok(groups) }
 }
 
 impl fmt::Display for CredentialId {

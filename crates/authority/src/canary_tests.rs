@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     Actor, Narrowing, Secret,
-    api_key::{KeyTerms, PresentedKey, make},
+    api_key::{ApiKeySpec, PresentedKey, make},
     capability::{Caveat, Delegation, RootKeys, attenuate},
     exchange::{ExchangeAnswer, ExchangeRequest},
     invocation::StatementKey,
@@ -43,12 +43,12 @@ fn chain(error: &dyn std::error::Error) -> String {
 fn t25_secrets_print_as_nothing() {
     let secret = Secret::from(CANARY.to_owned());
     assert_eq!(format!("{secret:?} {secret:#?}"), "Secret Secret");
-    assert_silent(&Scrubber::of(&[secret]).unwrap(), CANARY);
+    assert_silent(&Scrubber::new(&[secret]).unwrap(), CANARY);
 }
 
 #[test]
 fn t25_keys_are_not_said() {
-    let terms = KeyTerms {
+    let terms = ApiKeySpec {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
         groups: std::collections::BTreeSet::new(),
@@ -88,7 +88,7 @@ fn t25_tokens_are_not_said() {
             Err(error) => error,
         };
         assert_silent(&chain(&error), &text);
-        assert_silent(&error.told(), &text);
+        assert_silent(&error.client_message(), &text);
     }
 }
 
@@ -107,7 +107,7 @@ fn t25_agent_credentials_and_their_keys_are_not_said() {
     let made = keys.delegate(&user(user_rights()), delegation, NOW).unwrap();
     let text = made.text.as_text().unwrap();
     assert_silent(&made, text);
-    assert_silent(&ExchangeAnswer::of(&made, NOW).unwrap(), text);
+    assert_silent(&ExchangeAnswer::for_credential(&made, NOW).unwrap(), text);
     assert_silent(&attenuate(text, &Caveat::default()).unwrap(), text);
     assert_silent(&keys.verify(text, NOW).unwrap(), text);
     for broken in [format!("{text}{CANARY}"), format!("sva1.{CANARY}.{CANARY}"), CANARY.to_owned()] {

@@ -18,13 +18,13 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::{
-    Actor, Authenticated, CredentialBudget, CredentialId, Method, Secret,
-    caller::{ACTORS_MAX, Finding, checked_groups, checked_name, checked_tenant},
+    Actor, AuthenticatedCaller, CredentialBudget, CredentialId, CredentialMethod, Secret,
+    caller::{ACTORS_MAX, VerifiedCredential, checked_groups, checked_name, checked_tenant},
     rights::{DepthExhausted, Narrowing, Rights, Scopes},
     secret::NoRandomness,
 };
 
-use document::Root;
+use document::CredentialRoot;
 pub use document::{Caveat, LINEAGE_MAX};
 
 /// By which one is known, with its version.
@@ -78,7 +78,7 @@ pub struct Delegation {
 
 /// Whose right it is, where nobody shows a credential: by the word of whoever keeps the root keys, the operator.
 #[derive(Debug, Clone)]
-pub struct UserTerms {
+pub struct DelegatingUser {
     /// Whose tenant.
     pub tenant: String,
     /// The user.
@@ -91,7 +91,7 @@ pub struct UserTerms {
 
 /// Why nothing was delegated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotDelegated {
+pub enum DelegationError {
     /// Handed on often enough.
     #[error(transparent)]
     Depth(#[from] DepthExhausted),
@@ -160,10 +160,10 @@ impl RootKeys {
     /// Hands on what somebody has, or less of it. That it is somebody's was checked: an [`Authenticated`] says so.
     pub fn delegate(
         &self,
-        subject: &Authenticated,
+        subject: &AuthenticatedCaller,
         delegation: Delegation,
         now: Timestamp,
-    ) -> Result<AgentCredential, NotDelegated> {
+    ) -> Result<AgentCredential, DelegationError> {
         let Delegation { actor, actor_lineage, actor_budgets, narrowing, lifetime_ms } = delegation;
         let rights = subject.rights().delegated(&narrowing)?;
         let mut actors = vec![actor];
@@ -171,7 +171,7 @@ impl RootKeys {
         let mut lineage = subject.lineage().to_vec();
         lineage.extend(actor_lineage);
         let budgets = subject.budgets().iter().cloned().chain(actor_budgets).collect();
-        let root = Root {
+        let root = CredentialRoot {
             id: hex(Secret::random(ID_BYTES)?.expose()),
             key_id: self.current.clone(),
             tenant: subject.tenant().to_owned(),
@@ -190,21 +190,21 @@ impl RootKeys {
     /// operator, at the machine.
     pub fn grant(
         &self,
-        user: &UserTerms,
+        user: &DelegatingUser,
         delegation: Delegation,
         now: Timestamp,
-    ) -> Result<AgentCredential, NotDelegated> {
+    ) -> Result<AgentCredential, DelegationError> {
         let Delegation { actor, actor_lineage, actor_budgets, narrowing, lifetime_ms } = delegation;
         let rights = user.rights.delegated(&narrowing)?;
         if rights.scopes == Scopes::All {
-            return Err(NotDelegated::AllScopes);
+            return Err(DelegationError::AllScopes);
         }
-        let root = Root {
+        let root = CredentialRoot {
             id: hex(Secret::random(ID_BYTES)?.expose()),
             key_id: self.current.clone(),
-            tenant: checked_tenant(&user.tenant).map_err(|_| NotDelegated::Name)?,
-            principal: checked_name(&user.principal).map_err(|_| NotDelegated::Name)?,
-            groups: checked_groups(user.groups.iter().map(String::as_str)).map_err(|_| NotDelegated::Name)?,
+            tenant: checked_tenant(&user.tenant).map_err(|_| DelegationError::Name)?,
+            principal: checked_name(&user.principal).map_err(|_| DelegationError::Name)?,
+            groups: checked_groups(user.groups.iter().map(String::as_str)).map_err(|_| DelegationError::Name)?,
             actors: vec![actor],
             lineage: actor_lineage,
             budgets: actor_budgets,
@@ -214,47 +214,47 @@ impl RootKeys {
         self.issue(root, lifetime_ms, now)
     }
 
-    fn issue(&self, mut root: Root, lifetime_ms: u64, now: Timestamp) -> Result<AgentCredential, NotDelegated> {
+    fn issue(&self, mut root: CredentialRoot, lifetime_ms: u64, now: Timestamp) -> Result<AgentCredential, DelegationError> {
         let lifetime_ms = lifetime_ms.min(AGENT_LIFETIME_MS_MAX);
         let latest = Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms));
         root.rights.expires_at = root.rights.expires_at.min(latest);
         if root.rights.expires_at <= now {
-            return Err(NotDelegated::Lifetime);
+            return Err(DelegationError::Lifetime);
         }
         if root.actors.len() > ACTORS_MAX || root.lineage.len() > LINEAGE_MAX {
-            return Err(NotDelegated::ChainTooLong);
+            return Err(DelegationError::ChainTooLong);
         }
         let credential = root.credential();
-        let text = self.seal(&root).ok_or(NotDelegated::TooLarge)?;
+        let text = self.seal(&root).ok_or(DelegationError::TooLarge)?;
         // What cannot be read back must not be handed out.
-        let made = self.verify(&text, now).map_err(|_| NotDelegated::TooLarge)?;
+        let made = self.verify(&text, now).map_err(|_| DelegationError::TooLarge)?;
         Ok(AgentCredential { text: Secret::from(text), credential, rights: made.rights().clone() })
     }
 
     /// Lets the holder in, with what is left after every narrowing.
-    pub fn verify(&self, text: &str, now: Timestamp) -> Result<Authenticated, CapabilityError> {
-        let parts = Parts::of(text)?;
-        let root = Root::read(parts.root)?;
+    pub fn verify(&self, text: &str, now: Timestamp) -> Result<AuthenticatedCaller, CapabilityError> {
+        let parts = CredentialParts::parse(text)?;
+        let root = CredentialRoot::read(parts.root)?;
         let mut tag = self.first_tag(&root.key_id, parts.root).ok_or(CapabilityError::UnknownKey)?;
         let Some((last, before)) = parts.caveats.split_last() else {
             tag.verify_slice(&parts.tag).map_err(|_| CapabilityError::Forged)?;
-            return root.finding(&[], now);
+            return root.authenticate(&[], now);
         };
         for caveat in before {
             tag = next_tag(tag, caveat);
         }
         // In constant time, and before any caveat is looked into.
         next_tag(tag, last).verify_slice(&parts.tag).map_err(|_| CapabilityError::Forged)?;
-        root.finding(&parts.caveats, now)
+        root.authenticate(&parts.caveats, now)
     }
 
-    fn seal(&self, root: &Root) -> Option<String> {
+    fn seal(&self, root: &CredentialRoot) -> Option<String> {
         let root = URL_SAFE_NO_PAD.encode(serde_json::to_vec(root).ok()?);
         let tag = self.first_tag(&self.current, &root)?.finalize().into_bytes();
         Some(format!("{PREFIX}{root}.{}", URL_SAFE_NO_PAD.encode(tag)))
     }
 
-    fn first_tag(&self, key_id: &str, root: &str) -> Option<Code> {
+    fn first_tag(&self, key_id: &str, root: &str) -> Option<HmacSha256> {
         let key = keyed(self.keys.get(key_id)?.expose()).chain_update(ROOT_DOMAIN).chain_update(key_id.as_bytes());
         Some(keyed(&key.finalize().into_bytes()).chain_update(PREFIX.as_bytes()).chain_update(root.as_bytes()))
     }
@@ -263,19 +263,19 @@ impl RootKeys {
 /// Narrows a credential, offline: whoever holds it can, and nobody can undo it. What the caveat allows beyond what the
 /// credential does is of no effect.
 pub fn attenuate(text: &str, caveat: &Caveat) -> Result<Secret, CapabilityError> {
-    let parts = Parts::of(text)?;
+    let parts = CredentialParts::parse(text)?;
     let caveat = URL_SAFE_NO_PAD.encode(serde_json::to_vec(caveat).map_err(|_| CapabilityError::Malformed)?);
     let tag = keyed(&parts.tag).chain_update(caveat.as_bytes()).finalize().into_bytes();
     let stem = text.rsplit_once('.').map_or(text, |(stem, _)| stem);
     let longer = format!("{stem}.{caveat}.{}", URL_SAFE_NO_PAD.encode(tag));
-    Parts::of(&longer)?;
+    CredentialParts::parse(&longer)?;
     Ok(Secret::from(longer))
 }
 
 /// What a credential says that it allows, for its holder to look at. It was not checked, and lets nobody in.
-pub fn look_at(text: &str) -> Result<Rights, CapabilityError> {
-    let parts = Parts::of(text)?;
-    let root = Root::read(parts.root)?;
+pub fn unverified_rights(text: &str) -> Result<Rights, CapabilityError> {
+    let parts = CredentialParts::parse(text)?;
+    let root = CredentialRoot::read(parts.root)?;
     narrowed(root.rights, root.actors, &parts.caveats).map(|(rights, _)| rights)
 }
 
@@ -300,17 +300,17 @@ fn narrowed(
     if actors.len() > ACTORS_MAX { Err(CapabilityError::Depth) } else { Ok((rights, actors)) }
 }
 
-type Code = Hmac<Sha256>;
+type HmacSha256 = Hmac<Sha256>;
 
 /// The parts of a credential as they arrived.
-struct Parts<'a> {
+struct CredentialParts<'a> {
     root: &'a str,
     caveats: Vec<&'a str>,
     tag: Vec<u8>,
 }
 
-impl<'a> Parts<'a> {
-    fn of(text: &'a str) -> Result<Self, CapabilityError> {
+impl<'a> CredentialParts<'a> {
+    fn parse(text: &'a str) -> Result<Self, CapabilityError> {
         if text.len() > CREDENTIAL_BYTES_MAX {
             return Err(CapabilityError::TooLong);
         }
@@ -328,35 +328,35 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn next_tag(tag: Code, caveat: &str) -> Code {
+fn next_tag(tag: HmacSha256, caveat: &str) -> HmacSha256 {
     keyed(&tag.finalize().into_bytes()).chain_update(caveat.as_bytes())
 }
 
 /// A key longer than the hash's block is hashed, a shorter one padded with zeros: that is what HMAC does with one. Written out
 /// because it then cannot fail, and a code under a key of nothing is not to be thought of.
-fn keyed(key: &[u8]) -> Code {
+fn keyed(key: &[u8]) -> HmacSha256 {
     /// SHA-256's.
     const BLOCK_BYTES: usize = 64;
     let hashed = (key.len() > BLOCK_BYTES).then(|| Sha256::digest(key));
     let mut block = Zeroizing::new([0; BLOCK_BYTES]);
     block.iter_mut().zip(hashed.as_deref().unwrap_or(key)).for_each(|(place, byte)| *place = *byte);
-    Code::new(&(*block).into())
+    HmacSha256::new(&(*block).into())
 }
 
 impl CredentialId {
     /// Of an agent credential's own id.
-    fn of_agent(id: &str) -> Self {
-        Self::of("agent", id)
+    fn for_agent(id: &str) -> Self {
+        Self::new("agent", id)
     }
 }
 
-impl Root {
+impl CredentialRoot {
     fn credential(&self) -> CredentialId {
-        CredentialId::of_agent(&self.id)
+        CredentialId::for_agent(&self.id)
     }
 
     /// What is left after every narrowing. The codes were checked.
-    fn finding(self, caveats: &[&str], now: Timestamp) -> Result<Authenticated, CapabilityError> {
+    fn authenticate(self, caveats: &[&str], now: Timestamp) -> Result<AuthenticatedCaller, CapabilityError> {
         let mut lineage = vec![self.credential()];
         lineage.extend(self.lineage);
         let (rights, actors) = narrowed(self.rights, self.actors, caveats)?;
@@ -364,10 +364,10 @@ impl Root {
             return Err(CapabilityError::Expired);
         }
         let (tenant, principal, groups) = (self.tenant, self.principal, self.groups);
-        let method = Method::AgentCredential;
-        let found = Authenticated::from(Finding { tenant, principal, groups, actors, lineage, rights, method });
+        let method = CredentialMethod::AgentCredential;
+        let found = AuthenticatedCaller::from(VerifiedCredential { tenant, principal, groups, actors, lineage, rights, method });
         // Whoever narrows offline has no id of their own: what all of them draw is drawn under the one they narrowed.
-        Ok(found.under(self.budgets))
+        Ok(found.with_ancestor_budgets(self.budgets))
     }
 }
 

@@ -11,7 +11,7 @@ mod form;
 use servanda_contract::Timestamp;
 
 use crate::{
-    Actor, Authenticated, Narrowing,
+    Actor, AuthenticatedCaller, Narrowing,
     capability::Delegation,
     challenge::names_resource,
     rights::{Rights, Scopes, scope_line},
@@ -19,7 +19,7 @@ use crate::{
 
 pub use answer::ExchangeAnswer;
 pub use error::{ErrorAnswer, ErrorCode, ExchangeError};
-pub use form::{ACCESS_TOKEN_TYPE, ExchangeRequest, FORM_BYTES_MAX, GRANT_TYPE, JWT_TYPE, Terms};
+pub use form::{ACCESS_TOKEN_TYPE, ExchangeRequest, FORM_BYTES_MAX, GRANT_TYPE, JWT_TYPE, TokenExchangeTerms};
 
 /// How this gateway exchanges.
 #[derive(Debug, Clone)]
@@ -38,8 +38,8 @@ pub struct ExchangeRules {
 /// delegation too, but for its scopes: those are the user's to give, and an agent's identity seldom has them.
 pub fn decide(
     request: &ExchangeRequest,
-    subject: &Authenticated,
-    actor: Option<&Authenticated>,
+    subject: &AuthenticatedCaller,
+    actor: Option<&AuthenticatedCaller>,
     rules: &ExchangeRules,
     now: Timestamp,
 ) -> Result<Delegation, ExchangeError> {
@@ -80,8 +80,8 @@ pub fn decide(
 /// Who acts: whoever the actor's credential says, else whom the user named.
 fn acting(
     request: &ExchangeRequest,
-    subject: &Authenticated,
-    actor: Option<&Authenticated>,
+    subject: &AuthenticatedCaller,
+    actor: Option<&AuthenticatedCaller>,
 ) -> Result<(Actor, Vec<crate::CredentialId>), ExchangeError> {
     match (actor, &request.terms.agent) {
         (Some(actor), named) => {
@@ -103,14 +103,14 @@ fn acting(
 }
 
 /// Everything that goes beyond what the user has, in one answer.
-fn refuse_beyond(asked: &Scopes, subject: &Authenticated) -> Result<(), ExchangeError> {
+fn refuse_beyond(asked: &Scopes, subject: &AuthenticatedCaller) -> Result<(), ExchangeError> {
     let Scopes::These(asked) = asked else { return Err(ExchangeError::NothingLeft) };
     let missing = subject.rights().scopes.missing(asked);
     if missing.is_empty() { Ok(()) } else { Err(ExchangeError::Scope { missing: scope_line(&missing) }) }
 }
 
 /// Narrowed by what the actor's own credential allows.
-fn within(narrowing: &Narrowing, actor: Option<&Authenticated>) -> Narrowing {
+fn within(narrowing: &Narrowing, actor: Option<&AuthenticatedCaller>) -> Narrowing {
     let Some(actor) = actor else { return narrowing.clone() };
     let own = Rights { scopes: Scopes::All, ..actor.rights().clone() };
     let both = narrowing.as_rights().narrowed_by(&own);

@@ -15,8 +15,8 @@ use servanda_contract::{CallerActor, CallId, Digest, Timestamp};
 
 use crate::{
     Actor, Secret,
-    caller::Rechecked,
-    rights::{Lack, Need, scope_line},
+    caller::RecheckedCaller,
+    rights::{MissingRights, RequiredRights, scope_line},
     signature::Algorithm,
 };
 
@@ -75,10 +75,10 @@ pub struct Invocation<'a> {
 
 /// Why none was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotMinted {
+pub enum StatementMintError {
     /// The caller may not make this call.
     #[error("{}", .0.message())]
-    Lacks(Box<Lack>),
+    Lacks(Box<MissingRights>),
     /// It would be over at once: JWTs count in seconds.
     #[error("less than a second is left of the caller's credential")]
     Lifetime,
@@ -117,21 +117,21 @@ impl StatementKey {
     /// A statement for one call. It has the scopes the call needs and no other, and ends no later than what it comes from.
     pub fn mint(
         &self,
-        caller: Rechecked<'_>,
-        need: &Need<'_>,
+        caller: RecheckedCaller<'_>,
+        need: &RequiredRights<'_>,
         invocation: &Invocation<'_>,
-    ) -> Result<Secret, NotMinted> {
+    ) -> Result<Secret, StatementMintError> {
         let who = caller.authenticated();
         if let Some(lack) = who.rights().lacks(need) {
-            return Err(NotMinted::Lacks(Box::new(lack)));
+            return Err(StatementMintError::Lacks(Box::new(lack)));
         }
         let lifetime_ms = invocation.lifetime_ms.min(INVOCATION_LIFETIME_MS_MAX);
         let ends_ms = need.at.unix_ms().saturating_add(lifetime_ms).min(who.rights().expires_at.unix_ms());
         let (issued_s, until_s) = (seconds(need.at), ends_ms / 1000);
         if until_s <= issued_s {
-            return Err(NotMinted::Lifetime);
+            return Err(StatementMintError::Lifetime);
         }
-        let claims = Claims {
+        let claims = StatementClaims {
             iss: invocation.issuer,
             sub: user_of(who.tenant(), who.principal()),
             aud: invocation.audience,
@@ -140,19 +140,19 @@ impl StatementKey {
             exp: until_s,
             scope: scope_line(need.scopes),
             act: act(who.actors().iter().filter(|actor| actor.is_proven()).map(Actor::name)),
-            call: Call {
+            call: StatementCall {
                 tenant: who.tenant(),
                 upstream: invocation.upstream,
                 tool: need.tool,
                 payload: invocation.payload,
             },
         };
-        self.sign(&claims).ok_or(NotMinted::Signing)
+        self.sign(&claims).ok_or(StatementMintError::Signing)
     }
 
     /// A statement about who a call is made for, for the authorization server that is to exchange it for a token of the
     /// upstream's (RFC 8693). It says who acts and nothing about rights: what the token may do is that server's to say.
-    pub fn mint_subject(&self, subject: &SubjectStatement<'_>, now: Timestamp) -> Result<Secret, NotMinted> {
+    pub fn mint_subject(&self, subject: &SubjectStatement<'_>, now: Timestamp) -> Result<Secret, StatementMintError> {
         let issued_s = seconds(now);
         let acting = act(subject.actors.iter().filter(|acting| acting.proven).map(|acting| acting.name.as_str()));
         let mut claims = json!({
@@ -167,7 +167,7 @@ impl StatementKey {
         if let (Some(acting), Some(fields)) = (acting, claims.as_object_mut()) {
             fields.insert("act".to_owned(), acting);
         }
-        self.sign_as(SUBJECT_TYPE, &claims).ok_or(NotMinted::Signing)
+        self.sign_as(SUBJECT_TYPE, &claims).ok_or(StatementMintError::Signing)
     }
 
     /// How every statement of this key begins, for [`Scrubber::with_stems`](crate::scrubber::Scrubber::with_stems).
@@ -180,7 +180,7 @@ impl StatementKey {
         format!("{}.", URL_SAFE_NO_PAD.encode(header.to_string()))
     }
 
-    fn sign(&self, claims: &Claims<'_>) -> Option<Secret> {
+    fn sign(&self, claims: &StatementClaims<'_>) -> Option<Secret> {
         self.sign_as(TYPE, claims)
     }
 
@@ -197,7 +197,7 @@ pub fn published_keys(keys: &[&StatementKey]) -> Value {
 }
 
 #[derive(Serialize)]
-struct Claims<'a> {
+struct StatementClaims<'a> {
     iss: &'a str,
     sub: String,
     aud: &'a str,
@@ -208,11 +208,11 @@ struct Claims<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     act: Option<Value>,
     #[serde(rename = "servanda/call")]
-    call: Call<'a>,
+    call: StatementCall<'a>,
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct StatementCall<'a> {
     tenant: &'a str,
     upstream: &'a str,
     tool: &'a str,

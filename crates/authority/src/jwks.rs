@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeySet {
     keys: Vec<IssuerKey>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<UnusedIssuerKey>,
 }
 
 /// One key.
@@ -34,16 +34,16 @@ pub struct IssuerKey {
 
 /// A key of the set that is not used, for the operator's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct UnusedIssuerKey {
     /// Which, counted from zero.
     pub index: usize,
     /// Why.
-    pub reason: Unusable,
+    pub reason: UnusedIssuerKeyReason,
 }
 
 /// Why a key is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum UnusedIssuerKeyReason {
     /// For encryption, or a kind we do not take.
     #[error("not for signatures, or of a kind or algorithm that is not taken here")]
     Kind,
@@ -99,14 +99,14 @@ impl KeySet {
         for (index, listed) in listed.iter().enumerate() {
             match IssuerKey::read(listed.as_object().ok_or(KeySetError::Shape)?) {
                 Ok(key) => keys.push(key),
-                Err(reason) => left_out.push(LeftOut { index, reason }),
+                Err(reason) => left_out.push(UnusedIssuerKey { index, reason }),
             }
         }
         if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self { keys, left_out }) }
     }
 
     /// What of the set is not used, and why.
-    pub fn left_out(&self) -> &[LeftOut] {
+    pub fn left_out(&self) -> &[UnusedIssuerKey] {
         &self.left_out
     }
 
@@ -130,9 +130,9 @@ impl KeySet {
 }
 
 impl IssuerKey {
-    fn read(members: &Map<String, Value>) -> Result<Self, Unusable> {
+    fn read(members: &Map<String, Value>) -> Result<Self, UnusedIssuerKeyReason> {
         if ["d", "p", "q", "dp", "dq", "qi", "k"].iter().any(|name| members.contains_key(*name)) {
-            return Err(Unusable::PrivateHalf);
+            return Err(UnusedIssuerKeyReason::PrivateHalf);
         }
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let wrong_use = members.get("use").is_some_and(|purpose| purpose != "sig");
@@ -140,28 +140,28 @@ impl IssuerKey {
             |operations: &Value| operations.as_array().is_some_and(|all| all.iter().any(|one| one == "verify"));
         let wrong_operations = members.get("key_ops").is_some_and(|operations| !may_verify(operations));
         if wrong_use || wrong_operations {
-            return Err(Unusable::Kind);
+            return Err(UnusedIssuerKeyReason::Kind);
         }
         let algorithm = match members.get("alg") {
             None => None,
-            Some(name) => Some(name.as_str().and_then(Algorithm::named).ok_or(Unusable::Kind)?),
+            Some(name) => Some(name.as_str().and_then(Algorithm::named).ok_or(UnusedIssuerKeyReason::Kind)?),
         };
         let kid = match members.get("kid") {
             None => None,
             Some(Value::String(kid)) if kid.len() <= KID_BYTES_MAX => Some(kid.clone()),
-            Some(_) => return Err(Unusable::Malformed),
+            Some(_) => return Err(UnusedIssuerKeyReason::Malformed),
         };
         let part =
-            |name: &str| text(name).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok()).ok_or(Unusable::Malformed);
+            |name: &str| text(name).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok()).ok_or(UnusedIssuerKeyReason::Malformed);
         let key = match (text("kty"), text("crv")) {
             (Some("RSA"), None) => PublicKey::rsa(part("n")?, part("e")?),
             (Some("EC"), Some("P-256")) => PublicKey::p256(&part("x")?, &part("y")?),
             (Some("OKP"), Some("Ed25519")) => PublicKey::ed25519(part("x")?),
-            _ => return Err(Unusable::Kind),
+            _ => return Err(UnusedIssuerKeyReason::Kind),
         };
-        let key = key.ok_or(Unusable::Malformed)?;
+        let key = key.ok_or(UnusedIssuerKeyReason::Malformed)?;
         if algorithm.is_some_and(|algorithm| !key.fits(algorithm)) {
-            return Err(Unusable::Malformed);
+            return Err(UnusedIssuerKeyReason::Malformed);
         }
         Ok(Self { kid, algorithm, key })
     }

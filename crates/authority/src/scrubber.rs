@@ -22,8 +22,8 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::Secret;
 
-use forms::Form;
-use view::{Decoding, EXPANSION_MAX, READINGS, View};
+use forms::SecretForm;
+use view::{Decoding, EXPANSION_MAX, READINGS, DecodedView};
 
 /// What stands in a secret's place. Nothing in it has to be escaped anywhere.
 pub const REDACTED: &str = "[redacted]";
@@ -45,14 +45,14 @@ const TAIL_BYTES_MAX: usize = SECRET_BYTES_MAX;
 pub struct Scrubber {
     searcher: AhoCorasick,
     /// The kind of each form, by the form's number.
-    kinds: Vec<Kind>,
+    kinds: Vec<SecretFormKind>,
     /// How far a form may reach into the next window.
     overlap_bytes: usize,
 }
 
 /// The kind of a form.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
+struct SecretFormKind {
     is_stem: bool,
     is_hex: bool,
     is_encoded: bool,
@@ -60,7 +60,7 @@ struct Kind {
 
 /// Why there is no scrubber for these secrets. They are named by their place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotScrubbable {
+pub enum ScrubberError {
     /// Too short to be looked for: refused when it is configured, because else it would be let through.
     #[error("secret {index} has fewer than {SECRET_BYTES_MIN} bytes and could not be kept out of answers")]
     TooShort {
@@ -83,30 +83,30 @@ pub enum NotScrubbable {
 
 impl Scrubber {
     /// A scrubber for these secrets.
-    pub fn of(secrets: &[Secret]) -> Result<Self, NotScrubbable> {
+    pub fn new(secrets: &[Secret]) -> Result<Self, ScrubberError> {
         Self::with_stems(secrets, &[])
     }
 
     /// A scrubber for these secrets, and for everything that begins with one of these stems and goes on as tokens do. Stems
     /// count as secrets, after the others.
-    pub fn with_stems(secrets: &[Secret], stems: &[Secret]) -> Result<Self, NotScrubbable> {
+    pub fn with_stems(secrets: &[Secret], stems: &[Secret]) -> Result<Self, ScrubberError> {
         if secrets.len() + stems.len() > SECRETS_MAX {
-            return Err(NotScrubbable::TooMany);
+            return Err(ScrubberError::TooMany);
         }
         let all = || secrets.iter().chain(stems);
         if all().map(|secret| secret.expose().len()).sum::<usize>() > SECRETS_BYTES_MAX {
-            return Err(NotScrubbable::TooMuch);
+            return Err(ScrubberError::TooMuch);
         }
         let mut forms = Vec::new();
         for (index, secret) in all().enumerate() {
             let is_stem = index >= secrets.len();
             match secret.expose().len() {
-                0..SECRET_BYTES_MIN => return Err(NotScrubbable::TooShort { index }),
+                0..SECRET_BYTES_MIN => return Err(ScrubberError::TooShort { index }),
                 SECRET_BYTES_MIN..=SECRET_BYTES_MAX => {
-                    let kind = |form: &Form| Kind { is_stem, is_hex: form.is_hex, is_encoded: form.is_encoded };
-                    forms.extend(forms::of(secret.expose()).into_iter().map(|form| (kind(&form), form.bytes)));
+                    let kind = |form: &SecretForm| SecretFormKind { is_stem, is_hex: form.is_hex, is_encoded: form.is_encoded };
+                    forms.extend(forms::all_forms(secret.expose()).into_iter().map(|form| (kind(&form), form.bytes)));
                 }
-                _ => return Err(NotScrubbable::TooLong { index }),
+                _ => return Err(ScrubberError::TooLong { index }),
             }
         }
         // Where a secret is a stem, too, the stem takes more.
@@ -121,7 +121,7 @@ impl Scrubber {
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .ascii_case_insensitive(true)
             .build(forms.iter().map(|(_, bytes)| bytes.as_slice()))
-            .map_err(|_| NotScrubbable::TooMuch)?;
+            .map_err(|_| ScrubberError::TooMuch)?;
         let tail_bytes = if stems.is_empty() { 0 } else { TAIL_BYTES_MAX };
         let overlap_bytes = searcher.max_pattern_len().saturating_mul(EXPANSION_MAX).saturating_add(tail_bytes);
         Ok(Self { searcher, kinds: forms.iter().map(|(kind, _)| *kind).collect(), overlap_bytes })
@@ -176,30 +176,30 @@ impl Scrubber {
     }
 
     fn spans_in_window(&self, window: &[u8]) -> Vec<(usize, usize)> {
-        let mut spans = self.found(window, |_| true);
+        let mut spans = self.find_forms(window, |_| true);
         for (first, others) in READINGS {
-            let Some(view) = View::of(window, first) else { continue };
+            let Some(view) = DecodedView::decode_text(window, first) else { continue };
             spans.extend(self.spans_in_view(&view, first));
             for other in others {
-                spans.extend(view.again(*other).iter().flat_map(|view| self.spans_in_view(view, *other)));
+                spans.extend(view.decode_again(*other).iter().flat_map(|view| self.spans_in_view(view, *other)));
             }
         }
         merged(spans)
     }
 
     /// The spans of the text that hold the secrets found in a reading of it.
-    fn spans_in_view(&self, view: &View, last: Decoding) -> Vec<(usize, usize)> {
+    fn spans_in_view(&self, view: &DecodedView, last: Decoding) -> Vec<(usize, usize)> {
         // Without its blanks a plain sentence may look like a secret, so only encoded forms count where blanks were left out.
-        let found = self.found(&view.bytes, |kind| match last {
+        let found = self.find_forms(&view.bytes, |kind| match last {
             Decoding::Separators => kind.is_hex,
             Decoding::Blanks => kind.is_encoded,
             _ => true,
         });
-        found.into_iter().filter_map(|(start, end)| view.place_of(start, end)).collect()
+        found.into_iter().filter_map(|(start, end)| view.span_of(start, end)).collect()
     }
 
-    fn found(&self, text: &[u8], counts: impl Fn(Kind) -> bool) -> Vec<(usize, usize)> {
-        let mut token = Token { text, end: 0 };
+    fn find_forms(&self, text: &[u8], counts: impl Fn(SecretFormKind) -> bool) -> Vec<(usize, usize)> {
+        let mut token = TokenEndFinder { text, end: 0 };
         let mut spans: Vec<(usize, usize)> = Vec::new();
         for found in self.searcher.find_overlapping_iter(text) {
             let Some(kind) = self.kinds.get(found.pattern().as_usize()).copied().filter(|kind| counts(*kind)) else {
@@ -220,13 +220,13 @@ impl Scrubber {
 
 /// Finds where tokens end, however they are encoded: at the first byte that no token contains. Callers ask from left to right, so it
 /// looks at every byte once; otherwise a text of nothing but stems would be read again for each of them.
-struct Token<'a> {
+struct TokenEndFinder<'a> {
     text: &'a [u8],
     /// The end that was found last.
     end: usize,
 }
 
-impl Token<'_> {
+impl TokenEndFinder<'_> {
     fn end_from(&mut self, from: usize) -> usize {
         let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=%".contains(byte);
         if self.end <= from {

@@ -27,7 +27,7 @@ pub struct BadSealingKey(());
 /// Something that was not sealed with this key for this place, or was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored value cannot be opened with the key of this gateway")]
-pub struct NotOpened(());
+pub struct SealingError(());
 
 impl SealingKey {
     /// A key for a purpose, such as `servanda/login/v1`.
@@ -37,22 +37,22 @@ impl SealingKey {
     }
 
     /// Seals a text for a place.
-    pub fn seal(&self, place: &str, text: &[u8]) -> Result<String, NotOpened> {
+    pub fn seal(&self, place: &str, text: &[u8]) -> Result<String, SealingError> {
         // Sealed in place: the ciphertext overwrites the text, and no readable copy is left behind.
         let mut sealed = Zeroizing::new(text.to_vec());
         let nonce =
-            self.key.seal_in_place_append_tag(self.associated(place), &mut *sealed).map_err(|_| NotOpened(()))?;
+            self.key.seal_in_place_append_tag(self.associated(place), &mut *sealed).map_err(|_| SealingError(()))?;
         let whole = [nonce.as_ref().as_slice(), &sealed].concat();
         Ok(URL_SAFE_NO_PAD.encode(whole))
     }
 
     /// Opens what was sealed for that place.
-    pub fn open(&self, place: &str, sealed: &str) -> Result<Secret, NotOpened> {
-        let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| NotOpened(()))?;
-        let (nonce, rest) = bytes.split_at_checked(NONCE_LEN).ok_or(NotOpened(()))?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| NotOpened(()))?;
+    pub fn open(&self, place: &str, sealed: &str) -> Result<Secret, SealingError> {
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| SealingError(()))?;
+        let (nonce, rest) = bytes.split_at_checked(NONCE_LEN).ok_or(SealingError(()))?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealingError(()))?;
         let mut rest = Zeroizing::new(rest.to_vec());
-        let opened = self.key.open_in_place(nonce, self.associated(place), &mut rest).map_err(|_| NotOpened(()))?;
+        let opened = self.key.open_in_place(nonce, self.associated(place), &mut rest).map_err(|_| SealingError(()))?;
         Ok(Secret::new(opened.to_vec()))
     }
 
@@ -78,11 +78,11 @@ mod tests {
         assert_eq!(key.open("crm/acme/ada", &sealed).unwrap().expose(), b"s3cret");
         assert!(!sealed.contains("s3cret"));
         assert_ne!(sealed, key.seal("crm/acme/ada", b"s3cret").unwrap(), "a nonce is used once");
-        assert_eq!(key.open("crm/acme/eve", &sealed).unwrap_err(), NotOpened(()));
+        assert_eq!(key.open("crm/acme/eve", &sealed).unwrap_err(), SealingError(()));
         let other = SealingKey::new("test", &Secret::new([8; KEY_BYTES])).unwrap();
-        assert_eq!(other.open("crm/acme/ada", &sealed).unwrap_err(), NotOpened(()));
+        assert_eq!(other.open("crm/acme/ada", &sealed).unwrap_err(), SealingError(()));
         let purpose = SealingKey::new("other", &Secret::new([7; KEY_BYTES])).unwrap();
-        assert_eq!(purpose.open("crm/acme/ada", &sealed).unwrap_err(), NotOpened(()));
+        assert_eq!(purpose.open("crm/acme/ada", &sealed).unwrap_err(), SealingError(()));
         let flipped: String = sealed.chars().rev().collect();
         for broken in ["", "AAAA", &flipped] {
             assert!(key.open("crm/acme/ada", broken).is_err());

@@ -10,8 +10,8 @@ use proptest::{collection, option, prelude::*};
 use servanda_contract::{Timestamp, tool::SideEffectClass};
 
 use crate::{
-    Authenticated,
-    rights::{Dimension, Narrowing, Resources, Rights, Scope, Scopes, Tools},
+    AuthenticatedCaller,
+    rights::{RightsDimension, Narrowing, ResourcePatterns, Rights, Scope, Scopes, ToolPatterns},
 };
 
 /// A point in time that the tests call the present.
@@ -87,11 +87,11 @@ pub(crate) fn scopes(words: &[&str]) -> BTreeSet<Scope> {
 /// Rights that a user may have, for a day.
 pub(crate) fn user_rights() -> Rights {
     Rights {
-        scopes: Scopes::of(["billing:read", "billing:write", "crm:read"]).unwrap(),
-        tools: Tools::read(&["billing.*", "crm.search"]).unwrap(),
-        resources: Resources::read(&["invoice/*", "customer/7"]).unwrap(),
+        scopes: Scopes::from_words(["billing:read", "billing:write", "crm:read"]).unwrap(),
+        tools: ToolPatterns::read(&["billing.*", "crm.search"]).unwrap(),
+        resources: ResourcePatterns::read(&["invoice/*", "customer/7"]).unwrap(),
         ceiling: SideEffectClass::HighRiskExternal,
-        budget: [(Dimension::Write, 20), (Dimension::FinancialMicros, 5_000_000)].into(),
+        budget: [(RightsDimension::Write, 20), (RightsDimension::FinancialMicros, 5_000_000)].into(),
         expires_at: in_ms(86_400_000),
         depth_left: 3,
     }
@@ -102,14 +102,14 @@ pub(crate) fn in_ms(after_ms: u64) -> Timestamp {
 }
 
 /// Somebody who was authenticated, by way of a real key.
-pub(crate) fn user(rights: Rights) -> Authenticated {
+pub(crate) fn user(rights: Rights) -> AuthenticatedCaller {
     user_of("acme", "ada", rights)
 }
 
-pub(crate) fn user_of(tenant: &str, principal: &str, rights: Rights) -> Authenticated {
-    use crate::api_key::{KeyTerms, make};
+pub(crate) fn user_of(tenant: &str, principal: &str, rights: Rights) -> AuthenticatedCaller {
+    use crate::api_key::{ApiKeySpec, make};
     let expires_at = rights.expires_at;
-    let terms = KeyTerms {
+    let terms = ApiKeySpec {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),
         groups: std::collections::BTreeSet::new(),
@@ -125,8 +125,8 @@ pub(crate) fn any_rights() -> impl Strategy<Value = Rights> {
     (any_scopes(), any_names(&TOOL_PATTERNS), any_names(&RESOURCE_PATTERNS), any_class(), any_budget(), 0u64..4, 0u8..4)
         .prop_map(|(scopes, tools, resources, ceiling, budget, expires, depth_left)| Rights {
             scopes,
-            tools: Tools::read(&tools).unwrap(),
-            resources: Resources::read(&resources).unwrap(),
+            tools: ToolPatterns::read(&tools).unwrap(),
+            resources: ResourcePatterns::read(&resources).unwrap(),
             ceiling,
             budget,
             expires_at: in_ms(expires * 1000),
@@ -152,14 +152,14 @@ pub(crate) fn any_class() -> impl Strategy<Value = SideEffectClass> {
 
 fn any_scopes() -> impl Strategy<Value = Scopes> {
     option::weighted(0.8, prop::sample::subsequence(&SCOPES[..], 0..=SCOPES.len()))
-        .prop_map(|words| words.map_or(Scopes::All, |words| Scopes::of(words).unwrap()))
+        .prop_map(|words| words.map_or(Scopes::All, |words| Scopes::from_words(words).unwrap()))
 }
 
 fn any_names(patterns: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
     prop::sample::subsequence(patterns, 0..=4)
 }
 
-fn any_budget() -> impl Strategy<Value = BTreeMap<Dimension, u64>> {
-    let dimension = prop::sample::select(vec![Dimension::Read, Dimension::Write, Dimension::FinancialMicros]);
+fn any_budget() -> impl Strategy<Value = BTreeMap<RightsDimension, u64>> {
+    let dimension = prop::sample::select(vec![RightsDimension::Read, RightsDimension::Write, RightsDimension::FinancialMicros]);
     collection::btree_map(dimension, 0u64..5, 0..3)
 }

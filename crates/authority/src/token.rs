@@ -16,10 +16,10 @@ use servanda_contract::{
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Authenticated, CredentialId, Method,
-    caller::Finding,
+    AuthenticatedCaller, CredentialId, CredentialMethod,
+    caller::VerifiedCredential,
     jwks::{KID_BYTES_MAX, KeySet, NoSuchKey},
-    rights::{NotScopes, Rights},
+    rights::{InvalidScopeText, Rights},
     signature::Algorithm,
 };
 
@@ -127,7 +127,7 @@ pub enum TokenError {
     Tenant,
     /// Scopes that are none, or too many.
     #[error("the token's scopes are not scopes")]
-    Scopes(#[source] NotScopes),
+    Scopes(#[source] InvalidScopeText),
     /// More actors than are followed.
     #[error("the token's chain of actors is too long")]
     Actors,
@@ -173,7 +173,7 @@ impl<'a> UnverifiedToken<'a> {
     }
 
     /// Decides.
-    pub fn verify(&self, issuer: &Issuer, keys: &KeySet, now: Timestamp) -> Result<Authenticated, TokenError> {
+    pub fn verify(&self, issuer: &Issuer, keys: &KeySet, now: Timestamp) -> Result<AuthenticatedCaller, TokenError> {
         if self.issuer != issuer.issuer {
             return Err(TokenError::Issuer);
         }
@@ -184,14 +184,14 @@ impl<'a> UnverifiedToken<'a> {
         key.verify(self.algorithm, self.signed.as_bytes(), &self.signature).map_err(|_| TokenError::Signature)?;
         // From here on it is the issuer who speaks.
         let claims = claims::read(&self.claims, issuer, now)?;
-        Ok(Finding {
+        Ok(VerifiedCredential {
             tenant: claims.tenant,
             principal: claims.principal,
             groups: claims.groups,
             actors: claims.actors,
             lineage: vec![self.credential(claims.id.as_deref())],
             rights: claims.rights,
-            method: Method::AccessToken { issuer: self.issuer.clone() },
+            method: CredentialMethod::AccessToken { issuer: self.issuer.clone() },
         }
         .into())
     }
@@ -210,7 +210,7 @@ pub fn credential_of_id(issuer: &str, jti: &str) -> CredentialId {
 
 impl TokenError {
     /// What the caller is told: enough to get a better token, and not which of the checks a forged one passed.
-    pub const fn told(&self) -> &'static str {
+    pub const fn client_message(&self) -> &'static str {
         match self {
             Self::Expired => "the access token has expired",
             Self::NotYet => "the access token is not yet good",
@@ -226,7 +226,7 @@ fn credential_of(kind: &str, issuer: &str, id: &str) -> CredentialId {
     for part in [kind, issuer, id] {
         hash = hash.chain_update((part.len() as u64).to_be_bytes()).chain_update(part.as_bytes());
     }
-    CredentialId::of("token", &Digest::from(<[u8; 32]>::from(hash.finalize())).hex_prefix(32))
+    CredentialId::new("token", &Digest::from(<[u8; 32]>::from(hash.finalize())).hex_prefix(32))
 }
 
 fn object(part: &str) -> Result<Map<String, Value>, TokenError> {

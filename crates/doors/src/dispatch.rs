@@ -6,56 +6,56 @@ use std::{borrow::Cow, pin::Pin, sync::Arc};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::value::RawValue;
-use servanda_engine::{CallRequest, Gateway, Guest, Inquiry, JUDGED_AT_ONCE_BYTES_MAX, Subject};
+use servanda_engine::{CallRequest, Gateway, Requester, Inquiry, JUDGED_AT_ONCE_BYTES_MAX, InquirySubject};
 use servanda_mcp::{ClientCapabilities, Era, Id, ProtocolVersion, capabilities::TASKS_EXTENSION, fields::method};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     client,
-    fault::Fault,
-    greeting::{self, Greeting, ServerIdentity},
-    in_flight::Entry,
-    limits::DeskLimits,
-    listen::{self, Wanted},
-    page::{self, Frame},
+    fault::ProtocolFault,
+    server_info::{self, RenderedServerInfo, ServerIdentity},
+    in_flight::ClientRequestEntry,
+    limits::DispatchLimits,
+    listen::{self, ListenRequest},
+    page::{self, ListResultMeta},
     params::{self, Params, require_short},
-    places::{NoPlace, Place, Places},
-    request::{Peer, Request},
-    running::{Asker, Errand, Held, Running},
-    session::{Session, TooManyWatches},
-    terms::Arrangement,
+    slots::{NoCallerSlot, CallerSlot, CallerSlots},
+    request::{DoorRequestContext, DoorRequest},
+    running_request::{AnswerRenderer, EngineRequest, RunningRequestSlots, RunningRequest},
+    session::{LegacyClientSession, TooManyWatches},
+    request_channels::RequestChannels,
 };
 
 /// The part of a door that no transport changes.
 #[derive(Debug)]
-pub(crate) struct Desk<G> {
+pub(crate) struct MethodDispatcher<G> {
     pub(crate) gateway: Arc<G>,
-    pub(crate) greeting: Arc<Greeting>,
-    limits: DeskLimits,
-    requests: Arc<Places>,
+    pub(crate) greeting: Arc<RenderedServerInfo>,
+    limits: DispatchLimits,
+    requests: Arc<CallerSlots>,
     /// The runtime of several threads that the door was made on, if it was.
-    shared: Option<Handle>,
+    shared_runtime: Option<Handle>,
 }
 
 /// How a request is answered.
 #[derive(Debug)]
-pub(crate) enum Reply {
+pub(crate) enum DispatchReply {
     /// At once, with this result.
     Result(String),
     /// At once, and a legacy session begins.
-    Welcome(Box<Welcome>),
+    Initialize(Box<ClientInitialization>),
     /// When somebody else has been asked, with nothing to say on the way.
-    Soon(Soon),
+    Deferred(DeferredResult),
     /// When it is done.
-    Running(Box<Running>),
+    Running(Box<RunningRequest>),
     /// When the subscription ends.
-    Listen(Box<Wanted>),
+    Listen(Box<ListenRequest>),
 }
 
 /// A client that begins a session.
 #[derive(Debug)]
-pub(crate) struct Welcome {
+pub(crate) struct ClientInitialization {
     /// What it is answered.
     pub(crate) result: String,
     pub(crate) client: Option<String>,
@@ -64,71 +64,71 @@ pub(crate) struct Welcome {
 }
 
 /// An answer that takes a moment.
-pub(crate) struct Soon {
-    pub(crate) work: Pin<Box<dyn Future<Output = Result<String, Fault>> + Send>>,
+pub(crate) struct DeferredResult {
+    pub(crate) work: Pin<Box<dyn Future<Output = Result<String, ProtocolFault>> + Send>>,
     /// Whether the session is another afterwards, and what is kept of it has to be written down again.
     pub(crate) changes_session: bool,
     /// Its place among all requests, to be held until the answer is out.
-    pub(crate) permit: Place,
+    pub(crate) slot: CallerSlot,
 }
 
-impl<G: Gateway> Desk<G> {
-    pub(crate) fn new(gateway: Arc<G>, server: &ServerIdentity, limits: DeskLimits) -> Self {
-        let requests = Places::new(limits.requests_in_flight_max);
+impl<G: Gateway> MethodDispatcher<G> {
+    pub(crate) fn new(gateway: Arc<G>, server: &ServerIdentity, limits: DispatchLimits) -> Self {
+        let requests = CallerSlots::new(limits.requests_in_flight_max);
         let is_shared = |runtime: &Handle| runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
         let shared = Handle::try_current().ok().filter(is_shared);
-        Self { gateway, greeting: Arc::new(Greeting::new(server)), limits, requests, shared }
+        Self { gateway, greeting: Arc::new(RenderedServerInfo::new(server)), limits, requests, shared_runtime: shared }
     }
 
     /// Answers a request whose era has been decided and whose transport has no objections. It must run in a runtime:
     /// work may be spawned.
-    pub(crate) fn answer(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
-        if peer.in_flight.as_ref().is_some_and(|in_flight| in_flight.contains(request.id)) {
+    pub(crate) fn answer(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+        if context.in_flight.as_ref().is_some_and(|in_flight| in_flight.contains(request.id)) {
             return Err(duplicate_id());
         }
         match (request.era, request.method.as_ref()) {
-            (_, method::TOOLS_CALL) => self.call(request, peer),
-            (_, method::TOOLS_LIST) => self.list(request, peer),
-            (Era::Legacy, method::PING) => Ok(Reply::Result("{}".to_owned())),
+            (_, method::TOOLS_CALL) => self.call(request, context),
+            (_, method::TOOLS_LIST) => self.list(request, context),
+            (Era::Legacy, method::PING) => Ok(DispatchReply::Result("{}".to_owned())),
             (Era::Legacy, method::INITIALIZE) => self.initialize(request),
-            (Era::Legacy, method::LOGGING_SET_LEVEL) => self.set_log_level(request, peer),
-            (Era::Legacy, method::RESOURCES_SUBSCRIBE) => self.subscribe(request, peer),
+            (Era::Legacy, method::LOGGING_SET_LEVEL) => self.set_log_level(request, context),
+            (Era::Legacy, method::RESOURCES_SUBSCRIBE) => self.subscribe(request, context),
             (Era::Legacy, method::RESOURCES_UNSUBSCRIBE) => {
-                let ((session, guest), uri) = (peer.into_session()?, uri(request)?);
-                let permit = self.permit(&guest)?;
+                let ((session, guest), uri) = (context.into_session()?, uri(request)?);
+                let permit = self.take_slot(&guest)?;
                 session.unwatch(&uri);
-                Ok(Reply::Soon(Soon::changing(permit, async { Ok("{}".to_owned()) })))
+                Ok(DispatchReply::Deferred(DeferredResult::changing_session(permit, async { Ok("{}".to_owned()) })))
             }
-            (Era::Modern, method::DISCOVER) => Ok(Reply::Result(self.greeting.discover.clone())),
+            (Era::Modern, method::DISCOVER) => Ok(DispatchReply::Result(self.greeting.discover.clone())),
             (Era::Modern, method::SUBSCRIPTIONS_LISTEN) => {
-                let wanted = Wanted::parse(request.id, &request.params, peer.guest, &self.limits)?;
-                Ok(Reply::Listen(Box::new(wanted)))
+                let listen_request = ListenRequest::parse(request.id, &request.params, context.guest, &self.limits)?;
+                Ok(DispatchReply::Listen(Box::new(listen_request)))
             }
-            (era, other) => match Subject::of(other).filter(|subject| is_of(era, *subject)) {
-                Some(subject) => self.inquire(subject, request, peer),
-                None => Err(Fault::method_not_found(era, other)),
+            (era, other) => match InquirySubject::from_method(other).filter(|subject| era_has_subject(era, *subject)) {
+                Some(subject) => self.inquire(subject, request, context),
+                None => Err(ProtocolFault::method_not_found(era, other)),
             },
         }
     }
 
     /// Refuses capabilities that nobody could want to keep: they are, with every session, and with what is known for them.
-    pub(crate) fn require_modest(&self, capabilities: Option<&RawValue>) -> Result<(), Fault> {
+    pub(crate) fn require_bounded_capabilities(&self, capabilities: Option<&RawValue>) -> Result<(), ProtocolFault> {
         let bytes_max = self.limits.capabilities_bytes_max;
         match capabilities {
             Some(raw) if raw.get().len() > bytes_max => {
                 let message = format!("the client's capabilities have more than {bytes_max} bytes");
-                Err(Fault::invalid_params(message).hint("declare only what the protocol and its extensions name"))
+                Err(ProtocolFault::invalid_params(message).hint("declare only what the protocol and its extensions name"))
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    fn initialize(&self, request: &Request<'_>) -> Result<Reply, Fault> {
-        self.require_modest(request.params.capabilities)?;
+    fn initialize(&self, request: &DoorRequest<'_>) -> Result<DispatchReply, ProtocolFault> {
+        self.require_bounded_capabilities(request.params.capabilities)?;
         let requested = request.params.protocol_version.and_then(params::text);
-        let requested = requested.ok_or_else(|| Fault::invalid_params("`protocolVersion` must be a string"))?;
-        let version = greeting::negotiated(&requested);
-        Ok(Reply::Welcome(Box::new(Welcome {
+        let requested = requested.ok_or_else(|| ProtocolFault::invalid_params("`protocolVersion` must be a string"))?;
+        let version = server_info::negotiated_version(&requested);
+        Ok(DispatchReply::Initialize(Box::new(ClientInitialization {
             result: self.greeting.initialize(version),
             client: client::client_name(request.params.client_info),
             capabilities: ClientCapabilities::parse(request.params.capabilities),
@@ -136,64 +136,64 @@ impl<G: Gateway> Desk<G> {
         })))
     }
 
-    fn list(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
-        let after = page::after(request.params.cursor)?;
-        let permit = self.permit(&peer.guest)?;
+    fn list(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+        let after = page::parse_cursor(request.params.cursor)?;
+        let permit = self.take_slot(&context.guest)?;
         let (gateway, greeting) = (Arc::clone(&self.gateway), Arc::clone(&self.greeting));
         let (era, page_size) = (request.era, self.limits.page_size);
         let list = async move {
-            let listing = gateway.listing(&peer.guest).await;
-            let frame = Frame { era, meta_member: &greeting.meta_member };
+            let listing = gateway.listing(&context.guest).await;
+            let frame = ListResultMeta { era, meta_member: &greeting.meta_member };
             Ok(page::page(&listing, after.as_ref(), page_size, &frame))
         };
-        let Some(runtime) = self.runtime_for_long() else { return Ok(Reply::Soon(Soon::new(permit, list))) };
+        let Some(runtime) = self.runtime_for_long() else { return Ok(DispatchReply::Deferred(DeferredResult::new(permit, list))) };
         // What a guest is shown of thousands of tools may have to be worked out first.
         let listed = runtime.spawn(list);
-        Ok(Reply::Soon(Soon::new(permit, async {
-            listed.await.unwrap_or_else(|_| Err(Fault::internal("the list could not be made")))
+        Ok(DispatchReply::Deferred(DeferredResult::new(permit, async {
+            listed.await.unwrap_or_else(|_| Err(ProtocolFault::internal("the list could not be made")))
         })))
     }
 
-    fn set_log_level(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
+    fn set_log_level(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
         let level = params::log_level(request.params.level, "level")?;
-        let (session, guest) = peer.into_session()?;
-        let permit = self.permit(&guest)?;
+        let (session, guest) = context.into_session()?;
+        let permit = self.take_slot(&guest)?;
         let gateway = Arc::clone(&self.gateway);
-        Ok(Reply::Soon(Soon::changing(permit, async move {
+        Ok(DispatchReply::Deferred(DeferredResult::changing_session(permit, async move {
             let set = gateway.set_log_level(&guest, level.as_str()).await;
-            set.map_err(|error| Fault::answered(Era::Legacy, error))?;
+            set.map_err(|error| ProtocolFault::from_rpc_error(Era::Legacy, error))?;
             session.set_log_level(level);
             Ok("{}".to_owned())
         })))
     }
 
-    fn subscribe(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
-        let ((session, guest), uri) = (peer.into_session()?, uri(request)?);
-        let permit = self.permit(&guest)?;
+    fn subscribe(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+        let ((session, guest), uri) = (context.into_session()?, uri(request)?);
+        let permit = self.take_slot(&guest)?;
         require_short(&uri, "uri", self.limits.uri_bytes_max)?;
         let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
-            Fault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
+            ProtocolFault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
         })?;
         if !new {
-            return Ok(Reply::Result("{}".to_owned()));
+            return Ok(DispatchReply::Result("{}".to_owned()));
         }
         let gateway = Arc::clone(&self.gateway);
-        Ok(Reply::Soon(Soon::changing(permit, async move {
-            let room = WatchRoom { session: &session, uri: &uri };
+        Ok(DispatchReply::Deferred(DeferredResult::changing_session(permit, async move {
+            let room = WatchSlot { session: &session, uri: &uri };
             let watch = gateway.watch(&guest, &uri).await;
-            room.fill(watch.map_err(|error| Fault::answered(Era::Legacy, error))?);
+            room.fill(watch.map_err(|error| ProtocolFault::from_rpc_error(Era::Legacy, error))?);
             Ok("{}".to_owned())
         })))
     }
 
-    fn call(&self, request: &Request<'_>, mut peer: Peer) -> Result<Reply, Fault> {
-        let Request { params, meta, .. } = request;
+    fn call(&self, request: &DoorRequest<'_>, mut context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+        let DoorRequest { params, meta, .. } = request;
         let tool = params.name.and_then(params::text);
-        let tool = tool.ok_or_else(|| Fault::invalid_params("`name` must be a string"))?.into_owned();
+        let tool = tool.ok_or_else(|| ProtocolFault::invalid_params("`name` must be a string"))?.into_owned();
         let chain = meta.chain()?;
         let keys = meta.keys(request.idempotency_key.clone())?;
         let aims = meta.aims()?;
-        let arrangement = Arrangement::of(request, &mut peer.session)?;
+        let arrangement = RequestChannels::for_request(request, &mut context.session)?;
         // Upholds: `slice_ref` panics on bytes from elsewhere; `params` borrows from `source`.
         let arguments = params.arguments.map_or_else(Bytes::new, |raw| request.source.slice_ref(raw.get().as_bytes()));
         let task = match request.era {
@@ -201,147 +201,147 @@ impl<G: Gateway> Desk<G> {
             // In the modern era it is the server who decides what becomes a task.
             Era::Modern => None,
         };
-        self.start(request, peer, arrangement, |guest, terms| {
-            Errand::Call(Box::new(CallRequest { guest, tool, arguments, chain, keys, aims, task, terms }))
+        self.start(request, context, arrangement, |guest, terms| {
+            EngineRequest::Call(Box::new(CallRequest { requester: guest, tool, arguments, chain, keys, aims, task, terms }))
         })
     }
 
-    fn inquire(&self, subject: Subject, request: &Request<'_>, mut peer: Peer) -> Result<Reply, Fault> {
-        let is_task = matches!(subject, Subject::Task | Subject::TaskUpdate | Subject::TaskCancel);
-        if is_task && request.era == Era::Modern && !peer.guest.capabilities.extends(TASKS_EXTENSION) {
+    fn inquire(&self, subject: InquirySubject, request: &DoorRequest<'_>, mut context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+        let is_task = matches!(subject, InquirySubject::Task | InquirySubject::TaskUpdate | InquirySubject::TaskCancel);
+        if is_task && request.era == Era::Modern && !context.guest.capabilities.has_extension(TASKS_EXTENSION) {
             return Err(listen::missing_tasks_extension());
         }
         require_named(subject, &request.params)?;
-        let params = request.params.asked()?;
-        let arrangement = Arrangement::of(request, &mut peer.session)?;
-        self.start(request, peer, arrangement, |guest, terms| {
-            Errand::Inquiry(Box::new(Inquiry { guest, subject, params, terms }))
+        let params = request.params.inquiry_members()?;
+        let arrangement = RequestChannels::for_request(request, &mut context.session)?;
+        self.start(request, context, arrangement, |guest, terms| {
+            EngineRequest::Inquiry(Box::new(Inquiry { requester: guest, subject, params, terms }))
         })
     }
 
     fn start(
         &self,
-        request: &Request<'_>,
-        peer: Peer,
-        arrangement: Arrangement,
-        errand: impl FnOnce(Guest, servanda_engine::Terms) -> Errand,
-    ) -> Result<Reply, Fault> {
-        let permit = self.permit(&peer.guest)?;
-        let Arrangement { terms, remarks, relay, session } = arrangement;
-        let entry = enter(&peer, request.id, &terms.cancel)?;
+        request: &DoorRequest<'_>,
+        context: DoorRequestContext,
+        arrangement: RequestChannels,
+        errand: impl FnOnce(Requester, servanda_engine::RequestTerms) -> EngineRequest,
+    ) -> Result<DispatchReply, ProtocolFault> {
+        let permit = self.take_slot(&context.guest)?;
+        let RequestChannels { terms, remarks, relay, session } = arrangement;
+        let entry = enter(&context, request.id, &terms.cancel)?;
         let greeting = Arc::clone(&self.greeting);
-        let asker = Asker { id: request.id.clone(), era: request.era, greeting, session };
-        let errand = errand(peer.guest, terms);
-        let held = Held { permit, entry };
+        let renderer = AnswerRenderer { id: request.id.clone(), era: request.era, greeting, session };
+        let errand = errand(context.guest, terms);
+        let slots = RunningRequestSlots { slot: permit, entry };
         let gateway = Arc::clone(&self.gateway);
         let apart = self.runtime_for(&errand);
-        let mut running = Running::new(gateway, errand, held, asker, (remarks, relay), peer.departure);
+        let mut running = RunningRequest::new(gateway, errand, slots, renderer, (remarks, relay), context.departure);
         if let Some(runtime) = apart {
-            running.go_apart(runtime);
+            running.spawn_on(runtime);
         }
-        Ok(Reply::Running(Box::new(running)))
+        Ok(DispatchReply::Running(Box::new(running)))
     }
 
     /// The runtime on which an errand has to be done apart, if there is one.
-    fn runtime_for(&self, errand: &Errand) -> Option<&Handle> {
-        let is_large = matches!(errand, Errand::Call(call) if call.arguments.len() > JUDGED_AT_ONCE_BYTES_MAX);
+    fn runtime_for(&self, errand: &EngineRequest) -> Option<&Handle> {
+        let is_large = matches!(errand, EngineRequest::Call(call) if call.arguments.len() > JUDGED_AT_ONCE_BYTES_MAX);
         if is_large { self.runtime_for_long() } else { None }
     }
 
     /// Where to do what takes long without waiting for anything, so that it holds up no other connection of this thread. None if this
     /// is no thread that serves connections alone: on a runtime of several threads the others go on.
     fn runtime_for_long(&self) -> Option<&Handle> {
-        self.shared.as_ref().filter(|_| Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread)
+        self.shared_runtime.as_ref().filter(|_| Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread)
     }
 
-    fn permit(&self, guest: &Guest) -> Result<Place, Fault> {
+    fn take_slot(&self, guest: &Requester) -> Result<CallerSlot, ProtocolFault> {
         let hint = "send the request again in a moment; nothing has been done";
         self.requests.take(&guest.authority).map_err(|no_place| match no_place {
-            NoPlace::AllTaken => Fault::busy("too many requests are running", hint),
-            NoPlace::HasItsShare => Fault::busy("too many of your requests are running", hint),
+            NoCallerSlot::AllTaken => ProtocolFault::busy("too many requests are running", hint),
+            NoCallerSlot::ShareTaken => ProtocolFault::busy("too many of your requests are running", hint),
         })
     }
 }
 
-impl Soon {
-    fn new(permit: Place, work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
-        Self { work: Box::pin(work), changes_session: false, permit }
+impl DeferredResult {
+    fn new(permit: CallerSlot, work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static) -> Self {
+        Self { work: Box::pin(work), changes_session: false, slot: permit }
     }
 
-    fn changing(permit: Place, work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
+    fn changing_session(permit: CallerSlot, work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static) -> Self {
         Self { changes_session: true, ..Self::new(permit, work) }
     }
 }
 
-impl std::fmt::Debug for Soon {
+impl std::fmt::Debug for DeferredResult {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Soon").field("changes_session", &self.changes_session).finish_non_exhaustive()
     }
 }
 
 /// Room that was made for a watch; given back unless it is filled, also when the request is given up.
-struct WatchRoom<'a> {
-    session: &'a Session,
+struct WatchSlot<'a> {
+    session: &'a LegacyClientSession,
     uri: &'a str,
 }
 
-impl WatchRoom<'_> {
-    fn fill(self, watch: servanda_engine::Watch) {
+impl WatchSlot<'_> {
+    fn fill(self, watch: servanda_engine::ResourceWatchGuard) {
         self.session.keep_watch(self.uri, Some(watch));
         std::mem::forget(self);
     }
 }
 
-impl Drop for WatchRoom<'_> {
+impl Drop for WatchSlot<'_> {
     fn drop(&mut self) {
         self.session.keep_watch(self.uri, None);
     }
 }
 
 /// Whether an era has the method of a subject.
-const fn is_of(era: Era, subject: Subject) -> bool {
+const fn era_has_subject(era: Era, subject: InquirySubject) -> bool {
     match subject {
-        Subject::TaskUpdate => matches!(era, Era::Modern),
-        Subject::TaskResult | Subject::Tasks => matches!(era, Era::Legacy),
-        Subject::Resources
-        | Subject::ResourceTemplates
-        | Subject::Resource
-        | Subject::Prompts
-        | Subject::Prompt
-        | Subject::Completion
-        | Subject::Task
-        | Subject::TaskCancel => true,
+        InquirySubject::TaskUpdate => matches!(era, Era::Modern),
+        InquirySubject::TaskResult | InquirySubject::Tasks => matches!(era, Era::Legacy),
+        InquirySubject::Resources
+        | InquirySubject::ResourceTemplates
+        | InquirySubject::Resource
+        | InquirySubject::Prompts
+        | InquirySubject::Prompt
+        | InquirySubject::Completion
+        | InquirySubject::Task
+        | InquirySubject::TaskCancel => true,
     }
 }
 
 /// Refuses an inquiry about one prompt, resource or task that does not say which.
-fn require_named(subject: Subject, params: &Params<'_>) -> Result<(), Fault> {
+fn require_named(subject: InquirySubject, params: &Params<'_>) -> Result<(), ProtocolFault> {
     let (member, name) = match subject {
-        Subject::Prompt => (params.name, "name"),
-        Subject::Resource => (params.uri, "uri"),
-        Subject::Task | Subject::TaskUpdate | Subject::TaskCancel | Subject::TaskResult => (params.task_id, "taskId"),
-        Subject::Resources | Subject::ResourceTemplates | Subject::Prompts | Subject::Completion | Subject::Tasks => {
+        InquirySubject::Prompt => (params.name, "name"),
+        InquirySubject::Resource => (params.uri, "uri"),
+        InquirySubject::Task | InquirySubject::TaskUpdate | InquirySubject::TaskCancel | InquirySubject::TaskResult => (params.task_id, "taskId"),
+        InquirySubject::Resources | InquirySubject::ResourceTemplates | InquirySubject::Prompts | InquirySubject::Completion | InquirySubject::Tasks => {
             return Ok(());
         }
     };
     let text = member.and_then(params::text);
-    text.map(drop).ok_or_else(|| Fault::invalid_params(format!("`{name}` must be a string")))
+    text.map(drop).ok_or_else(|| ProtocolFault::invalid_params(format!("`{name}` must be a string")))
 }
 
-fn uri(request: &Request<'_>) -> Result<String, Fault> {
+fn uri(request: &DoorRequest<'_>) -> Result<String, ProtocolFault> {
     let uri = request.params.uri.and_then(params::text).map(Cow::into_owned);
-    uri.ok_or_else(|| Fault::invalid_params("`uri` must be a string"))
+    uri.ok_or_else(|| ProtocolFault::invalid_params("`uri` must be a string"))
 }
 
-fn enter(peer: &Peer, id: &Id, cancel: &CancellationToken) -> Result<Option<Entry>, Fault> {
-    match &peer.in_flight {
+fn enter(context: &DoorRequestContext, id: &Id, cancel: &CancellationToken) -> Result<Option<ClientRequestEntry>, ProtocolFault> {
+    match &context.in_flight {
         Some(in_flight) => in_flight.enter(id, cancel).map(Some).ok_or_else(duplicate_id),
         None => Ok(None),
     }
 }
 
 /// An id that is already waiting for its answer.
-pub(crate) fn duplicate_id() -> Fault {
-    Fault::invalid_request(StatusCode::BAD_REQUEST, "a request with this id is not answered yet")
+pub(crate) fn duplicate_id() -> ProtocolFault {
+    ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "a request with this id is not answered yet")
         .hint("use an id once per session")
 }

@@ -7,7 +7,7 @@ use http::StatusCode;
 use servanda_mcp::{Era, ProtocolVersion, fields::method};
 
 use crate::{
-    fault::Fault,
+    fault::ProtocolFault,
     params::{self, Meta},
 };
 
@@ -26,7 +26,7 @@ pub(crate) fn era_of(method: &str, meta: &Meta<'_>, header_version: Option<&str>
 }
 
 /// The version a modern request names, once everything the era requires in `_meta` is there.
-pub(crate) fn requested_version<'a>(meta: &Meta<'a>) -> Result<Cow<'a, str>, Fault> {
+pub(crate) fn requested_version<'a>(meta: &Meta<'a>) -> Result<Cow<'a, str>, ProtocolFault> {
     let version = meta.protocol_version.and_then(params::text);
     let capabilities = meta.client_capabilities.filter(|raw| raw.get().starts_with('{'));
     let missing = match (&version, capabilities) {
@@ -34,13 +34,13 @@ pub(crate) fn requested_version<'a>(meta: &Meta<'a>) -> Result<Cow<'a, str>, Fau
         (_, None) => "`_meta[\"io.modelcontextprotocol/clientCapabilities\"]` is required and must be an object",
         (Some(_), Some(_)) => return Ok(version.unwrap_or_default()),
     };
-    Err(Fault::invalid_params(missing).status(StatusCode::BAD_REQUEST))
+    Err(ProtocolFault::invalid_params(missing).status(StatusCode::BAD_REQUEST))
 }
 
 /// Refuses a version that cannot be served without a handshake.
-pub(crate) fn require_modern(version: &str) -> Result<(), Fault> {
+pub(crate) fn require_modern(version: &str) -> Result<(), ProtocolFault> {
     match ProtocolVersion::from_wire(version).map(ProtocolVersion::era) {
         Some(Era::Modern) => Ok(()),
-        Some(Era::Legacy) | None => Err(Fault::unsupported_version(version)),
+        Some(Era::Legacy) | None => Err(ProtocolFault::unsupported_version(version)),
     }
 }

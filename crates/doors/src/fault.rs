@@ -18,21 +18,21 @@ pub(crate) const LOOK_FIRST: &str = "look for the call with `servanda explain` b
 
 /// A message that is not served.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ProtocolFault {
     pub(crate) status: StatusCode,
     pub(crate) error: RpcError,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Hint<'a> {
+struct FaultHint<'a> {
     hint: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
 }
 
 #[derive(Serialize)]
-struct Versions<'a> {
+struct SupportedVersions<'a> {
     supported: Vec<&'static str>,
     requested: &'a str,
     hint: &'static str,
@@ -40,11 +40,11 @@ struct Versions<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Requirement<'a, T> {
+struct RequiredCapabilities<'a, T> {
     required_capabilities: &'a T,
 }
 
-impl Fault {
+impl ProtocolFault {
     pub(crate) fn new(status: StatusCode, code: i64, message: impl Into<String>) -> Self {
         Self { status, error: RpcError::new(code, message) }
     }
@@ -69,7 +69,7 @@ impl Fault {
     }
 
     pub(crate) fn unsupported_version(requested: &str) -> Self {
-        let versions = Versions {
+        let versions = SupportedVersions {
             supported: supported_versions(),
             requested: shorten(requested),
             hint: "use 2026-07-28 in every request, or open an older version with `initialize`",
@@ -87,12 +87,12 @@ impl Fault {
         let error = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "a required client capability is missing");
         Self {
             status: StatusCode::BAD_REQUEST,
-            error: error.with_data(&Requirement { required_capabilities: required }),
+            error: error.with_data(&RequiredCapabilities { required_capabilities: required }),
         }
     }
 
     /// What was answered instead of a result. The legacy era has no status for that; the modern one promises some.
-    pub(crate) fn answered(era: Era, error: RpcError) -> Self {
+    pub(crate) fn from_rpc_error(era: Era, error: RpcError) -> Self {
         let status = match (era, error.code) {
             (Era::Modern, code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
             (
@@ -106,14 +106,14 @@ impl Fault {
 
     /// There is no room now; there may be soon.
     pub(crate) fn busy(message: impl Into<String>, hint: &str) -> Self {
-        let hint = Hint { hint, retry_after_ms: Some(RETRY_AFTER_MS) };
+        let hint = FaultHint { hint, retry_after_ms: Some(RETRY_AFTER_MS) };
         let error = RpcError::new(code::INTERNAL_ERROR, message).with_data(&hint);
         Self { status: StatusCode::SERVICE_UNAVAILABLE, error }
     }
 
     /// A call that was still running when the door closed. It may have been dispatched, so nothing here, neither the
     /// status nor a field, may make a client or a proxy send it again.
-    pub(crate) fn end_unknown() -> Self {
+    pub(crate) fn outcome_unknown() -> Self {
         Self::internal("the gateway is shutting down and does not know how the call ended").hint(LOOK_FIRST)
     }
 
@@ -121,7 +121,7 @@ impl Fault {
         Self::new(StatusCode::OK, code::INTERNAL_ERROR, message)
     }
 
-    pub(crate) fn envelope(error: &EnvelopeError) -> Self {
+    pub(crate) fn from_envelope_error(error: &EnvelopeError) -> Self {
         match error {
             EnvelopeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, code::PARSE_ERROR, error.to_string()),
             EnvelopeError::NotAMessage { .. } => Self::invalid_request(StatusCode::BAD_REQUEST, error.to_string())
@@ -131,7 +131,7 @@ impl Fault {
 
     #[must_use]
     pub(crate) fn hint(mut self, hint: &str) -> Self {
-        self.error = self.error.with_data(&Hint { hint, retry_after_ms: None });
+        self.error = self.error.with_data(&FaultHint { hint, retry_after_ms: None });
         self
     }
 

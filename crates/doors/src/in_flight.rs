@@ -13,26 +13,26 @@ use tokio_util::sync::CancellationToken;
 
 /// The unanswered requests.
 #[derive(Debug, Default)]
-pub(crate) struct InFlight {
-    table: Mutex<Table>,
+pub(crate) struct ClientRequestsInFlight {
+    table: Mutex<ClientRequestTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ClientRequestTable {
     entered: u64,
     tokens: HashMap<Id, (u64, CancellationToken)>,
 }
 
 /// One unanswered request; answered when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    in_flight: Arc<InFlight>,
+pub(crate) struct ClientRequestEntry {
+    in_flight: Arc<ClientRequestsInFlight>,
     id: Id,
     /// A cancelled request's id may be taken again before its entry is dropped.
     serial: u64,
 }
 
-impl InFlight {
+impl ClientRequestsInFlight {
     /// Whether a request of that id is still unanswered.
     pub(crate) fn contains(&self, id: &Id) -> bool {
         self.table().tokens.contains_key(id)
@@ -44,7 +44,7 @@ impl InFlight {
     }
 
     /// Enters a request, unless its id is taken.
-    pub(crate) fn enter(self: &Arc<Self>, id: &Id, cancel: &CancellationToken) -> Option<Entry> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &Id, cancel: &CancellationToken) -> Option<ClientRequestEntry> {
         let mut table = self.table();
         if table.tokens.contains_key(id) {
             return None;
@@ -52,7 +52,7 @@ impl InFlight {
         table.entered += 1;
         let serial = table.entered;
         table.tokens.insert(id.clone(), (serial, cancel.clone()));
-        Some(Entry { in_flight: Arc::clone(self), id: id.clone(), serial })
+        Some(ClientRequestEntry { in_flight: Arc::clone(self), id: id.clone(), serial })
     }
 
     /// Cancels one request, whose id is free from now on; an unknown id is ignored, since the answer may be on its way.
@@ -71,13 +71,13 @@ impl InFlight {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ClientRequestTable> {
         // Every critical section leaves a whole table: no panic leaves it half-changed.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Entry {
+impl Drop for ClientRequestEntry {
     fn drop(&mut self) {
         let mut table = self.in_flight.table();
         if table.tokens.get(&self.id).is_some_and(|(serial, _)| *serial == self.serial) {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_id_can_be_taken_again_before_the_request_ends() {
-        let in_flight = Arc::new(InFlight::default());
+        let in_flight = Arc::new(ClientRequestsInFlight::default());
         let (id, first, second) = (Id::Number(1), CancellationToken::new(), CancellationToken::new());
         let entry = in_flight.enter(&id, &first).unwrap();
         assert!(in_flight.enter(&id, &second).is_none());

@@ -20,7 +20,7 @@ pub(crate) const BATCH_MESSAGES_MAX: usize = 32;
 
 /// How much a desk takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DeskLimits {
+pub(crate) struct DispatchLimits {
     pub(crate) page_size: usize,
     pub(crate) requests_in_flight_max: usize,
     /// Resources, or tasks, one subscription may name.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use servanda_contract::Caller;
-use servanda_engine::{Gateway, Guest, News, Watch};
+use servanda_engine::{Gateway, Requester, ChangeEvent, ResourceWatchGuard};
 use servanda_mcp::{
     Id,
     capabilities::TASKS_EXTENSION,
@@ -16,38 +16,38 @@ use servanda_mcp::{
 };
 
 use crate::{
-    fault::Fault,
-    limits::DeskLimits,
-    notifications::Tidings,
+    fault::ProtocolFault,
+    limits::DispatchLimits,
+    notifications::Notifications,
     params::{Params, require_short},
     splice,
 };
 
 /// What a client wants to hear of.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ListenRequest {
     id: Id,
-    filter: Filter,
-    guest: Guest,
+    filter: ListenFilter,
+    guest: Requester,
 }
 
 /// A granted subscription.
 #[derive(Debug)]
-pub(crate) struct Subscription {
+pub(crate) struct ListenSubscription {
     id: Id,
     /// The request's id in JSON, which tags every message.
     tag: String,
     /// Wanted lists, and tasks.
-    filter: Filter,
+    filter: ListenFilter,
     /// Resources that are watched for as long as this is.
-    watches: BTreeMap<String, Watch>,
+    watches: BTreeMap<String, ResourceWatchGuard>,
     /// Whose tasks are told of.
     caller: Caller,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Filter {
+struct ListenFilter {
     tools_list_changed: bool,
     prompts_list_changed: bool,
     resources_list_changed: bool,
@@ -56,17 +56,17 @@ struct Filter {
     task_ids: Option<Vec<String>>,
 }
 
-impl Wanted {
+impl ListenRequest {
     /// Reads the filter. The resources and the tasks it may name are limited in number and length.
-    pub(crate) fn parse(id: &Id, params: &Params<'_>, guest: Guest, limits: &DeskLimits) -> Result<Self, Fault> {
+    pub(crate) fn parse(id: &Id, params: &Params<'_>, guest: Requester, limits: &DispatchLimits) -> Result<Self, ProtocolFault> {
         let filter = params.notifications.filter(|raw| raw.get().starts_with('{'));
-        let filter: Filter = filter
+        let filter: ListenFilter = filter
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .ok_or_else(|| Fault::invalid_params("`notifications` must be an object of the kinds wanted"))?;
+            .ok_or_else(|| ProtocolFault::invalid_params("`notifications` must be an object of the kinds wanted"))?;
         let named_max = limits.watches_max;
         let tasks = filter.task_ids.as_ref().map_or(0, Vec::len);
         if filter.resource_subscriptions.len() > named_max || tasks > named_max {
-            return Err(Fault::invalid_params(format!("`notifications` names more than {named_max} of a kind"))
+            return Err(ProtocolFault::invalid_params(format!("`notifications` names more than {named_max} of a kind"))
                 .hint("ask for fewer, or in several subscriptions"));
         }
         for uri in &filter.resource_subscriptions {
@@ -75,14 +75,14 @@ impl Wanted {
         for task_id in filter.task_ids.iter().flatten() {
             require_short(task_id, "taskIds", limits.uri_bytes_max)?;
         }
-        if filter.task_ids.is_some() && !guest.capabilities.extends(TASKS_EXTENSION) {
+        if filter.task_ids.is_some() && !guest.capabilities.has_extension(TASKS_EXTENSION) {
             return Err(missing_tasks_extension());
         }
         Ok(Self { id: id.clone(), filter, guest })
     }
 
     /// Takes up what can be granted. Not to be dropped halfway where the client is to be told: watches would be given up.
-    pub(crate) async fn grant<G: Gateway>(self, gateway: &G) -> Subscription {
+    pub(crate) async fn grant<G: Gateway>(self, gateway: &G) -> ListenSubscription {
         let Self { id, mut filter, guest } = self;
         let mut watches = BTreeMap::new();
         for uri in &filter.resource_subscriptions {
@@ -95,11 +95,11 @@ impl Wanted {
         if !task_ids.is_empty() {
             filter.task_ids = Some(gateway.known_tasks(&guest, task_ids).await).filter(|known| !known.is_empty());
         }
-        Subscription { tag: to_json(&id), id, filter, watches, caller: guest.caller }
+        ListenSubscription { tag: to_json(&id), id, filter, watches, caller: guest.caller }
     }
 }
 
-impl Subscription {
+impl ListenSubscription {
     pub(crate) fn id(&self) -> &Id {
         &self.id
     }
@@ -128,14 +128,14 @@ impl Subscription {
     }
 
     /// The messages of some news.
-    pub(crate) fn announcements(&self, tidings: &Tidings) -> Vec<Vec<u8>> {
-        let Some(tidings) = &tidings.told_to(&self.caller) else { return Vec::new() };
+    pub(crate) fn announcements(&self, tidings: &Notifications) -> Vec<Vec<u8>> {
+        let Some(tidings) = &tidings.visible_to(&self.caller) else { return Vec::new() };
         let lists = tidings.changed_lists().iter().filter(|method| self.wants(method));
         let mut messages: Vec<Vec<u8>> = lists.map(|method| self.notification(method, None)).collect();
         for params in tidings.updates(self.watches.keys().map(String::as_str)) {
             messages.push(self.notification(method::RESOURCES_UPDATED, Some(&params)));
         }
-        if let Tidings::One(News::Task { owner, task_id, params }) = tidings
+        if let Notifications::One(ChangeEvent::Task { owner, task_id, params }) = tidings
             && self.caller.may_see_calls_of(owner)
             && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
             && task::is_modern(params)
@@ -146,7 +146,7 @@ impl Subscription {
     }
 
     /// The last message, when it is us who end it: the answer to the request.
-    pub(crate) fn farewell(&self, meta_member: &str) -> Vec<u8> {
+    pub(crate) fn closing_response(&self, meta_member: &str) -> Vec<u8> {
         let name = to_json(meta::SUBSCRIPTION_ID);
         let result = format!(r#"{{"resultType":"complete","_meta":{{{name}:{},{meta_member}}}}}"#, self.tag);
         envelope::response(&self.id, &result)
@@ -171,6 +171,6 @@ impl Subscription {
 }
 
 /// What the extension for tasks demands of whoever asks about one.
-pub(crate) fn missing_tasks_extension() -> Fault {
-    Fault::missing_capability(&json!({"extensions": {TASKS_EXTENSION: {}}}))
+pub(crate) fn missing_tasks_extension() -> ProtocolFault {
+    ProtocolFault::missing_capability(&json!({"extensions": {TASKS_EXTENSION: {}}}))
 }

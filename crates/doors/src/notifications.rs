@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 use servanda_contract::Caller;
-use servanda_engine::News;
+use servanda_engine::ChangeEvent;
 use servanda_mcp::{envelope::to_json, fields::method};
 use tokio::sync::broadcast;
 
@@ -11,27 +11,27 @@ const UPDATE_BYTES_MAX: usize = 64 * 1024;
 
 /// What was heard.
 #[derive(Debug, Clone)]
-pub(crate) enum Tidings {
+pub(crate) enum Notifications {
     /// One thing changed.
-    One(News),
+    One(ChangeEvent),
     /// So much happened that some of it was missed: anything may have changed.
     Anything,
 }
 
 /// Waits for news; forever once there can be none. Cancel safe.
-pub(crate) async fn next(news: &mut broadcast::Receiver<News>) -> Tidings {
+pub(crate) async fn next(news: &mut broadcast::Receiver<ChangeEvent>) -> Notifications {
     match news.recv().await {
-        Ok(one) => Tidings::One(one),
-        Err(broadcast::error::RecvError::Lagged(_)) => Tidings::Anything,
+        Ok(one) => Notifications::One(one),
+        Err(broadcast::error::RecvError::Lagged(_)) => Notifications::Anything,
         Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
     }
 }
 
-impl Tidings {
+impl Notifications {
     /// What that caller may know of it.
-    pub(crate) fn told_to(&self, caller: &Caller) -> Option<Self> {
+    pub(crate) fn visible_to(&self, caller: &Caller) -> Option<Self> {
         match self {
-            Self::One(news) => news.told_to(caller).cloned().map(Self::One),
+            Self::One(news) => news.visible_to(caller).cloned().map(Self::One),
             Self::Anything => Some(Self::Anything),
         }
     }
@@ -39,10 +39,10 @@ impl Tidings {
     /// The methods of the lists that changed, for somebody who may know all of it.
     pub(crate) fn changed_lists(&self) -> &'static [&'static str] {
         match self {
-            Self::One(News::Tools) => &[method::TOOLS_LIST_CHANGED],
-            Self::One(News::Prompts) => &[method::PROMPTS_LIST_CHANGED],
-            Self::One(News::Resources) => &[method::RESOURCES_LIST_CHANGED],
-            Self::One(News::Resource { .. } | News::Task { .. } | News::Within { .. }) => &[],
+            Self::One(ChangeEvent::Tools) => &[method::TOOLS_LIST_CHANGED],
+            Self::One(ChangeEvent::Prompts) => &[method::PROMPTS_LIST_CHANGED],
+            Self::One(ChangeEvent::Resources) => &[method::RESOURCES_LIST_CHANGED],
+            Self::One(ChangeEvent::Resource { .. } | ChangeEvent::Task { .. } | ChangeEvent::ForTenants { .. }) => &[],
             Self::Anything => {
                 &[method::TOOLS_LIST_CHANGED, method::PROMPTS_LIST_CHANGED, method::RESOURCES_LIST_CHANGED]
             }
@@ -52,22 +52,22 @@ impl Tidings {
     /// Which of the watched resources changed: the parameters of the notifications.
     pub(crate) fn updates<'a>(&self, watched: impl Iterator<Item = &'a str>) -> Vec<Box<RawValue>> {
         match self {
-            Self::One(News::Resource { uri, params }) => {
+            Self::One(ChangeEvent::Resource { uri, params }) => {
                 let mut watched = watched;
                 let updated = watched.find(|watched| *watched == &**uri);
                 let told = updated.and_then(|uri| match params.get().len() {
                     0..=UPDATE_BYTES_MAX => Some((**params).to_owned()),
                     // That it changed is told even where what else was said of it is too much to keep.
-                    _ => of_resource(uri),
+                    _ => resource_params(uri),
                 });
                 told.into_iter().collect()
             }
             Self::One(_) => Vec::new(),
-            Self::Anything => watched.filter_map(of_resource).collect(),
+            Self::Anything => watched.filter_map(resource_params).collect(),
         }
     }
 }
 
-fn of_resource(uri: &str) -> Option<Box<RawValue>> {
+fn resource_params(uri: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(format!(r#"{{"uri":{}}}"#, to_json(uri))).ok()
 }

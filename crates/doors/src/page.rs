@@ -8,32 +8,32 @@ use serde_json::value::RawValue;
 use servanda_engine::Listing;
 use servanda_mcp::{Era, envelope::to_json};
 
-use crate::{fault::Fault, greeting::CACHING, params};
+use crate::{fault::ProtocolFault, server_info::CACHING, params};
 
 /// The tool that a page comes after.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct After {
+pub(crate) struct ToolPageCursor {
     name: String,
     /// Its place in the list when the page before was made.
-    place: usize,
+    position: usize,
 }
 
 /// What a cursor says the page comes after, nothing for the first page.
-pub(crate) fn after(cursor: Option<&RawValue>) -> Result<Option<After>, Fault> {
+pub(crate) fn parse_cursor(cursor: Option<&RawValue>) -> Result<Option<ToolPageCursor>, ProtocolFault> {
     match cursor {
         // The empty text is a valid cursor: the beginning.
         Some(raw) if !matches!(raw.get(), "null" | r#""""#) => {
-            decode(raw).map(Some).ok_or_else(|| Fault::invalid_params("`cursor` is not one of ours"))
+            decode(raw).map(Some).ok_or_else(|| ProtocolFault::invalid_params("`cursor` is not one of ours"))
         }
         Some(_) | None => Ok(None),
     }
 }
 
 /// The result of `tools/list`.
-pub(crate) fn page(listing: &Listing, after: Option<&After>, page_size: usize, frame: &Frame<'_>) -> String {
+pub(crate) fn page(listing: &Listing, after: Option<&ToolPageCursor>, page_size: usize, frame: &ListResultMeta<'_>) -> String {
     let start = after.map_or(0, |last| {
         let found = listing.tools.iter().position(|tool| tool.name == last.name);
-        found.map_or(last.place, |place| place + 1)
+        found.map_or(last.position, |place| place + 1)
     });
     let rest = listing.tools.get(start..).unwrap_or_default();
     let tools = rest.get(..page_size.max(1)).unwrap_or(rest);
@@ -49,7 +49,7 @@ pub(crate) fn page(listing: &Listing, after: Option<&After>, page_size: usize, f
     }
     text.push(']');
     if let Some(last) = tools.last().filter(|_| tools.len() < rest.len()) {
-        let last = After { name: last.name.clone(), place: start + tools.len() - 1 };
+        let last = ToolPageCursor { name: last.name.clone(), position: start + tools.len() - 1 };
         text.extend([r#","nextCursor":"#, &to_json(&encode(&last))]);
     }
     if frame.era == Era::Modern {
@@ -61,18 +61,18 @@ pub(crate) fn page(listing: &Listing, after: Option<&After>, page_size: usize, f
 
 /// What a result carries besides its own members.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct ListResultMeta<'a> {
     pub(crate) era: Era,
     pub(crate) meta_member: &'a str,
 }
 
-fn encode(after: &After) -> String {
+fn encode(after: &ToolPageCursor) -> String {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
-    format!("{}:{}", after.place, after.name).bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+    format!("{}:{}", after.position, after.name).bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
-fn decode(cursor: &RawValue) -> Option<After> {
+fn decode(cursor: &RawValue) -> Option<ToolPageCursor> {
     let text = params::text(cursor)?;
     let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let bytes = text.as_bytes().chunks(2).map(|pair| match pair {
@@ -81,7 +81,7 @@ fn decode(cursor: &RawValue) -> Option<After> {
     });
     let text = String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()?;
     let (place, name) = text.split_once(':')?;
-    Some(After { name: name.to_owned(), place: place.parse().ok()? })
+    Some(ToolPageCursor { name: name.to_owned(), position: place.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -100,8 +100,8 @@ mod tests {
             };
             Listing { generation: 0, tools: names.iter().map(tool).collect() }
         };
-        let frame = Frame { era: Era::Legacy, meta_member: "" };
-        let after_b = After { name: "b".to_owned(), place: 1 };
+        let frame = ListResultMeta { era: Era::Legacy, meta_member: "" };
+        let after_b = ToolPageCursor { name: "b".to_owned(), position: 1 };
         let table: [(&[&str], &str); 4] = [
             (&["a", "b", "c"], r#"{"tools":["c"]}"#),
             (&["new", "a", "b", "c"], r#"{"tools":["c"]}"#),
@@ -117,7 +117,7 @@ mod tests {
     fn every_name_survives_the_cursor() {
         TestRunner::default()
             .run(&any::<(String, usize)>(), |(name, place)| {
-                let after = After { name, place };
+                let after = ToolPageCursor { name, position: place };
                 let cursor = to_raw_value(&encode(&after)).unwrap();
                 prop_assert_eq!(decode(&cursor), Some(after));
                 Ok(())

@@ -13,11 +13,11 @@ use serde::{
     de::{Deserializer, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use servanda_engine::{Aims, Detail, OperationKeys};
+use servanda_engine::{Aims, AnswerDetail, OperationKeys};
 use servanda_mcp::{Id, LogLevel, RawObject, fields::meta};
 
 pub(crate) use self::call_message::CallMessage;
-use crate::fault::Fault;
+use crate::fault::ProtocolFault;
 
 /// The longest chain name, which ends up as a key.
 const CHAIN_BYTES_MAX: usize = 256;
@@ -118,13 +118,13 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 impl<'a> Params<'a> {
-    pub(crate) fn parse(params: Option<&'a RawValue>) -> Result<Self, Fault> {
+    pub(crate) fn parse(params: Option<&'a RawValue>) -> Result<Self, ProtocolFault> {
         let Some(raw) = params else { return Ok(Self::default()) };
         Ok(Self { whole: Some(raw), ..object(raw, "params")? })
     }
 
     /// The members in their order, without those that are about the exchange and not about what is asked.
-    pub(crate) fn asked(&self) -> Result<Vec<(String, Box<RawValue>)>, Fault> {
+    pub(crate) fn inquiry_members(&self) -> Result<Vec<(String, Box<RawValue>)>, ProtocolFault> {
         let Some(whole) = self.whole else { return Ok(Vec::new()) };
         let members: RawObject<'_> = object(whole, "params")?;
         let members = members.without(&["_meta", "inputResponses", "requestState"]);
@@ -132,29 +132,29 @@ impl<'a> Params<'a> {
     }
 
     /// What a modern client answers to an earlier round of the same request.
-    pub(crate) fn input_responses(&self) -> Result<Option<Box<RawValue>>, Fault> {
+    pub(crate) fn input_responses(&self) -> Result<Option<Box<RawValue>>, ProtocolFault> {
         match self.input_responses {
             Some(raw) if raw.get().starts_with('{') => Ok(Some(raw.to_owned())),
-            Some(_) => Err(Fault::invalid_params("`inputResponses` must be an object")),
+            Some(_) => Err(ProtocolFault::invalid_params("`inputResponses` must be an object")),
             None => Ok(None),
         }
     }
 
     /// Our own state of an earlier round, as the client carried it.
-    pub(crate) fn request_state(&self) -> Result<Option<String>, Fault> {
+    pub(crate) fn request_state(&self) -> Result<Option<String>, ProtocolFault> {
         let Some(raw) = self.request_state else { return Ok(None) };
-        let state = text(raw).ok_or_else(|| Fault::invalid_params("`requestState` must be a string"))?;
+        let state = text(raw).ok_or_else(|| ProtocolFault::invalid_params("`requestState` must be a string"))?;
         Ok(Some(state.into_owned()))
     }
 
-    pub(crate) fn meta(&self) -> Result<Meta<'a>, Fault> {
+    pub(crate) fn meta(&self) -> Result<Meta<'a>, ProtocolFault> {
         self.meta.map_or_else(|| Ok(Meta::default()), |raw| object(raw, "_meta"))
     }
 }
 
 impl<'a> Meta<'a> {
     /// How much of the server's log is wanted.
-    pub(crate) fn log_level(&self) -> Result<Option<LogLevel>, Fault> {
+    pub(crate) fn log_level(&self) -> Result<Option<LogLevel>, ProtocolFault> {
         let Some(raw) = self.log_level else { return Ok(None) };
         log_level(Some(raw), "_meta[\"io.modelcontextprotocol/logLevel\"]").map(Some)
     }
@@ -165,7 +165,7 @@ impl<'a> Meta<'a> {
     }
 
     /// Where a member that means something here is put.
-    fn place(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
+    fn slot(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
         Some(match name {
             meta::PROTOCOL_VERSION => &mut self.protocol_version,
             meta::CLIENT_CAPABILITIES => &mut self.client_capabilities,
@@ -189,26 +189,26 @@ impl<'a> Meta<'a> {
     }
 
     /// The token as it was written, to be sent back the same.
-    pub(crate) fn progress_token(&self) -> Result<Option<&'a str>, Fault> {
+    pub(crate) fn progress_token(&self) -> Result<Option<&'a str>, ProtocolFault> {
         let Some(raw) = self.progress_token else { return Ok(None) };
         if serde_json::from_str::<Id>(raw.get()).is_err() {
-            return Err(Fault::invalid_params("`_meta.progressToken` must be a string or an integer"));
+            return Err(ProtocolFault::invalid_params("`_meta.progressToken` must be a string or an integer"));
         }
         Ok(Some(raw.get()))
     }
 
-    pub(crate) fn caller_wait_ms(&self) -> Result<Option<u64>, Fault> {
+    pub(crate) fn caller_wait_ms(&self) -> Result<Option<u64>, ProtocolFault> {
         let Some(raw) = self.caller_wait_ms else { return Ok(None) };
         serde_json::from_str(raw.get()).map(Some).map_err(|_| {
-            Fault::invalid_params("`_meta[\"servanda/timeout-ms\"]` must be a whole number of milliseconds")
+            ProtocolFault::invalid_params("`_meta[\"servanda/timeout-ms\"]` must be a whole number of milliseconds")
         })
     }
 
-    pub(crate) fn chain(&self) -> Result<Option<String>, Fault> {
+    pub(crate) fn chain(&self) -> Result<Option<String>, ProtocolFault> {
         let Some(raw) = self.chain else { return Ok(None) };
         text(raw).filter(|chain| chain.len() <= CHAIN_BYTES_MAX).map(|chain| Some(chain.into_owned())).ok_or_else(
             || {
-                Fault::invalid_params(format!(
+                ProtocolFault::invalid_params(format!(
                     "`_meta[\"servanda/chain\"]` must be a string of at most {CHAIN_BYTES_MAX} bytes"
                 ))
             },
@@ -216,32 +216,32 @@ impl<'a> Meta<'a> {
     }
 
     /// How much of what is known about a call the client wants in its answer.
-    pub(crate) fn detail(&self) -> Result<Detail, Fault> {
-        match said(self.detail, meta::DETAIL)?.as_deref() {
-            None | Some("brief") => Ok(Detail::Brief),
-            Some("full") => Ok(Detail::Full),
-            Some(_) => Err(Fault::invalid_params("`_meta[\"servanda/detail\"]` must be `brief` or `full`")),
+    pub(crate) fn detail(&self) -> Result<AnswerDetail, ProtocolFault> {
+        match meta_text(self.detail, meta::DETAIL)?.as_deref() {
+            None | Some("brief") => Ok(AnswerDetail::Brief),
+            Some("full") => Ok(AnswerDetail::Full),
+            Some(_) => Err(ProtocolFault::invalid_params("`_meta[\"servanda/detail\"]` must be `brief` or `full`")),
         }
     }
 
     /// What the client says about which operation it is. Whether it can be taken is judged with the call.
-    pub(crate) fn keys(&self, header_key: Option<String>) -> Result<OperationKeys, Fault> {
+    pub(crate) fn keys(&self, header_key: Option<String>) -> Result<OperationKeys, ProtocolFault> {
         Ok(OperationKeys {
-            idempotency_key: said(self.idempotency_key, meta::IDEMPOTENCY_KEY)?,
+            idempotency_key: meta_text(self.idempotency_key, meta::IDEMPOTENCY_KEY)?,
             header_key,
-            operation_id: said(self.operation_id, meta::OPERATION_ID)?,
-            step_id: said(self.step_id, meta::STEP_ID)?,
-            workflow_id: said(self.workflow_id, meta::WORKFLOW_ID)?,
-            run_id: said(self.run_id, meta::RUN_ID)?,
+            operation_id: meta_text(self.operation_id, meta::OPERATION_ID)?,
+            step_id: meta_text(self.step_id, meta::STEP_ID)?,
+            workflow_id: meta_text(self.workflow_id, meta::WORKFLOW_ID)?,
+            run_id: meta_text(self.run_id, meta::RUN_ID)?,
         })
     }
 
     /// What the client says the call is for. Whether that is so is judged with the call.
-    pub(crate) fn aims(&self) -> Result<Aims, Fault> {
+    pub(crate) fn aims(&self) -> Result<Aims, ProtocolFault> {
         Ok(Aims {
-            task: said(self.task, meta::TASK)?,
-            intent: said(self.intent, meta::INTENT)?,
-            like: said(self.like, meta::LIKE)?,
+            task: meta_text(self.task, meta::TASK)?,
+            intent: meta_text(self.intent, meta::INTENT)?,
+            like: meta_text(self.like, meta::LIKE)?,
         })
     }
 
@@ -262,16 +262,16 @@ impl<'a> Meta<'a> {
     }
 }
 
-fn said(raw: Option<&RawValue>, name: &str) -> Result<Option<String>, Fault> {
+fn meta_text(raw: Option<&RawValue>, name: &str) -> Result<Option<String>, ProtocolFault> {
     let Some(raw) = raw else { return Ok(None) };
     let said = text(raw).map(Cow::into_owned);
-    said.map(Some).ok_or_else(|| Fault::invalid_params(format!("`_meta[\"{name}\"]` must be a string")))
+    said.map(Some).ok_or_else(|| ProtocolFault::invalid_params(format!("`_meta[\"{name}\"]` must be a string")))
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
+        struct MetaVisitor;
+        impl<'de> Visitor<'de> for MetaVisitor {
             type Value = Meta<'de>;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -280,8 +280,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut read = Meta::default();
-                while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
-                    if let Some(place) = read.place(&name) {
+                while let Some((ParamText(name), value)) = map.next_entry::<ParamText<'de>, &'de RawValue>()? {
+                    if let Some(place) = read.slot(&name) {
                         if place.replace(value).is_some() {
                             return Err(serde::de::Error::custom("a member stands twice"));
                         }
@@ -292,15 +292,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
                 Ok(read)
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(MetaVisitor)
     }
 }
 
 /// A level by its name; `member` is what the client wrote it into.
-pub(crate) fn log_level(raw: Option<&RawValue>, member: &str) -> Result<LogLevel, Fault> {
+pub(crate) fn log_level(raw: Option<&RawValue>, member: &str) -> Result<LogLevel, ProtocolFault> {
     raw.and_then(text).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
         let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
-        Fault::invalid_params(format!("`{member}` must be one of {}", levels.join(", ")))
+        ProtocolFault::invalid_params(format!("`{member}` must be one of {}", levels.join(", ")))
     })
 }
 
@@ -313,27 +313,27 @@ pub(crate) fn trace_parent(written: &str) -> Option<String> {
 /// `Cow` borrows only through a field with `serde(borrow)`.
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct ParamText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The string that raw JSON is, if it is one.
 pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|Text(text)| text)
+    serde_json::from_str::<ParamText<'_>>(raw.get()).ok().map(|ParamText(text)| text)
 }
 
-fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue, name: &str) -> Result<T, Fault> {
+fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue, name: &str) -> Result<T, ProtocolFault> {
     // A derived struct would also read an array, member by member.
     if !raw.get().starts_with('{') {
-        return Err(Fault::invalid_params(format!("`{name}` must be an object")));
+        return Err(ProtocolFault::invalid_params(format!("`{name}` must be an object")));
     }
-    serde_json::from_str(raw.get()).map_err(|error| Fault::invalid_params(format!("`{name}`: {error}")))
+    serde_json::from_str(raw.get()).map_err(|error| ProtocolFault::invalid_params(format!("`{name}`: {error}")))
 }
 
 /// Refuses what would be kept and is longer than anything one could want to hear of.
-pub(crate) fn require_short(text: &str, member: &str, bytes_max: usize) -> Result<(), Fault> {
+pub(crate) fn require_short(text: &str, member: &str, bytes_max: usize) -> Result<(), ProtocolFault> {
     if text.len() <= bytes_max {
         return Ok(());
     }
-    Err(Fault::invalid_params(format!("`{member}` has more than {bytes_max} bytes")))
+    Err(ProtocolFault::invalid_params(format!("`{member}` has more than {bytes_max} bytes")))
 }
 
 #[cfg(test)]
@@ -392,7 +392,7 @@ mod tests {
         let raw = RawValue::from_string(raw.to_owned()).unwrap();
         let params = Params::parse(Some(&raw)).unwrap();
         let asked: Vec<(String, String)> =
-            params.asked().unwrap().into_iter().map(|(name, value)| (name, value.get().to_owned())).collect();
+            params.inquiry_members().unwrap().into_iter().map(|(name, value)| (name, value.get().to_owned())).collect();
         let expected = [("uri", r#""a:b""#), ("z", "1.0"), ("ref", r#"{"type":"x"}"#)];
         assert_eq!(asked, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(params.request_state().unwrap().as_deref(), Some("s"));

@@ -9,14 +9,14 @@ use std::{
 };
 
 use serde_json::value::RawValue;
-use servanda_engine::{Ask, Reply};
+use servanda_engine::{PendingQuestion, QuestionReply};
 use servanda_mcp::{ClientCapabilities, Id, envelope};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 /// The open questions of one session.
 #[derive(Debug)]
-pub(crate) struct Questions {
+pub(crate) struct SessionQuestions {
     /// Makes ids of two sessions, and of two lives of one session, different.
     tag: String,
     open_max: usize,
@@ -26,26 +26,26 @@ pub(crate) struct Questions {
 #[derive(Debug, Default)]
 struct State {
     asked: u64,
-    open: HashMap<Id, oneshot::Sender<Reply>>,
+    open: HashMap<Id, oneshot::Sender<QuestionReply>>,
 }
 
 /// A question that is to be sent.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct SessionQuestion {
     pub(crate) id: Id,
     /// The request.
     pub(crate) message: Vec<u8>,
 }
 
-impl Questions {
+impl SessionQuestions {
     pub(crate) fn new(open_max: usize) -> Self {
         let tag = Uuid::new_v4().simple().to_string();
         Self { tag, open_max, state: Mutex::default() }
     }
 
     /// Opens a question, unless the client cannot answer it or too many are open: then it is declined.
-    pub(crate) fn open(&self, ask: Ask, capabilities: &ClientCapabilities) -> Option<Question> {
-        let Ask { question, reply } = ask;
+    pub(crate) fn open(&self, ask: PendingQuestion, capabilities: &ClientCapabilities) -> Option<SessionQuestion> {
+        let PendingQuestion { question, reply } = ask;
         if !capabilities.answers(question.method(), question.params()) {
             tracing::debug!(method = question.method(), "declined: the client did not say that it answers this");
             return None;
@@ -63,11 +63,11 @@ impl Questions {
         let id = Id::Text(format!("servanda-{}-{}", self.tag, state.asked));
         let message = envelope::request(&id, question.method(), question.params().map(RawValue::get));
         state.open.insert(id.clone(), reply);
-        Some(Question { id, message })
+        Some(SessionQuestion { id, message })
     }
 
     /// Hands on an answer; one that nobody asked for, or asked for any longer, is forgotten.
-    pub(crate) fn answer(&self, id: &Id, reply: Reply) {
+    pub(crate) fn answer(&self, id: &Id, reply: QuestionReply) {
         let asker = self.state().open.remove(id);
         if let Some(asker) = asker {
             let _ = asker.send(reply);
@@ -97,7 +97,7 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
-    use servanda_engine::PutQuestion;
+    use servanda_engine::ClientQuestion;
     use servanda_mcp::RpcError;
 
     use super::*;
@@ -106,18 +106,18 @@ mod tests {
         ClientCapabilities::parse(Some(&RawValue::from_string(r#"{"roots":{}}"#.to_owned()).unwrap()))
     }
 
-    fn ask(method: &str) -> (Ask, oneshot::Receiver<Reply>) {
+    fn ask(method: &str) -> (PendingQuestion, oneshot::Receiver<QuestionReply>) {
         let (reply, answered) = oneshot::channel();
-        (Ask { question: PutQuestion::of("up", method, None).unwrap(), reply }, answered)
+        (PendingQuestion { question: ClientQuestion::unrestricted("up", method, None).unwrap(), reply }, answered)
     }
 
-    fn refused() -> Reply {
+    fn refused() -> QuestionReply {
         Err(RpcError::new(-1, "no"))
     }
 
     #[test]
     fn an_answer_reaches_its_question_once_and_within_its_session() {
-        let (here, there) = (Questions::new(4), Questions::new(4));
+        let (here, there) = (SessionQuestions::new(4), SessionQuestions::new(4));
         let (asked, mut answered) = ask("roots/list");
         let question = here.open(asked, &capabilities()).unwrap();
         there.answer(&question.id, refused());
@@ -131,13 +131,13 @@ mod tests {
     #[test]
     fn what_the_client_cannot_answer_is_declined() {
         let (asked, mut answered) = ask("sampling/createMessage");
-        assert!(Questions::new(4).open(asked, &capabilities()).is_none());
+        assert!(SessionQuestions::new(4).open(asked, &capabilities()).is_none());
         assert_eq!(answered.try_recv().unwrap_err(), oneshot::error::TryRecvError::Closed);
     }
 
     #[test]
     fn there_is_a_limit_that_forgotten_questions_do_not_count_against() {
-        let questions = Questions::new(2);
+        let questions = SessionQuestions::new(2);
         let (first, answered) = ask("roots/list");
         let (second, _second) = ask("roots/list");
         assert!(questions.open(first, &capabilities()).is_some());
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_question_withdrawn_is_declined() {
-        let questions = Questions::new(2);
+        let questions = SessionQuestions::new(2);
         let (asked, mut answered) = ask("roots/list");
         let question = questions.open(asked, &capabilities()).unwrap();
         assert!(questions.withdraw(&question.id));

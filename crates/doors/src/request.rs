@@ -5,19 +5,19 @@ use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use http::StatusCode;
-use servanda_engine::Guest;
+use servanda_engine::Requester;
 use servanda_mcp::{Era, Id};
 
 use crate::{
-    fault::Fault,
-    in_flight::InFlight,
+    fault::ProtocolFault,
+    in_flight::ClientRequestsInFlight,
     params::{Meta, Params},
-    session::Session,
+    session::LegacyClientSession,
 };
 
 /// A request of a known era, its members still raw.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub(crate) struct DoorRequest<'a> {
     pub(crate) id: &'a Id,
     pub(crate) method: Cow<'a, str>,
     pub(crate) params: Params<'a>,
@@ -34,28 +34,28 @@ pub(crate) struct Request<'a> {
 
 /// Whose request it is.
 #[derive(Debug)]
-pub(crate) struct Peer {
-    pub(crate) guest: Guest,
+pub(crate) struct DoorRequestContext {
+    pub(crate) guest: Requester,
     /// Of a legacy client that has shaken hands.
-    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) session: Option<Arc<LegacyClientSession>>,
     /// Where ids can be cancelled: not on modern HTTP, where every request stands alone.
-    pub(crate) in_flight: Option<Arc<InFlight>>,
-    pub(crate) departure: Departure,
+    pub(crate) in_flight: Option<Arc<ClientRequestsInFlight>>,
+    pub(crate) departure: ClientDisconnectPolicy,
 }
 
 /// What a client means by going away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Departure {
+pub(crate) enum ClientDisconnectPolicy {
     /// That it does not want the answer any more.
-    Cancels,
+    Cancel,
     /// Nothing: it may come back for it.
-    MeansNothing,
+    KeepRunning,
 }
 
-impl Peer {
+impl DoorRequestContext {
     /// The session, and who asks there: with the credential of this request, which need not be that of the session.
-    pub(crate) fn into_session(self) -> Result<(Arc<Session>, Guest), Fault> {
-        let no_session = || Fault::invalid_request(StatusCode::BAD_REQUEST, "there is no session");
+    pub(crate) fn into_session(self) -> Result<(Arc<LegacyClientSession>, Requester), ProtocolFault> {
+        let no_session = || ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "there is no session");
         Ok((self.session.ok_or_else(no_session)?, self.guest))
     }
 }

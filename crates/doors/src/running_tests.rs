@@ -1,14 +1,14 @@
 //! The order of the last events.
 
 use serde_json::value::to_raw_value;
-use servanda_engine::{Ask, Guest, PutQuestion};
+use servanda_engine::{PendingQuestion, Requester, ClientQuestion};
 use servanda_mcp::{ClientCapabilities, ProtocolVersion};
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::{
-    greeting::ServerIdentity,
-    remarks::{Audience, Log},
+    server_info::ServerIdentity,
+    client_messages::{ClientMessageAudience, ClientLogFilter},
     session::SessionLimits,
 };
 
@@ -16,16 +16,16 @@ use crate::{
 #[tokio::test]
 async fn a_question_that_waits_is_declined_once_there_is_an_answer() {
     let capabilities = serde_json::value::RawValue::from_string(r#"{"roots":{}}"#.to_owned()).unwrap();
-    let guest = Guest { capabilities: ClientCapabilities::parse(Some(&capabilities)), ..Guest::local() };
+    let guest = Requester { capabilities: ClientCapabilities::parse(Some(&capabilities)), ..Requester::local() };
     let limits = SessionLimits { questions_max: 1, watches_max: 1 };
-    let session = Arc::new(Session::new(guest, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits));
+    let session = Arc::new(LegacyClientSession::new(guest, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits));
     let (sender, remarks) = mpsc::channel(2);
     let (reply, mut answered) = oneshot::channel();
-    let ask = Ask { question: PutQuestion::of("up", "roots/list", None).unwrap(), reply };
-    sender.try_send(Remark::Ask(ask)).unwrap();
-    let audience = Audience { progress_token: None, log: Log::OfSession, session: Some(session) };
+    let ask = PendingQuestion { question: ClientQuestion::unrestricted("up", "roots/list", None).unwrap(), reply };
+    sender.try_send(ClientMessage::Ask(ask)).unwrap();
+    let audience = ClientMessageAudience { progress_token: None, log: ClientLogFilter::OfSession, session: Some(session) };
     let mut running = finished(remarks, audience);
-    assert!(matches!(running.next().await, Event::Answered(_)));
+    assert!(matches!(running.next().await, RunningRequestEvent::Answered(_)));
     assert!(matches!(answered.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
 }
 
@@ -33,25 +33,25 @@ async fn a_question_that_waits_is_declined_once_there_is_an_answer() {
 #[tokio::test]
 async fn progress_that_waits_goes_out_before_the_answer() {
     let (sender, remarks) = mpsc::channel(2);
-    sender.try_send(Remark::Progress(to_raw_value(&["not an object"]).unwrap())).unwrap();
-    sender.try_send(Remark::Progress(to_raw_value(&serde_json::json!({"progress": 1})).unwrap())).unwrap();
-    let audience = Audience { progress_token: Some("7".to_owned()), log: Log::None, session: None };
+    sender.try_send(ClientMessage::Progress(to_raw_value(&["not an object"]).unwrap())).unwrap();
+    sender.try_send(ClientMessage::Progress(to_raw_value(&serde_json::json!({"progress": 1})).unwrap())).unwrap();
+    let audience = ClientMessageAudience { progress_token: Some("7".to_owned()), log: ClientLogFilter::None, session: None };
     let mut running = finished(remarks, audience);
-    assert!(matches!(running.next().await, Event::Said(note) if note.ends_with(br#""progress":1}}"#)));
-    assert!(matches!(running.next().await, Event::Answered(answered) if answered.message == b"answer"));
+    assert!(matches!(running.next().await, RunningRequestEvent::Message(note) if note.ends_with(br#""progress":1}}"#)));
+    assert!(matches!(running.next().await, RunningRequestEvent::Answered(answered) if answered.message == b"answer"));
 }
 
 /// A request whose answer is there, with remarks still to be looked at.
-fn finished(remarks: mpsc::Receiver<Remark>, audience: Audience) -> Running {
+fn finished(remarks: mpsc::Receiver<ClientMessage>, audience: ClientMessageAudience) -> RunningRequest {
     let server = ServerIdentity { name: String::new(), version: String::new(), instructions: None };
-    let greeting = Arc::new(Greeting::new(&server));
-    Running {
-        asker: Asker { id: Id::Number(1), era: Era::Legacy, greeting, session: None },
-        work: Work::Done,
-        held: None,
+    let greeting = Arc::new(RenderedServerInfo::new(&server));
+    RunningRequest {
+        renderer: AnswerRenderer { id: Id::Number(1), era: Era::Legacy, greeting, session: None },
+        work: DoorWork::Done,
+        slots: None,
         remarks: Some(remarks),
-        relay: Relay::new(audience),
-        finished: Some(Answered { message: b"answer".to_vec(), status: StatusCode::OK, scopes_needed: Vec::new() }),
+        relay: ClientMessageRelay::new(audience),
+        finished: Some(RenderedAnswer { message: b"answer".to_vec(), status: StatusCode::OK, scopes_needed: Vec::new() }),
         _cancel_on_drop: None,
         cancel: CancellationToken::new(),
     }

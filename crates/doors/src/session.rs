@@ -6,10 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use servanda_engine::{Guest, News, Watch};
+use servanda_engine::{Requester, ChangeEvent, ResourceWatchGuard};
 use servanda_mcp::{LogLevel, ProtocolVersion, envelope, fields::method, task};
 
-use crate::{in_flight::InFlight, notifications::Tidings, questions::Questions};
+use crate::{in_flight::ClientRequestsInFlight, notifications::Notifications, questions::SessionQuestions};
 
 /// Tasks a session is told about; the oldest is forgotten for the next, and can still be asked for.
 const TASKS_MAX: usize = 64;
@@ -23,23 +23,23 @@ pub(crate) struct SessionLimits {
 
 /// One session.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) guest: Guest,
+pub(crate) struct LegacyClientSession {
+    pub(crate) guest: Requester,
     pub(crate) version: ProtocolVersion,
-    pub(crate) in_flight: Arc<InFlight>,
-    pub(crate) questions: Questions,
+    pub(crate) in_flight: Arc<ClientRequestsInFlight>,
+    pub(crate) questions: SessionQuestions,
     /// Whether the client said that it can be asked anything at all.
     pub(crate) answers_anything: bool,
     watches_max: usize,
-    wishes: Mutex<Wishes>,
+    wishes: Mutex<SessionInterests>,
 }
 
 /// What the client wants to hear of.
 #[derive(Debug, Default)]
-struct Wishes {
+struct SessionInterests {
     log_level: Option<LogLevel>,
     /// None for a resource whose watch is being taken up.
-    watches: BTreeMap<String, Option<Watch>>,
+    watches: BTreeMap<String, Option<ResourceWatchGuard>>,
     tasks: VecDeque<String>,
 }
 
@@ -47,14 +47,14 @@ struct Wishes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyWatches;
 
-impl Session {
-    pub(crate) fn new(guest: Guest, version: ProtocolVersion, in_flight: Arc<InFlight>, limits: SessionLimits) -> Self {
+impl LegacyClientSession {
+    pub(crate) fn new(guest: Requester, version: ProtocolVersion, in_flight: Arc<ClientRequestsInFlight>, limits: SessionLimits) -> Self {
         Self {
             answers_anything: guest.capabilities.answers_anything(),
             guest,
             version,
             in_flight,
-            questions: Questions::new(limits.questions_max),
+            questions: SessionQuestions::new(limits.questions_max),
             watches_max: limits.watches_max,
             wishes: Mutex::default(),
         }
@@ -87,7 +87,7 @@ impl Session {
     }
 
     /// Keeps a watch for which room was made, or gives the room back.
-    pub(crate) fn keep_watch(&self, uri: &str, watch: Option<Watch>) {
+    pub(crate) fn keep_watch(&self, uri: &str, watch: Option<ResourceWatchGuard>) {
         let mut wishes = self.wishes();
         match (wishes.watches.get_mut(uri), watch) {
             (Some(place), Some(watch)) => *place = Some(watch),
@@ -131,15 +131,15 @@ impl Session {
     }
 
     /// The notifications the client gets of some news.
-    pub(crate) fn announcements(&self, tidings: &Tidings) -> Vec<Vec<u8>> {
-        let Some(tidings) = &tidings.told_to(&self.guest.caller) else { return Vec::new() };
+    pub(crate) fn announcements(&self, tidings: &Notifications) -> Vec<Vec<u8>> {
+        let Some(tidings) = &tidings.visible_to(&self.guest.caller) else { return Vec::new() };
         let mut messages: Vec<Vec<u8>> =
             tidings.changed_lists().iter().map(|method| envelope::notification(method, None)).collect();
         let wishes = self.wishes();
         for params in tidings.updates(wishes.watches.keys().map(String::as_str)) {
             messages.push(envelope::notification(method::RESOURCES_UPDATED, Some(params.get())));
         }
-        if let Tidings::One(News::Task { owner, task_id, params }) = tidings
+        if let Notifications::One(ChangeEvent::Task { owner, task_id, params }) = tidings
             && self.guest.caller.may_see_calls_of(owner)
             && wishes.tasks.iter().any(|known| **known == **task_id)
             && !task::is_modern(params)
@@ -157,7 +157,7 @@ impl Session {
         drop(watches);
     }
 
-    fn wishes(&self) -> MutexGuard<'_, Wishes> {
+    fn wishes(&self) -> MutexGuard<'_, SessionInterests> {
         // Every critical section leaves whole wishes: no panic can leave them half-changed.
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,13 +166,13 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use serde_json::value::RawValue;
-    use servanda_engine::Guest;
+    use servanda_engine::Requester;
 
     use super::*;
 
-    fn session(watches_max: usize) -> Session {
+    fn session(watches_max: usize) -> LegacyClientSession {
         let limits = SessionLimits { questions_max: 1, watches_max };
-        Session::new(Guest::local(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits)
+        LegacyClientSession::new(Requester::local(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits)
     }
 
     fn text(messages: Vec<Vec<u8>>) -> Vec<String> {
@@ -202,7 +202,7 @@ mod tests {
         session.prepare_watch("a:1").unwrap();
         let updated = |uri: &str| {
             let params = params(&format!(r#"{{"uri":"{uri}","x":1.0}}"#));
-            Tidings::One(News::Resource { uri: uri.into(), params })
+            Notifications::One(ChangeEvent::Resource { uri: uri.into(), params })
         };
         assert_eq!(
             text(session.announcements(&updated("a:1"))),
@@ -211,20 +211,20 @@ mod tests {
         assert!(session.announcements(&updated("a:2")).is_empty());
         let long = params(&format!(r#"{{"uri":"a:1","_meta":{{"x":"{}"}}}}"#, "y".repeat(64 * 1024)));
         assert_eq!(
-            text(session.announcements(&Tidings::One(News::Resource { uri: "a:1".into(), params: long }))),
+            text(session.announcements(&Notifications::One(ChangeEvent::Resource { uri: "a:1".into(), params: long }))),
             [r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1"}}"#]
         );
         assert_eq!(
-            text(session.announcements(&Tidings::One(News::Prompts))),
+            text(session.announcements(&Notifications::One(ChangeEvent::Prompts))),
             [r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#]
         );
         let within = |tenant: &str| {
             let tenants = Arc::new([tenant.to_owned()].into_iter().collect());
-            Tidings::One(News::Within { tenants, news: Arc::new(News::Prompts) })
+            Notifications::One(ChangeEvent::ForTenants { tenants, news: Arc::new(ChangeEvent::Prompts) })
         };
-        assert_eq!(session.announcements(&within("local")), session.announcements(&Tidings::One(News::Prompts)));
+        assert_eq!(session.announcements(&within("local")), session.announcements(&Notifications::One(ChangeEvent::Prompts)));
         assert!(session.announcements(&within("acme")).is_empty(), "another tenant's");
-        assert_eq!(session.announcements(&Tidings::Anything).len(), 4, "three lists and the watched resource");
+        assert_eq!(session.announcements(&Notifications::Anything).len(), 4, "three lists and the watched resource");
     }
 
     /// Whose task it is, which, in which era's form, and whether this session is told.
@@ -240,8 +240,8 @@ mod tests {
             ("local", "local", "mine", r#"{"ttlMs":1}"#, false),
         ] {
             let owner = Arc::new(servanda_contract::Caller::named(tenant, principal));
-            let news = News::Task { owner, task_id: task_id.into(), params: params(form) };
-            assert_eq!(session.announcements(&Tidings::One(news)).len(), usize::from(told), "{principal} {task_id}");
+            let news = ChangeEvent::Task { owner, task_id: task_id.into(), params: params(form) };
+            assert_eq!(session.announcements(&Notifications::One(news)).len(), usize::from(told), "{principal} {task_id}");
         }
     }
 

@@ -10,7 +10,7 @@ use servanda_effects::{
     budget::{EntryReply, BudgetStore, AccountEntry, InMemoryBudgets, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
 };
 
-use super::KeptEffects;
+use super::RecordingEffects;
 
 /// Books in memory.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct CountedBudgets {
     /// Whether whoever has kept something back hangs then, as a process that dies does.
     pub(crate) hang_after_reserve: AtomicBool,
     /// Effects that are late from when something was kept back.
-    pub(crate) makes_late: Mutex<Option<Arc<KeptEffects>>>,
+    pub(crate) makes_late: Mutex<Option<Arc<RecordingEffects>>>,
 }
 
 impl CountedBudgets {

@@ -31,20 +31,20 @@ const TTL_MS_MAX: u64 = 3_600_000;
 /// The answers.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    kept: Mutex<Kept>,
+    state: Mutex<CacheState>,
 }
 
 /// Whose answer it is: nobody else's, or one of the tenant's that anybody there may see.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Scope {
+pub(crate) struct CacheScope {
     tenant: String,
     principal: Option<String>,
 }
 
 /// A read that may be answered from here.
 #[derive(Debug, Clone)]
-pub(crate) struct Read {
-    pub(crate) scope: Scope,
+pub(crate) struct CacheableRead {
+    pub(crate) scope: CacheScope,
     /// The digest of what is proposed: tenant, tool, contract, canonical arguments.
     pub(crate) request: Digest,
     pub(crate) upstream: Arc<str>,
@@ -55,16 +55,16 @@ pub(crate) struct Read {
 
 /// A read under way. What comes of it is kept only if nothing changed since it began.
 #[derive(Debug)]
-pub(crate) struct UnderWay {
-    read: Read,
+pub(crate) struct PendingRead {
+    read: CacheableRead,
     change: (u64, u64),
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    entries: HashMap<(Scope, Digest), Entry>,
+struct CacheState {
+    entries: HashMap<(CacheScope, Digest), Entry>,
     /// In the order in which they came; the oldest goes first.
-    order: BTreeMap<u64, (Scope, Digest)>,
+    order: BTreeMap<u64, (CacheScope, Digest)>,
     next: u64,
     bytes: usize,
     /// Counts what may have changed something, by upstream.
@@ -82,9 +82,9 @@ struct Entry {
     resources: Vec<String>,
 }
 
-impl Scope {
+impl CacheScope {
     /// The caller's own, or shared by its tenant.
-    pub(crate) fn of(caller: &Caller, shared: bool) -> Self {
+    pub(crate) fn for_caller(caller: &Caller, shared: bool) -> Self {
         let principal = (!shared).then(|| caller.principal.clone());
         Self { tenant: caller.tenant.clone(), principal }
     }
@@ -92,24 +92,24 @@ impl Scope {
 
 impl Cache {
     /// The answer, or what it takes to keep the one to come.
-    pub(crate) fn find(&self, read: Read) -> Result<Bytes, Box<UnderWay>> {
-        let mut kept = self.kept();
+    pub(crate) fn find(&self, read: CacheableRead) -> Result<Bytes, Box<PendingRead>> {
+        let mut kept = self.state();
         let key = (read.scope.clone(), read.request);
         match kept.entries.get(&key) {
             Some(entry) if entry.until > Instant::now() => return Ok(entry.answer.clone()),
             Some(_) => kept.remove(&key),
             None => {}
         }
-        let change = kept.change_of(&read.upstream);
-        Err(Box::new(UnderWay { read, change }))
+        let change = kept.change_count(&read.upstream);
+        Err(Box::new(PendingRead { read, change }))
     }
 
     /// Keeps an answer, unless something may have changed while it was on its way.
-    pub(crate) fn keep(&self, under_way: UnderWay, answer: Bytes) {
-        let UnderWay { read, change } = under_way;
-        let mut kept = self.kept();
+    pub(crate) fn store(&self, under_way: PendingRead, answer: Bytes) {
+        let PendingRead { read, change } = under_way;
+        let mut kept = self.state();
         let ttl_ms = read.ttl_ms.min(TTL_MS_MAX);
-        if ttl_ms == 0 || answer.len() > BYTES_MAX / ANSWER_SHARE || kept.change_of(&read.upstream) != change {
+        if ttl_ms == 0 || answer.len() > BYTES_MAX / ANSWER_SHARE || kept.change_count(&read.upstream) != change {
             return;
         }
         let key = (read.scope, read.request);
@@ -125,8 +125,8 @@ impl Cache {
     }
 
     /// Something may have changed at an upstream: these resources, or anything if none is named.
-    pub(crate) fn changed(&self, upstream: &Arc<str>, resources: &[String]) {
-        let mut kept = self.kept();
+    pub(crate) fn invalidate(&self, upstream: &Arc<str>, resources: &[String]) {
+        let mut kept = self.state();
         *kept.changes.entry(Arc::clone(upstream)).or_default() += 1;
         let touched = |entry: &Entry| {
             entry.upstream == *upstream
@@ -143,21 +143,21 @@ impl Cache {
 
     /// Gives everything up: the world is another one.
     pub(crate) fn clear(&self) {
-        let mut kept = self.kept();
-        *kept = Kept { clearings: kept.clearings + 1, ..Kept::default() };
+        let mut kept = self.state();
+        *kept = CacheState { clearings: kept.clearings + 1, ..CacheState::default() };
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, CacheState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn change_of(&self, upstream: &Arc<str>) -> (u64, u64) {
+impl CacheState {
+    fn change_count(&self, upstream: &Arc<str>) -> (u64, u64) {
         (self.clearings, self.changes.get(upstream).copied().unwrap_or_default())
     }
 
-    fn remove(&mut self, key: &(Scope, Digest)) {
+    fn remove(&mut self, key: &(CacheScope, Digest)) {
         if let Some(entry) = self.entries.remove(key) {
             self.order.remove(&entry.number);
             self.bytes -= entry.answer.len();

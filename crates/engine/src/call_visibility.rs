@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use servanda_authority::Need;
+use servanda_authority::RequiredRights;
 use servanda_contract::{Caller, Timestamp, tool::SideEffectClass};
 
-use crate::{client::Guest, world::Scene};
+use crate::{client::Requester, world::WorldSnapshot};
 
 /// What is on record of it.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct PastCall<'a> {
 impl PastCall<'_> {
     /// Whether it is that guest's to know of: begun by the same party, and covered by the credential the guest came with. A
     /// credential may have been narrowed without another agent between.
-    pub(crate) fn is_of(&self, guest: &Guest, scene: &Scene, now: Timestamp) -> bool {
+    pub(crate) fn is_visible_to(&self, guest: &Requester, scene: &WorldSnapshot, now: Timestamp) -> bool {
         if !guest.caller.may_see_calls_of(self.owner) {
             return false;
         }
@@ -38,6 +38,6 @@ impl PastCall<'_> {
         }
         // How grave it was, and which scopes it took, nobody can say any more.
         let (scopes, class) = (&BTreeSet::new(), SideEffectClass::CriticalMutation);
-        rights.lacks(&Need { scopes, tool: self.contract, resources: self.touches, class, at: now }).is_none()
+        rights.lacks(&RequiredRights { scopes, tool: self.contract, resources: self.touches, class, at: now }).is_none()
     }
 }

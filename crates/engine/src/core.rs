@@ -3,7 +3,7 @@
 //! Deliberately not here: what only calls need, what only long work needs, and conversations with clients. Each of those rooms has a
 //! context of its own, which holds this one.
 
-mod in_hand;
+mod in_flight_effects;
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,23 +13,23 @@ use servanda_effects::{
     effect::{EffectStore, OwnerId, ledger_tick_ms_max, owner_silence_ms_max},
 };
 use servanda_gates::GateLimits;
-use servanda_upstream::{Lease, OwnerLease};
+use servanda_upstream::{DispatchLease, OwnerLease};
 use tokio::{
     sync::{broadcast, watch},
     time::Instant,
 };
 use tokio_util::task::TaskTracker;
 
-pub(crate) use self::in_hand::{Held, InHand};
+pub(crate) use self::in_flight_effects::{InFlightEffectGuard, InFlightEffects};
 use crate::{
-    budgets::Till,
+    budgets::BudgetClient,
     cache::Cache,
-    callbacks::{Outbox, Told},
-    client::News,
+    callbacks::{CallbackOutbox, CallbackNotices},
+    client::ChangeEvent,
     probes::Mutations,
     quarantine::Quarantine,
     refused_calls::RefusedCalls,
-    world::{PresentWorld, Scene},
+    world::{PresentWorld, WorldSnapshot},
 };
 
 /// What the rooms share.
@@ -43,28 +43,28 @@ pub(crate) struct Core {
     pub(crate) owner: OwnerId,
     /// Until when the store takes this process for alive.
     pub(crate) owner_lease: Arc<OwnerLease>,
-    pub(crate) in_hand: Arc<InHand>,
+    pub(crate) in_flight_effects: Arc<InFlightEffects>,
     pub(crate) cache: Cache,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate_limits: GateLimits,
     pub(crate) refused_calls: RefusedCalls,
     /// Calls that have no answer and no record of their end yet.
     pub(crate) in_flight: TaskTracker,
-    pub(crate) news: broadcast::Sender<News>,
+    pub(crate) change_events: broadcast::Sender<ChangeEvent>,
     pub(crate) changes: watch::Sender<u64>,
-    pub(crate) outbox: Outbox,
+    pub(crate) outbox: CallbackOutbox,
     /// Calls under way that may change something.
     pub(crate) mutations: Arc<Mutations>,
     pub(crate) quarantine: Quarantine,
     /// Where budgets are drawn from.
-    pub(crate) till: Arc<Till>,
+    pub(crate) till: Arc<BudgetClient>,
 }
 
 impl Core {
     /// The lease of a dispatch for which the store was asked at that moment. What can be repeated may be sent for as long as this
     /// process lives; anything else only while no other process can have judged it.
-    pub(crate) fn lease(&self, asked_at: Instant, class: EffectClass) -> Lease {
-        let own = Lease::new(lease_end(asked_at), Arc::clone(&self.owner_lease));
+    pub(crate) fn lease(&self, asked_at: Instant, class: EffectClass) -> DispatchLease {
+        let own = DispatchLease::new(lease_end(asked_at), Arc::clone(&self.owner_lease));
         match class {
             EffectClass::R | EffectClass::K => own.extended(),
             EffectClass::Q | EffectClass::N => own,
@@ -72,26 +72,26 @@ impl Core {
     }
 
     /// The world as it is now.
-    pub(crate) fn scene(&self) -> Arc<Scene> {
+    pub(crate) fn scene(&self) -> Arc<WorldSnapshot> {
         self.world.scene()
     }
 
     /// Who is to be told of what ends in that world, as things stand.
-    pub(crate) fn told<'s>(&'s self, scene: &'s Scene) -> Told<'s> {
+    pub(crate) fn callback_notices<'s>(&'s self, scene: &'s WorldSnapshot) -> CallbackNotices<'s> {
         let owner = self.outbox.delivers().then_some(&self.owner);
-        Told { subscriptions: scene.callbacks.subscriptions(), catalog: &scene.catalog, owner, now: self.clock.now() }
+        CallbackNotices { subscriptions: scene.callbacks.subscriptions(), catalog: &scene.catalog, owner, now: self.clock.now() }
     }
 
     /// Tells everybody that something changed. Nobody may be listening.
-    pub(crate) fn announce(&self, news: News) {
+    pub(crate) fn announce(&self, news: ChangeEvent) {
         let tools = match &news {
-            News::Within { news, .. } => matches!(**news, News::Tools),
-            news => matches!(news, News::Tools),
+            ChangeEvent::ForTenants { news, .. } => matches!(**news, ChangeEvent::Tools),
+            news => matches!(news, ChangeEvent::Tools),
         };
         if tools {
             self.changes.send_modify(|changes| *changes += 1);
         }
-        let _ = self.news.send(news);
+        let _ = self.change_events.send(news);
     }
 }
 

@@ -8,72 +8,72 @@ use serde_json::value::RawValue;
 use servanda_contract::tool::{KeyPlacement, ToolContract};
 use servanda_gates::Fenced;
 use servanda_mcp::{envelope::to_json, fields::meta};
-use servanda_upstream::{Continuation, Counterpart, Delivery, Entrusted, Lease, RemarkSink};
+use servanda_upstream::{Continuation, UpstreamRequester, RequestOptions, CallRequirements, DispatchLease, ServerMessageSender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What every delivery of one request says.
 #[derive(Debug, Clone)]
-pub(crate) struct Outline {
+pub(crate) struct DeliveryTemplate {
     pub(crate) cancel: CancellationToken,
-    pub(crate) counterpart: Counterpart,
+    pub(crate) counterpart: UpstreamRequester,
     pub(crate) wants_progress: bool,
     pub(crate) log_level: Option<String>,
     pub(crate) trace_parent: Option<String>,
     pub(crate) meta: Vec<(String, Box<RawValue>)>,
     pub(crate) key_header: Option<(String, String)>,
-    pub(crate) entrusted: Option<Arc<Entrusted>>,
+    pub(crate) entrusted: Option<Arc<CallRequirements>>,
     /// Under which lease its bytes may leave; none where it is no effect.
-    pub(crate) lease: Option<Lease>,
+    pub(crate) lease: Option<DispatchLease>,
 }
 
 /// On what terms a request is made this time.
 #[derive(Debug, Clone)]
-pub(crate) struct Leg {
+pub(crate) struct DeliveryAttempt {
     pub(crate) deadline: Instant,
-    pub(crate) remarks: Option<RemarkSink>,
+    pub(crate) remarks: Option<ServerMessageSender>,
     pub(crate) continuation: Continuation,
 }
 
-impl Outline {
+impl DeliveryTemplate {
     /// Puts the key of an effect where the upstream takes it, and the operation beside it. Among the arguments it is already.
-    pub(crate) fn carry_key(&mut self, contract: &ToolContract, fenced: Option<&Fenced>, operation_id: Option<&str>) {
+    pub(crate) fn set_key(&mut self, contract: &ToolContract, fenced: Option<&Fenced>, operation_id: Option<&str>) {
         let Some((fenced, key)) = fenced.and_then(|fenced| Some((fenced, fenced.upstream_key()?))) else { return };
         if !fenced.effect_class().takes_key() {
             return;
         }
         match contract.effect.as_ref().and_then(|effect| effect.key.as_ref()) {
             Some(KeyPlacement::Header(name)) => self.key_header = Some((name.clone(), key.to_owned())),
-            Some(KeyPlacement::Meta(name)) => self.say(name, key),
+            Some(KeyPlacement::Meta(name)) => self.set_meta(name, key),
             Some(KeyPlacement::Argument(_)) | None => {}
         }
         if let Some(operation_id) = operation_id {
-            self.say(meta::OPERATION_ID, operation_id);
+            self.set_meta(meta::OPERATION_ID, operation_id);
         }
     }
 
     /// Adds a text to `_meta`, in place of what the caller put there.
-    fn say(&mut self, name: &str, text: &str) {
+    fn set_meta(&mut self, name: &str, text: &str) {
         self.meta.retain(|(other, _)| other != name);
         self.meta.extend(RawValue::from_string(to_json(text)).ok().map(|raw| (name.to_owned(), raw)));
     }
 
     /// The delivery of one leg.
-    pub(crate) fn delivery(&self, leg: Leg) -> Delivery {
+    pub(crate) fn delivery(&self, leg: DeliveryAttempt) -> RequestOptions {
         let is_first = leg.continuation.input_responses.is_none() && leg.continuation.request_state.is_none();
-        Delivery {
+        RequestOptions {
             cancel: self.cancel.clone(),
-            counterpart: self.counterpart.clone(),
-            remarks: leg.remarks,
+            requester: self.counterpart.clone(),
+            server_messages: leg.remarks,
             wants_progress: self.wants_progress,
             log_level: self.log_level.clone(),
             trace_parent: self.trace_parent.clone(),
             meta: self.meta.clone(),
             key_header: self.key_header.clone(),
             continuation: leg.continuation,
-            entrusted: self.entrusted.clone(),
+            requirements: self.entrusted.clone(),
             lease: self.lease.clone().map(|lease| if is_first { lease } else { lease.extended() }),
-            ..Delivery::until(leg.deadline)
+            ..RequestOptions::for_gateway(leg.deadline)
         }
     }
 }

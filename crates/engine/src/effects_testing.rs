@@ -11,13 +11,13 @@ use servanda_effects::{
     effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, EffectEvent, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
 };
 
-use super::Records;
+use super::RecordingJournal;
 
 /// Effects in memory whose records are kept with the others.
 #[derive(Debug)]
-pub(crate) struct KeptEffects {
+pub(crate) struct RecordingEffects {
     pub(crate) effects: InMemoryEffects,
-    pub(super) records: Arc<Records>,
+    pub(super) records: Arc<RecordingJournal>,
     /// Whether nothing can be changed at the moment.
     pub(crate) down: AtomicBool,
     /// Whether nothing can be changed or read at the moment.
@@ -28,7 +28,7 @@ pub(crate) struct KeptEffects {
     pub(crate) unkept_ends: AtomicU8,
 }
 
-impl EffectStore for KeptEffects {
+impl EffectStore for RecordingEffects {
     fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         Box::pin(async move {
             if self.down.load(Ordering::Relaxed) || self.away.load(Ordering::Relaxed) {

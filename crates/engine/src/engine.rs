@@ -18,21 +18,21 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answers::{refusals::invalid_params, tool_result},
-    bridge::{Bridge, Sessions},
-    budgets::{self, Till},
+    bridge::{Bridge, ClientSessions},
+    budgets::{self, BudgetClient},
     cache::Cache,
     call::{self, Calls},
-    callbacks::{Carrier, Outbox, Patience},
-    client::{CallAnswer, CallRequest, Detail, Guest, Inquiry, InquiryAnswer, News, Remark, Watch, strict},
+    callbacks::{CallbackTransport, CallbackOutbox, CallbackRetryPolicy},
+    client::{CallAnswer, CallRequest, AnswerDetail, Requester, Inquiry, InquiryAnswer, ChangeEvent, ClientMessage, ResourceWatchGuard, strict_json},
     clock::within_ms,
     core::Core,
-    deferred::{self, Deferred, recovery, upstream_tasks},
+    deferred::{self, DeferredContext, recovery, upstream_tasks},
     gateway::Gateway,
-    long_running::{LONG_WAIT_MS_MAX, LongRunning},
+    long_running::{LONG_WAIT_MS_MAX, LongWorkContext},
     quarantine::Quarantine,
-    refused_calls::{RefusedCalls, RefusedLimits},
-    relay::{self, Relay, announcements, subscriptions},
-    world::{PresentWorld, Scene, World, authorities::Authorities, discovery::Discovery, names},
+    refused_calls::{RefusedCalls, RefusedCallLimits},
+    relay::{self, InquiryRelay, announcements, subscriptions},
+    world::{PresentWorld, WorldSnapshot, World, authorities::Authorities, discovery::Discovery, names},
 };
 
 /// News a slow listener may be behind with.
@@ -44,10 +44,10 @@ const LEVEL_MS_MAX: u64 = 10_000;
 #[derive(Debug)]
 pub struct Engine {
     core: Arc<Core>,
-    deferred: Arc<Deferred>,
+    deferred: Arc<DeferredContext>,
     bridge: Arc<Bridge>,
-    sessions: Arc<Sessions>,
-    relay: Arc<Relay>,
+    sessions: Arc<ClientSessions>,
+    relay: Arc<InquiryRelay>,
     calls: Arc<Calls>,
 }
 
@@ -67,7 +67,7 @@ pub struct EngineParts {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How much is taken.
-    pub limits: Limits,
+    pub limits: EngineLimits,
 }
 
 /// Where the engine keeps things.
@@ -80,13 +80,13 @@ pub(crate) struct Stores {
 
 /// How much the engine takes.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct EngineLimits {
     /// Of the arguments.
     pub gates: GateLimits,
     /// Of repair loops.
     pub repair: RepairLimits,
     /// Limits of refused calls.
-    pub refused: RefusedLimits,
+    pub refused: RefusedCallLimits,
     /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
     pub accepts_lost_commits: bool,
     /// How long a caller waits for long work before it gets a handle, unless it says less itself; none if it waits for the end
@@ -94,13 +94,13 @@ pub struct Limits {
     pub long_wait_ms_max: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for EngineLimits {
     fn default() -> Self {
         let gates = GateLimits { arguments_bytes_max: 1 << 20, arguments_depth_max: 64 };
         Self {
             gates,
             repair: RepairLimits::default(),
-            refused: RefusedLimits::default(),
+            refused: RefusedCallLimits::default(),
             accepts_lost_commits: false,
             long_wait_ms_max: Some(LONG_WAIT_MS_MAX),
         }
@@ -108,10 +108,10 @@ impl Default for Limits {
 }
 
 impl Gateway for Engine {
-    async fn listing(&self, guest: &Guest) -> Arc<Listing> {
+    async fn listing(&self, guest: &Requester) -> Arc<Listing> {
         let scene = self.core.scene();
         let listing = scene.discovery.listing(guest, |upstream| !scene.is_foreign(upstream, &guest.caller)).await;
-        let listing = scene.shown(listing, guest);
+        let listing = scene.visible_listing(listing, guest);
         if self.deferred.long_running.wait_ms_max.is_some() {
             scene.with_own_tools(listing, &guest.caller)
         } else {
@@ -119,12 +119,12 @@ impl Gateway for Engine {
         }
     }
 
-    fn known_listing(&self, guest: &Guest) -> Arc<Listing> {
+    fn known_listing(&self, guest: &Requester) -> Arc<Listing> {
         let scene = self.core.scene();
-        scene.shown(scene.catalog.listing(guest.viewer()), guest)
+        scene.visible_listing(scene.catalog.listing(guest.viewer()), guest)
     }
 
-    fn whole_listing(&self, guest: &Guest) -> Arc<Listing> {
+    fn whole_listing(&self, guest: &Requester) -> Arc<Listing> {
         self.core.scene().catalog.listing(guest.viewer())
     }
 
@@ -135,57 +135,57 @@ impl Gateway for Engine {
     async fn call(&self, request: CallRequest) -> CallAnswer {
         let detail = request.terms.detail;
         match (call::call(&self.calls, request).await, detail) {
-            (CallAnswer::Result(result), Detail::Full) => CallAnswer::Result(tool_result::in_full(result)),
+            (CallAnswer::Result(result), AnswerDetail::Full) => CallAnswer::Result(tool_result::with_full_detail(result)),
             (answer, _) => answer,
         }
     }
 
     async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
-        strict::check_terms(&inquiry.terms, self.core.gate_limits)?;
-        strict::check_members("params", &inquiry.params, self.core.gate_limits)?;
+        strict_json::check_terms(&inquiry.terms, self.core.gate_limits)?;
+        strict_json::check_members("params", &inquiry.params, self.core.gate_limits)?;
         relay::inquire(&self.relay, inquiry).await
     }
 
-    fn news(&self) -> broadcast::Receiver<News> {
-        self.core.news.subscribe()
+    fn change_events(&self) -> broadcast::Receiver<ChangeEvent> {
+        self.core.change_events.subscribe()
     }
 
-    async fn watch(&self, guest: &Guest, uri: &str) -> Result<Watch, RpcError> {
+    async fn watch(&self, guest: &Requester, uri: &str) -> Result<ResourceWatchGuard, RpcError> {
         subscriptions::watch(&self.relay, guest, uri).await
     }
 
-    async fn known_tasks(&self, guest: &Guest, task_ids: Vec<String>) -> Vec<String> {
-        upstream_tasks::known_to(&self.deferred, guest, task_ids).await
+    async fn known_tasks(&self, guest: &Requester, task_ids: Vec<String>) -> Vec<String> {
+        upstream_tasks::visible_to(&self.deferred, guest, task_ids).await
     }
 
-    async fn set_log_level(&self, guest: &Guest, level: &str) -> Result<(), RpcError> {
+    async fn set_log_level(&self, guest: &Requester, level: &str) -> Result<(), RpcError> {
         let known = LogLevel::from_wire(level);
         let level = known.ok_or_else(|| invalid_params("`level` must be one of the protocol's log levels"))?;
-        self.sessions.want_level(&guest.affinity, level);
+        self.sessions.set_level(&guest.affinity, level);
         let counterpart = guest.counterpart();
         for member in self.core.scene().members_for(&guest.caller) {
             // Nobody waits for servers that may be slow or down; before the next request each is told anyway.
             let (sessions, member, counterpart) = (Arc::clone(&self.sessions), Arc::clone(member), counterpart.clone());
             tokio::spawn(async move {
-                sessions.tell_level(&member, &counterpart, Some(level), within_ms(LEVEL_MS_MAX)).await;
+                sessions.send_level(&member, &counterpart, Some(level), within_ms(LEVEL_MS_MAX)).await;
             });
         }
         Ok(())
     }
 
-    fn roots_changed(&self, guest: &Guest) {
+    fn roots_changed(&self, guest: &Requester) {
         let counterpart = guest.counterpart();
         for member in self.core.scene().members_for(&guest.caller) {
             member.server.notify(&counterpart, method::ROOTS_LIST_CHANGED, None);
         }
     }
 
-    fn attend(&self, affinity: &str) -> mpsc::Receiver<Remark> {
-        self.sessions.attend(affinity, &self.bridge, &self.core.scene())
+    fn subscribe_session(&self, affinity: &str) -> mpsc::Receiver<ClientMessage> {
+        self.sessions.subscribe(affinity, &self.bridge, &self.core.scene())
     }
 
-    fn leave(&self, affinity: &str) {
-        self.sessions.leave(affinity, &self.core.scene());
+    fn end_session(&self, affinity: &str) {
+        self.sessions.end(affinity, &self.core.scene());
     }
 
     fn notebook(&self) -> Arc<dyn Notebook> {
@@ -198,44 +198,44 @@ impl Engine {
     pub fn new(parts: EngineParts) -> Self {
         let EngineParts { world, journal, notebook, effects, budgets, clock, limits } = parts;
         let stores = Stores { journal, notebook, effects, budgets };
-        Self::in_scene(Scene::of(world, Arc::default()), stores, clock, limits)
+        Self::from_snapshot(WorldSnapshot::new(world, Arc::default()), stores, clock, limits)
     }
 
-    pub(crate) fn in_scene(scene: Scene, stores: Stores, clock: Arc<dyn Clock>, limits: Limits) -> Self {
+    pub(crate) fn from_snapshot(scene: WorldSnapshot, stores: Stores, clock: Arc<dyn Clock>, limits: EngineLimits) -> Self {
         let Stores { journal, notebook, effects, budgets } = stores;
         let world = Arc::new(PresentWorld::new(Arc::new(scene)));
         let in_flight = TaskTracker::new();
         let core = Arc::new(Core {
             quarantine: Quarantine::new(Arc::clone(&notebook), Arc::clone(&clock), Arc::clone(&world)),
-            till: Arc::new(Till::new(budgets, Arc::clone(&clock), in_flight.clone())),
+            till: Arc::new(BudgetClient::new(budgets, Arc::clone(&clock), in_flight.clone())),
             world,
             journal,
             notebook,
             effects,
             owner: OwnerId::new(),
             owner_lease: Arc::default(),
-            in_hand: Arc::default(),
+            in_flight_effects: Arc::default(),
             cache: Cache::default(),
             clock,
             gate_limits: limits.gates,
             refused_calls: RefusedCalls::new(limits.refused),
             in_flight,
-            news: broadcast::Sender::new(NEWS_MAX),
+            change_events: broadcast::Sender::new(NEWS_MAX),
             changes: watch::Sender::new(0),
-            outbox: Outbox::default(),
+            outbox: CallbackOutbox::default(),
             mutations: Arc::default(),
         });
-        Self::around(core, limits)
+        Self::assemble(core, limits)
     }
 
     /// The rooms around what they share.
-    fn around(core: Arc<Core>, limits: Limits) -> Self {
-        let long_running = Arc::new(LongRunning::new(Arc::clone(&core), limits.long_wait_ms_max));
-        let deferred = Arc::new(Deferred::new(long_running));
+    fn assemble(core: Arc<Core>, limits: EngineLimits) -> Self {
+        let long_running = Arc::new(LongWorkContext::new(Arc::clone(&core), limits.long_wait_ms_max));
+        let deferred = Arc::new(DeferredContext::new(long_running));
         let (notebook, clock) = (Arc::clone(&core.notebook), Arc::clone(&core.clock));
         let bridge = Arc::new(Bridge::new(notebook, clock, Arc::clone(&deferred.tasks)));
-        let sessions = Arc::new(Sessions::default());
-        let relay = Arc::new(Relay::new(Arc::clone(&deferred), Arc::clone(&bridge), Arc::clone(&sessions)));
+        let sessions = Arc::new(ClientSessions::default());
+        let relay = Arc::new(InquiryRelay::new(Arc::clone(&deferred), Arc::clone(&bridge), Arc::clone(&sessions)));
         let calls = Calls::new(
             Arc::clone(&deferred),
             Arc::clone(&bridge),
@@ -254,15 +254,15 @@ impl Engine {
     /// stays. Not to be called twice at once.
     pub async fn replace(&self, world: World) -> Result<(), CatalogError> {
         let doubts = self.core.scene().discovery.doubts();
-        self.succeed(Scene::of(world, doubts)).await
+        self.replace_snapshot(WorldSnapshot::new(world, doubts)).await
     }
 
-    pub(crate) async fn succeed(&self, scene: Scene) -> Result<(), CatalogError> {
+    pub(crate) async fn replace_snapshot(&self, scene: WorldSnapshot) -> Result<(), CatalogError> {
         let present = self.core.scene();
-        let scene = scene.after(present.catalog.names())?;
+        let scene = scene.after_names(present.catalog.names())?;
         // Before anybody hears them.
         self.remember(&scene).await;
-        self.enter(scene);
+        self.install(scene);
         Ok(())
     }
 
@@ -271,11 +271,11 @@ impl Engine {
         self.remember(&self.core.scene()).await;
     }
 
-    async fn remember(&self, scene: &Scene) {
+    async fn remember(&self, scene: &WorldSnapshot) {
         names::remember(self.core.notebook.as_ref(), scene.catalog.names(), self.core.clock.now()).await;
     }
 
-    pub(crate) fn enter(&self, scene: Scene) {
+    pub(crate) fn install(&self, scene: WorldSnapshot) {
         let scene = Arc::new(scene);
         // Before the first call resolves in it; and after, because more may have become known meanwhile.
         self.core.quarantine.apply_to(&scene.catalog);
@@ -288,7 +288,7 @@ impl Engine {
         before.stop.cancel();
         self.sessions.attach_all(&self.bridge, &scene);
         subscriptions::watch_again(&self.relay, &scene);
-        for news in [News::Tools, News::Prompts, News::Resources] {
+        for news in [ChangeEvent::Tools, ChangeEvent::Prompts, ChangeEvent::Resources] {
             self.core.announce(news);
         }
     }
@@ -309,8 +309,8 @@ impl Engine {
     }
 
     /// The ids of the effects that this process is dispatching or settling.
-    pub fn effects_in_hand(&self) -> Vec<String> {
-        self.core.in_hand.ids().iter().map(ToString::to_string).collect()
+    pub fn effects_in_flight(&self) -> Vec<String> {
+        self.core.in_flight_effects.ids().iter().map(ToString::to_string).collect()
     }
 
     /// Learns which tools are held back for what they did, or by a person. Called before the first call is taken; later on
@@ -320,23 +320,23 @@ impl Engine {
     }
 
     /// Looks after effects until told to stop: says that this process is alive, and settles what others left behind.
-    pub async fn look_after_effects(&self, stop: CancellationToken) {
-        recovery::look_after(&self.deferred.long_running, stop).await;
+    pub async fn recover_effects(&self, stop: CancellationToken) {
+        recovery::run(&self.deferred.long_running, stop).await;
     }
 
     /// Gives back what this process leased of budgets and did not hand out. Called when no call is in flight any more.
-    pub async fn give_back_budgets(&self) {
-        budgets::give_back(&self.core.till).await;
+    pub async fn return_budget_units(&self) {
+        budgets::return_units(&self.core.till).await;
     }
 
     /// Says that this process is alive until told to stop: enough for one that makes a single call.
-    pub async fn stay_alive(&self, stop: CancellationToken) {
-        recovery::stay_alive(&self.core, stop).await;
+    pub async fn send_heartbeats(&self, stop: CancellationToken) {
+        recovery::send_heartbeats(&self.core, stop).await;
     }
 
     /// Tells callbacks of what ended until told to stop, what others left behind too.
-    pub async fn deliver_callbacks(&self, carrier: Arc<dyn Carrier>, stop: CancellationToken) {
-        deferred::deliver(&self.core, carrier, Patience::default(), stop).await;
+    pub async fn deliver_callbacks(&self, carrier: Arc<dyn CallbackTransport>, stop: CancellationToken) {
+        deferred::deliver(&self.core, carrier, CallbackRetryPolicy::default(), stop).await;
     }
 
     /// Which tools exist.
@@ -365,7 +365,7 @@ impl Engine {
     }
 
     #[cfg(test)]
-    pub(crate) fn long_running(&self) -> &Arc<LongRunning> {
+    pub(crate) fn long_running(&self) -> &Arc<LongWorkContext> {
         &self.deferred.long_running
     }
 

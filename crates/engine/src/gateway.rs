@@ -7,20 +7,20 @@ use servanda_effects::Notebook;
 use servanda_mcp::RpcError;
 use tokio::sync::{broadcast, mpsc, watch};
 
-use crate::client::{CallAnswer, CallRequest, Guest, Inquiry, InquiryAnswer, News, Remark, Watch};
+use crate::client::{CallAnswer, CallRequest, Requester, Inquiry, InquiryAnswer, ChangeEvent, ClientMessage, ResourceWatchGuard};
 
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {
     /// The tools on offer now to that guest, in their one order: those that some call of theirs could be allowed for. Guests of
     /// the same capabilities and rights see the same list.
-    fn listing(&self, guest: &Guest) -> impl Future<Output = Arc<Listing>> + Send;
+    fn listing(&self, guest: &Requester) -> impl Future<Output = Arc<Listing>> + Send;
 
     /// The same as far as it is known: nobody is asked, and nothing is waited for.
-    fn known_listing(&self, guest: &Guest) -> Arc<Listing>;
+    fn known_listing(&self, guest: &Requester) -> Arc<Listing>;
 
     /// What [`Gateway::known_listing`] chooses from: the tools that are known for guests of such capabilities, also those that this one
     /// is not shown. The very same list until it changes, so that what is read from it need be read once.
-    fn whole_listing(&self, guest: &Guest) -> Arc<Listing>;
+    fn whole_listing(&self, guest: &Requester) -> Arc<Listing>;
 
     /// Bumped whenever [`Gateway::listing`] may return another list.
     fn changes(&self) -> watch::Receiver<u64>;
@@ -33,26 +33,26 @@ pub trait Gateway: Send + Sync + 'static {
     fn inquire(&self, inquiry: Inquiry) -> impl Future<Output = Result<InquiryAnswer, RpcError>> + Send;
 
     /// What changes, for whoever listens. A receiver that lags should take everything for changed.
-    fn news(&self) -> broadcast::Receiver<News>;
+    fn change_events(&self) -> broadcast::Receiver<ChangeEvent>;
 
     /// Hears of a resource's changes through [`Gateway::news`] until the watch is dropped. `uri` is an exposed one.
-    fn watch(&self, guest: &Guest, uri: &str) -> impl Future<Output = Result<Watch, RpcError>> + Send;
+    fn watch(&self, guest: &Requester, uri: &str) -> impl Future<Output = Result<ResourceWatchGuard, RpcError>> + Send;
 
     /// Those of some tasks that the guest may ask about: whoever may not ask is not told unasked either.
-    fn known_tasks(&self, guest: &Guest, task_ids: Vec<String>) -> impl Future<Output = Vec<String>> + Send;
+    fn known_tasks(&self, guest: &Requester, task_ids: Vec<String>) -> impl Future<Output = Vec<String>> + Send;
 
     /// Legacy: how much of the servers' logs a session wants.
-    fn set_log_level(&self, guest: &Guest, level: &str) -> impl Future<Output = Result<(), RpcError>> + Send;
+    fn set_log_level(&self, guest: &Requester, level: &str) -> impl Future<Output = Result<(), RpcError>> + Send;
 
     /// Legacy: the guest's roots changed.
-    fn roots_changed(&self, guest: &Guest);
+    fn roots_changed(&self, guest: &Requester);
 
     /// Begins to hear what servers say to that guest outside any request; for guests of a session, who have somewhere to
     /// be told. Ends with [`Gateway::leave`].
-    fn attend(&self, affinity: &str) -> mpsc::Receiver<Remark>;
+    fn subscribe_session(&self, affinity: &str) -> mpsc::Receiver<ClientMessage>;
 
     /// A session is over: everything kept for it is let go.
-    fn leave(&self, affinity: &str);
+    fn end_session(&self, affinity: &str);
 
     /// What outlives the process.
     fn notebook(&self) -> Arc<dyn Notebook>;

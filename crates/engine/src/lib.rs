@@ -42,23 +42,23 @@ mod trace;
 mod world;
 
 pub use client::{
-    Ask, CallAnswer, CallRequest, Detail, Guest, Inquiry, InquiryAnswer, JUDGED_AT_ONCE_BYTES_MAX, News, Remark,
-    RemarkSink, Subject, Terms, ToolResult, Watch, local_authority,
+    PendingQuestion, CallAnswer, CallRequest, AnswerDetail, Requester, Inquiry, InquiryAnswer, JUDGED_AT_ONCE_BYTES_MAX, ChangeEvent, ClientMessage,
+    ClientMessageSink, InquirySubject, RequestTerms, ToolResult, ResourceWatchGuard, local_authority,
 };
 pub use clock::SystemClock;
-pub use engine::{Engine, EngineParts, Limits};
+pub use engine::{Engine, EngineParts, EngineLimits};
 pub use gateway::Gateway;
-pub use long_running::{LONG_WAIT_MS_MAX, Progress as WorkProgress};
-pub use questions::PutQuestion;
+pub use long_running::{LONG_WAIT_MS_MAX, WorkProgress as WorkProgress};
+pub use questions::ClientQuestion;
 pub use records::CALL_LINES;
-pub use refused_calls::RefusedLimits;
+pub use refused_calls::RefusedCallLimits;
 pub use servanda_catalog::{ListedTool, Listing};
 pub use servanda_contract::{OperationKeys, expectation::Aims};
 pub use servanda_effects::{InMemoryNotebook, Note, NoteKind, Notebook, PortFuture};
-pub use servanda_upstream::Reply;
+pub use servanda_upstream::QuestionReply;
 pub use world::{
     World,
-    authorities::{Authorities, NoAuthorities, Recalled, Tenants},
-    discovery::{Answering, Discovery, discover, listed},
+    authorities::{Authorities, AuthoritiesError, RecordedPolicyRequest, UpstreamTenants},
+    discovery::{UpstreamReachability, Discovery, discover, list_items},
     names,
 };

@@ -6,7 +6,7 @@
 //! gateway's.
 
 mod errors;
-mod given;
+mod elicitations;
 mod input_requests;
 mod wording;
 
@@ -29,9 +29,9 @@ use url::{Host, Url};
 
 use self::wording::{make_legible, mark, require_legible};
 pub(crate) use self::{
-    errors::PutFailure,
-    given::Elicitations,
-    input_requests::{Asking, NotGiven, QUESTIONS_MAX, input_requests, read_input_requests},
+    errors::ClientFailure,
+    elicitations::Elicitations,
+    input_requests::{ServerQuestion, MissingInput, QUESTIONS_MAX, input_requests, read_input_requests},
     wording::{legible, legible_in_brief},
 };
 
@@ -57,32 +57,32 @@ pub(crate) struct QuestionRules {
 
 /// A question as a client may get it. Only the rules of questions make one.
 #[derive(Debug)]
-pub struct PutQuestion {
+pub struct ClientQuestion {
     method: String,
     params: Option<Box<RawValue>>,
 }
 
 /// A question that is not put.
 #[derive(Debug)]
-pub(crate) struct NotPut {
+pub(crate) struct RefusedQuestion {
     pub(crate) method: String,
     pub(crate) why: String,
 }
 
 /// The questions of an `inputRequests` object.
 #[derive(Debug)]
-pub(crate) struct PutAll {
+pub(crate) struct ClientInputRequests {
     /// As the caller gets them, as JSON.
     pub(crate) input_requests: String,
     /// Why the other questions are left out.
     pub(crate) refused: Vec<String>,
 }
 
-impl PutQuestion {
+impl ClientQuestion {
     /// Puts a question of a server without a contract or policy about questions. None if it may not be asked.
-    pub fn of(upstream: &str, method: &str, params: Option<Box<RawValue>>) -> Option<Self> {
-        let asking = Asking { method: method.to_owned(), params };
-        QuestionRules::of(&Arc::from(upstream), false).put(asking, &mut Vec::new()).ok()
+    pub fn unrestricted(upstream: &str, method: &str, params: Option<Box<RawValue>>) -> Option<Self> {
+        let asking = ServerQuestion { method: method.to_owned(), params };
+        QuestionRules::new(&Arc::from(upstream), false).check(asking, &mut Vec::new()).ok()
     }
 
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
@@ -104,7 +104,7 @@ impl PutQuestion {
 
 impl QuestionRules {
     /// The rules without a contract or policy about questions: the server may ask every kind.
-    pub(crate) fn of(upstream: &Arc<str>, is_alone: bool) -> Self {
+    pub(crate) fn new(upstream: &Arc<str>, is_alone: bool) -> Self {
         let upstream = Arc::clone(upstream);
         Self { upstream, is_alone, refused: Vec::new(), is_outside_calls: false, client: None }
     }
@@ -139,7 +139,7 @@ impl QuestionRules {
     }
 
     /// The question as the caller gets it. It goes on record, put or refused.
-    pub(crate) fn put(&self, asking: Asking, record: &mut Vec<QuestionRecord>) -> Result<PutQuestion, NotPut> {
+    pub(crate) fn check(&self, asking: ServerQuestion, record: &mut Vec<QuestionRecord>) -> Result<ClientQuestion, RefusedQuestion> {
         let written = asking.params.as_ref().map_or("", |params| params.get());
         let digest = Digest::compute(DigestDomain::Question, &[asking.method.as_bytes(), written.as_bytes()]);
         let read = read(&asking);
@@ -159,43 +159,43 @@ impl QuestionRules {
             Ok(params) => {
                 self.remember(&params);
                 let params = serde_json::value::to_raw_value(&params).ok();
-                Ok(PutQuestion { method: asking.method, params })
+                Ok(ClientQuestion { method: asking.method, params })
             }
-            Err(why) => Err(NotPut { method: asking.method, why }),
+            Err(why) => Err(RefusedQuestion { method: asking.method, why }),
         }
     }
 
     /// The questions of an `inputRequests` object as the caller gets them.
-    pub(crate) fn put_all(&self, raw: &RawValue, record: &mut Vec<QuestionRecord>) -> PutAll {
+    pub(crate) fn check_all(&self, raw: &RawValue, record: &mut Vec<QuestionRecord>) -> ClientInputRequests {
         let Some(requests) = read_input_requests(raw) else {
-            return PutAll { input_requests: "{}".to_owned(), refused: vec!["they cannot be read".to_owned()] };
+            return ClientInputRequests { input_requests: "{}".to_owned(), refused: vec!["they cannot be read".to_owned()] };
         };
         let (mut put, mut refused) = (Vec::new(), Vec::new());
         for (key, asking) in requests.into_iter().take(QUESTIONS_MAX) {
-            match self.put_under(&key, asking, record) {
+            match self.check_keyed(&key, asking, record) {
                 Ok(question) => put.push((key, question)),
                 Err(not_put) => refused.push(not_put.why),
             }
         }
-        PutAll { input_requests: input_requests(&put), refused }
+        ClientInputRequests { input_requests: input_requests(&put), refused }
     }
 
     /// Puts a question that the server wants answered under its own key.
-    pub(crate) fn put_under(
+    pub(crate) fn check_keyed(
         &self,
         key: &str,
-        asking: Asking,
+        asking: ServerQuestion,
         record: &mut Vec<QuestionRecord>,
-    ) -> Result<PutQuestion, NotPut> {
+    ) -> Result<ClientQuestion, RefusedQuestion> {
         let method = asking.method.clone();
-        let put = self.put(asking, record)?;
-        require_legible(key).map(|()| put).map_err(|why| NotPut { method, why })
+        let put = self.check(asking, record)?;
+        require_legible(key).map(|()| put).map_err(|why| RefusedQuestion { method, why })
     }
 
     /// Remembers an elicitation by URL, whose end the server may announce.
     fn remember(&self, params: &Map<String, Value>) {
         if let (Some((affinity, elicitations)), Some(Value::String(id))) = (&self.client, params.get("elicitationId")) {
-            elicitations.learn(&self.upstream, affinity, id);
+            elicitations.insert(&self.upstream, affinity, id);
         }
     }
 
@@ -278,14 +278,14 @@ impl QuestionRules {
     }
 }
 
-impl NotPut {
+impl RefusedQuestion {
     /// What a legacy server is told.
     pub(crate) fn to_error(&self) -> RpcError {
         RpcError::new(code::INVALID_PARAMS, format!("the gateway did not ask: {}", self.why))
     }
 }
 
-fn read(asking: &Asking) -> Result<Map<String, Value>, String> {
+fn read(asking: &ServerQuestion) -> Result<Map<String, Value>, String> {
     let Some(params) = &asking.params else { return Ok(Map::new()) };
     serde_json::from_str(params.get()).map_err(|_| "its parameters cannot be read".to_owned())
 }

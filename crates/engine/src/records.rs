@@ -17,8 +17,8 @@ use servanda_effects::{
 };
 
 use crate::{
-    answers::{observe::Observed, refusals, upstream_failure},
-    core::{Core, Held},
+    answers::{observe::CheckedAnswer, refusals, upstream_failure},
+    core::{Core, InFlightEffectGuard},
     long_running,
 };
 
@@ -35,13 +35,13 @@ const SETTLE_TOLD_EVERY: u32 = 16;
 
 /// Puts a record down and tells the operator. An answer is never held back for its record: the ledger counts and reports
 /// what it could not keep.
-pub(crate) async fn put_down(core: &Core, record: CallRecord, durable: bool, quarantine: Option<Bytes>) {
+pub(crate) async fn write_record(core: &Core, record: CallRecord, durable: bool, quarantine: Option<Bytes>) {
     if record.outcome == Outcome::Refused && !core.refused_calls.count(&record.caller) {
         return;
     }
     tell_operator(&record);
     let call_id = record.call_id.clone();
-    let notes = core.told(&core.scene()).of_record(&record);
+    let notes = core.callback_notices(&core.scene()).for_record(&record);
     note_deliveries(core, &call_id, notes).await;
     let kept = core.journal.record_finished(record, quarantine, durable);
     match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), kept).await {
@@ -55,25 +55,25 @@ pub(crate) async fn put_down(core: &Core, record: CallRecord, durable: bool, qua
 
 /// The end of an effect, as it is settled.
 #[derive(Debug)]
-pub(crate) struct Settling {
+pub(crate) struct EffectSettlement {
     pub(crate) claim: Claim,
     pub(crate) end: DispatchEnd,
     pub(crate) record: CallRecord,
     pub(crate) quarantine: Option<Bytes>,
     /// That this process had it in hand.
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<InFlightEffectGuard>,
 }
 
 /// What settling came to.
 #[derive(Debug, Clone)]
-pub(crate) struct Settled {
+pub(crate) struct SettlementOutcome {
     /// What may be done with the answer.
     pub(crate) concluded: SettlementStatus,
     /// The effect as the ledger has it; none if the ledger has not said yet.
     pub(crate) effect: Option<Arc<Effect>>,
 }
 
-impl Settled {
+impl SettlementOutcome {
     /// A call that is no effect: there is nothing to settle.
     pub(crate) const NOTHING: Self = Self { concluded: SettlementStatus::Accepted, effect: None };
     const NOT_YET: Self = Self { concluded: SettlementStatus::NotYet, effect: None };
@@ -85,7 +85,7 @@ impl Settled {
     }
 
     /// A refusal as it may be told: it claims no less than what the ledger says of the key.
-    pub(crate) fn told(&self, mut refusal: Refusal) -> Refusal {
+    pub(crate) fn refusal_as_known(&self, mut refusal: Refusal) -> Refusal {
         let effect = self.effect.as_deref();
         match effect::knowledge_to_report(refusal.effect, self.concluded, effect, EffectRules::IN_FORCE) {
             told if told == refusal.effect => {}
@@ -99,22 +99,22 @@ impl Settled {
     }
 
     /// What is known of the key.
-    pub(crate) fn of_key(&self) -> EffectKnowledge {
+    pub(crate) fn key_knowledge(&self) -> EffectKnowledge {
         effect::knowledge_after_settlement(self.concluded, self.effect.as_deref(), EffectRules::IN_FORCE)
     }
 }
 
 /// Settles an effect and puts the record of its call down, both or neither. The answer waits for that, but not for ever: a
 /// store that is away gets it when it is back, and until then the effect counts as under way.
-pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) -> Settled {
+pub(crate) async fn settle(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOutcome {
     tell_operator(&settling.record);
     let call_id = settling.record.call_id.clone();
     let inside = Arc::clone(core);
-    let settled = core.in_flight.spawn(async move { offer(&inside, settling).await });
+    let settled = core.in_flight.spawn(async move { offer_end(&inside, settling).await });
     let on_record = tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), settled).await;
     let Ok(Ok(settled)) = on_record else {
         tracing::error!(%call_id, "the end of a call is not on record yet, so its caller is not told that it is done");
-        return Settled::NOT_YET;
+        return SettlementOutcome::NOT_YET;
     };
     settled
 }
@@ -133,10 +133,10 @@ pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<No
 
 /// Offers an end to the ledger until the ledger has answered. What happened is never dropped, however long the store is away:
 /// while this process lives, it holds the effect and knows its end.
-async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
-    let Settling { claim, end, record, quarantine, held: _held } = settling;
+async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOutcome {
+    let EffectSettlement { claim, end, record, quarantine, held: _held } = settling;
     // Made once: an end that is offered again is the same event.
-    let notices = core.told(&core.scene()).of_settling(&record);
+    let notices = core.callback_notices(&core.scene()).for_settling(&record);
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
     let (mut attempt, mut is_bare) = (0_u32, false);
     loop {
@@ -152,8 +152,8 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
                 if !notices.is_empty() {
                     core.outbox.wake();
                 }
-                let settled = Settled { concluded: settlement_status(Some(&reply), EffectRules::IN_FORCE), effect };
-                take_note(core, &reply, settled.effect.as_deref(), record, quarantine).await;
+                let settled = SettlementOutcome { concluded: settlement_status(Some(&reply), EffectRules::IN_FORCE), effect };
+                after_settlement(core, &reply, settled.effect.as_deref(), record, quarantine).await;
                 return settled;
             }
             // What is written is at fault, not the store, and is no better the next time: the end alone may be taken.
@@ -166,7 +166,7 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
                     %call_id, %effect, %error,
                     "the end of an effect cannot be put on record, and is given up: it becomes unknown; see `servanda effects show {effect}`"
                 );
-                return Settled::NOT_YET;
+                return SettlementOutcome::NOT_YET;
             }
             Err(error) => {
                 if attempt.is_multiple_of(SETTLE_TOLD_EVERY) {
@@ -181,7 +181,7 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
 }
 
 /// What follows once the ledger has answered an end.
-async fn take_note(
+async fn after_settlement(
     core: &Arc<Core>,
     reply: &EffectReply,
     effect: Option<&Effect>,
@@ -198,12 +198,12 @@ async fn take_note(
         ),
         reply => {
             tracing::warn!(%call_id, effect = %handle, ?reply, "the ledger did not take the end of a call: its effect went on without it");
-            keep(core, as_the_ledger_says(record, effect), quarantine).await;
+            keep_record(core, as_the_ledger_says(record, effect), quarantine).await;
             return;
         }
     }
     if let Some(effect) = effect {
-        long_running::ended(core, effect).await;
+        long_running::announce_end(core, effect).await;
     }
 }
 
@@ -224,7 +224,7 @@ fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRe
 }
 
 /// At least the record, where it can still be kept.
-async fn keep(core: &Core, record: CallRecord, quarantine: Option<Bytes>) {
+async fn keep_record(core: &Core, record: CallRecord, quarantine: Option<Bytes>) {
     let call_id = record.call_id.clone();
     if let Err(error) = core.journal.record_finished(record, quarantine, true).await {
         tracing::error!(%call_id, %error, "the record of a finished call was not kept");
@@ -232,7 +232,7 @@ async fn keep(core: &Core, record: CallRecord, quarantine: Option<Bytes>) {
 }
 
 /// What an answer that may be passed on means for the effect.
-pub(crate) fn end_of(observed: &Observed<'_>, contract: &ToolContract, result: &Bytes) -> DispatchEnd {
+pub(crate) fn end_of_answer(observed: &CheckedAnswer<'_>, contract: &ToolContract, result: &Bytes) -> DispatchEnd {
     match (&observed.error_text, observed.class) {
         (None, TaxonomyClass::Success) => DispatchEnd::Completed(StoredAnswer::Result(result.clone())),
         (Some(text), _) if upstream_failure::says_not_executed(contract, text) => DispatchEnd::NotExecuted(text.clone()),

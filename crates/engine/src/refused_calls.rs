@@ -23,14 +23,14 @@ const TOLD_EVERY: Duration = Duration::from_mins(1);
 
 /// Limits of refused calls and of their records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RefusedLimits {
+pub struct RefusedCallLimits {
     /// Calls of one principal that may be refused in a minute, all at once or one by one.
     pub calls_per_minute_max: u32,
     /// Records of refused calls that are kept in a day, of all principals together.
     pub records_per_day_max: u32,
 }
 
-impl Default for RefusedLimits {
+impl Default for RefusedCallLimits {
     fn default() -> Self {
         Self { calls_per_minute_max: 1_200, records_per_day_max: 20_000 }
     }
@@ -39,39 +39,39 @@ impl Default for RefusedLimits {
 /// The calls that were refused lately.
 #[derive(Debug)]
 pub(crate) struct RefusedCalls {
-    limits: RefusedLimits,
-    tally: Mutex<Tally>,
+    limits: RefusedCallLimits,
+    tally: Mutex<RefusalTally>,
 }
 
 #[derive(Debug)]
-struct Tally {
-    principals: HashMap<Principal, OfPrincipal>,
-    records: Bucket,
+struct RefusalTally {
+    principals: HashMap<PrincipalKey, PrincipalBuckets>,
+    records: RefusalBucket,
     /// Records that were not kept, since the log last told.
     not_kept: u64,
     told_at: Option<Instant>,
 }
 
 /// Tenant and principal.
-type Principal = (String, String);
+type PrincipalKey = (String, String);
 
 #[derive(Debug)]
-struct OfPrincipal {
-    calls: Bucket,
-    records: Bucket,
+struct PrincipalBuckets {
+    calls: RefusalBucket,
+    records: RefusalBucket,
 }
 
 /// A token bucket: a number of things at once, and the same number again over a time.
 #[derive(Debug)]
-struct Bucket {
+struct RefusalBucket {
     left: f64,
     at: Instant,
 }
 
 impl RefusedCalls {
-    pub(crate) fn new(limits: RefusedLimits) -> Self {
-        let records = Bucket::full(f64::from(limits.records_per_day_max));
-        let tally = Tally { principals: HashMap::new(), records, not_kept: 0, told_at: None };
+    pub(crate) fn new(limits: RefusedCallLimits) -> Self {
+        let records = RefusalBucket::full(f64::from(limits.records_per_day_max));
+        let tally = RefusalTally { principals: HashMap::new(), records, not_kept: 0, told_at: None };
         Self { limits, tally: Mutex::new(tally) }
     }
 
@@ -92,33 +92,33 @@ impl RefusedCalls {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.make_room();
         let (all, own) = (self.records(), self.own_records());
-        let of_principal = tally.principals.entry(principal(caller)).or_insert_with(|| OfPrincipal {
-            calls: Bucket::full(self.calls().count),
-            records: Bucket::full(own.count),
+        let of_principal = tally.principals.entry(principal(caller)).or_insert_with(|| PrincipalBuckets {
+            calls: RefusalBucket::full(self.calls().count),
+            records: RefusalBucket::full(own.count),
         });
         of_principal.calls.take(self.calls());
         let is_kept = of_principal.records.take(own) && tally.records.take(all);
         if !is_kept {
-            tally.tell(caller);
+            tally.log_not_kept(caller);
         }
         is_kept
     }
 
-    fn calls(&self) -> Measure {
-        Measure { count: f64::from(self.limits.calls_per_minute_max), over: Duration::from_mins(1) }
+    fn calls(&self) -> BucketSize {
+        BucketSize { count: f64::from(self.limits.calls_per_minute_max), over: Duration::from_mins(1) }
     }
 
-    fn records(&self) -> Measure {
-        Measure { count: f64::from(self.limits.records_per_day_max), over: Duration::from_hours(24) }
+    fn records(&self) -> BucketSize {
+        BucketSize { count: f64::from(self.limits.records_per_day_max), over: Duration::from_hours(24) }
     }
 
-    fn own_records(&self) -> Measure {
+    fn own_records(&self) -> BucketSize {
         let count = (self.limits.records_per_day_max / PRINCIPALS_SHARE).max(1);
-        Measure { count: f64::from(count), ..self.records() }
+        BucketSize { count: f64::from(count), ..self.records() }
     }
 }
 
-impl Tally {
+impl RefusalTally {
     fn make_room(&mut self) {
         while self.principals.len() >= PRINCIPALS_MAX {
             let quietest =
@@ -128,7 +128,7 @@ impl Tally {
         }
     }
 
-    fn tell(&mut self, caller: &Caller) {
+    fn log_not_kept(&mut self, caller: &Caller) {
         self.not_kept += 1;
         if self.told_at.is_some_and(|told_at| told_at.elapsed() < TOLD_EVERY) {
             return;
@@ -144,23 +144,23 @@ impl Tally {
 
 /// The size of a bucket, and the time in which it fills.
 #[derive(Debug, Clone, Copy)]
-struct Measure {
+struct BucketSize {
     count: f64,
     over: Duration,
 }
 
-impl Bucket {
+impl RefusalBucket {
     fn full(count: f64) -> Self {
         Self { left: count, at: Instant::now() }
     }
 
-    fn fill(&mut self, measure: Measure) {
+    fn fill(&mut self, measure: BucketSize) {
         let now = Instant::now();
         let grown = (now - self.at).as_secs_f64() * measure.count / measure.over.as_secs_f64();
         (self.left, self.at) = ((self.left + grown).min(measure.count), now);
     }
 
-    fn take(&mut self, measure: Measure) -> bool {
+    fn take(&mut self, measure: BucketSize) -> bool {
         self.fill(measure);
         let is_there = self.left >= 1.0;
         if is_there {
@@ -170,7 +170,7 @@ impl Bucket {
     }
 
     /// How long until something is left to take; none if something is left now.
-    fn wait_ms(&self, measure: Measure) -> Option<u64> {
+    fn wait_ms(&self, measure: BucketSize) -> Option<u64> {
         (self.left < 1.0).then(|| {
             let seconds = (1.0 - self.left) * measure.over.as_secs_f64() / measure.count.max(1.0);
             u64::try_from(Duration::from_secs_f64(seconds).as_millis()).unwrap_or(u64::MAX).max(1)
@@ -178,7 +178,7 @@ impl Bucket {
     }
 }
 
-fn principal(caller: &Caller) -> Principal {
+fn principal(caller: &Caller) -> PrincipalKey {
     (caller.tenant.clone(), caller.principal.clone())
 }
 
@@ -188,7 +188,7 @@ mod tests {
 
     use servanda_contract::Caller;
 
-    use super::{PRINCIPALS_MAX, RefusedCalls, RefusedLimits};
+    use super::{PRINCIPALS_MAX, RefusedCalls, RefusedCallLimits};
 
     fn somebody(principal: &str) -> Caller {
         Caller { principal: principal.to_owned(), ..Caller::local() }
@@ -196,7 +196,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_principal_that_is_refused_too_often_waits() {
-        let refused = RefusedCalls::new(RefusedLimits { calls_per_minute_max: 60, records_per_day_max: 1_000 });
+        let refused = RefusedCalls::new(RefusedCallLimits { calls_per_minute_max: 60, records_per_day_max: 1_000 });
         let (one, other) = (somebody("one"), somebody("other"));
         for _ in 0..60 {
             assert_eq!(refused.wait_ms(&one), None);
@@ -210,7 +210,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn records_have_a_budget_of_which_one_principal_has_a_share() {
-        let refused = RefusedCalls::new(RefusedLimits { calls_per_minute_max: 1_000_000, records_per_day_max: 400 });
+        let refused = RefusedCalls::new(RefusedCallLimits { calls_per_minute_max: 1_000_000, records_per_day_max: 400 });
         let kept = |who: &str| (0..1_000).filter(|_| refused.count(&somebody(who))).count();
         assert_eq!(["a", "b", "c", "d", "e"].map(kept), [100, 100, 100, 100, 0]);
         tokio::time::advance(Duration::from_hours(24)).await;
@@ -219,7 +219,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_so_many_principals_are_remembered() {
-        let refused = RefusedCalls::new(RefusedLimits::default());
+        let refused = RefusedCalls::new(RefusedCallLimits::default());
         for number in 0..PRINCIPALS_MAX + 10 {
             refused.count(&somebody(&number.to_string()));
         }

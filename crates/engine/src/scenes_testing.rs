@@ -7,7 +7,7 @@ use std::{
 
 use servanda_authority::{
     Rights,
-    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    api_key::{self, ApiKeySpec, CreatedApiKey, PresentedKey},
     rights::Scopes,
 };
 use servanda_catalog::{Catalog, names::ExposedNaming};
@@ -15,29 +15,29 @@ use servanda_contract::{Timestamp, ToolContract};
 use servanda_gates::{RegisteredContracts, admit};
 use servanda_policy::{BuiltInPermits, PolicyLimits, Policies, ShadowPolicies, PolicySource};
 
-use super::{Scripted, contract};
+use super::{ScriptedServer, contract};
 use crate::{
-    Authorities, Guest, Tenants,
-    world::{Scene, server::Server},
+    Authorities, Requester, UpstreamTenants,
+    world::{WorldSnapshot, server::UpstreamServer},
 };
 
-pub(crate) fn scene(naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
-    ruled(naming, servers, &Rules::default())
+pub(crate) fn scene(naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)]) -> WorldSnapshot {
+    ruled(naming, servers, &TestRules::default())
 }
 
 /// What an operator wrote.
 #[derive(Debug, Default)]
-pub(crate) struct Rules<'a> {
+pub(crate) struct TestRules<'a> {
     pub(crate) policies: &'a str,
     pub(crate) shadow: Option<&'a str>,
-    pub(crate) tenants: Tenants,
+    pub(crate) tenants: UpstreamTenants,
 }
 
 /// A scene with policies and tenants.
-pub(crate) fn ruled(naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> Scene {
+pub(crate) fn ruled(naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)], rules: &TestRules<'_>) -> WorldSnapshot {
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
     let catalog = Catalog::new(contracts, naming).unwrap();
-    let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn Server>));
+    let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn UpstreamServer>));
     let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
     let vocabulary = Arc::new(rules.tenants.vocabulary(contracts).unwrap());
     let load = |text| {
@@ -49,31 +49,31 @@ pub(crate) fn ruled(naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)], ru
         authorities = authorities.with_shadow(ShadowPolicies::new(load(text)));
     }
     let authorities = Arc::new(authorities);
-    Scene::with_servers(Arc::new(catalog), servers.collect(), naming, authorities)
+    WorldSnapshot::with_servers(Arc::new(catalog), servers.collect(), naming, authorities)
 }
 
 /// A scene of one server whose tools have these contracts.
-pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> Scene {
+pub(crate) fn scene_of(server: &Arc<ScriptedServer>, contracts: Vec<ToolContract>) -> WorldSnapshot {
     let contracts = contracts.into_iter().map(|contract| admit(contract, &RegisteredContracts::new()).unwrap());
     let catalog = Catalog::new(contracts, ExposedNaming::Bare).unwrap();
-    let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn Server>)]);
-    let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
-    Scene::with_servers(Arc::new(catalog), servers, ExposedNaming::Bare, authorities)
+    let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn UpstreamServer>)]);
+    let authorities = Arc::new(Authorities::with_default_policies(&catalog).unwrap());
+    WorldSnapshot::with_servers(Arc::new(catalog), servers, ExposedNaming::Bare, authorities)
 }
 
 /// Somebody of a tenant, by a real key, made now, that covers every call of the scripted servers.
-pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Guest {
+pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Requester {
     guest_with(tenant, principal, everything(), now)
 }
 
 /// The rights to every call of the scripted servers.
 pub(crate) fn everything() -> Rights {
-    Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() }
+    Rights { scopes: Scopes::from_words(["billing:write"]).unwrap(), ..Rights::unlimited() }
 }
 
 /// Somebody of a tenant, by a real key, made now, with those rights.
-pub(crate) fn guest_with(tenant: &str, principal: &str, rights: Rights, now: Timestamp) -> Guest {
-    let terms = KeyTerms {
+pub(crate) fn guest_with(tenant: &str, principal: &str, rights: Rights, now: Timestamp) -> Requester {
+    let terms = ApiKeySpec {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),
         groups: BTreeSet::new(),
@@ -81,8 +81,8 @@ pub(crate) fn guest_with(tenant: &str, principal: &str, rights: Rights, now: Tim
         rights,
         expires_at: Timestamp::from_unix_ms(now.unix_ms() + 60_000),
     };
-    let MadeKey { stored, text } = api_key::make(terms, now).unwrap();
+    let CreatedApiKey { stored, text } = api_key::make(terms, now).unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
     let authority = Arc::new(stored.authenticate(&presented, now).unwrap());
-    Guest { caller: authority.caller(), authority, affinity: format!("{tenant}/{principal}").into(), ..Guest::local() }
+    Requester { caller: authority.caller(), authority, affinity: format!("{tenant}/{principal}").into(), ..Requester::local() }
 }

@@ -11,11 +11,11 @@ const BLOCK_BYTES: usize = 64;
 
 /// A secret.
 #[derive(Clone)]
-pub(crate) struct Secret([u8; SECRET_BYTES]);
+pub(crate) struct NotebookSecret([u8; SECRET_BYTES]);
 
-impl Secret {
+impl NotebookSecret {
     /// The secret of that purpose, made if there is none yet. Of two processes that make one at once, one wins.
-    pub(crate) async fn of(notebook: &dyn Notebook, purpose: &str) -> Result<Self, JournalError> {
+    pub(crate) async fn load(notebook: &dyn Notebook, purpose: &str) -> Result<Self, JournalError> {
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).map_err(|error| JournalError::new(format!("no randomness: {error}")))?;
         let value = format!("\"{}\"", URL_SAFE_NO_PAD.encode(secret));
@@ -32,7 +32,7 @@ impl Secret {
     }
 
     /// A code over what follows, under this secret.
-    pub(crate) fn code(&self) -> Hmac<Sha256> {
+    pub(crate) fn hmac(&self) -> Hmac<Sha256> {
         // A key shorter than the hash's block is padded with zeros: that is what HMAC does with one.
         let mut block = [0; BLOCK_BYTES];
         block.iter_mut().zip(self.0).for_each(|(place, byte)| *place = byte);
@@ -40,7 +40,7 @@ impl Secret {
     }
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for NotebookSecret {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Secret")
     }

@@ -10,9 +10,9 @@ use servanda_mcp::{
     envelope::{code, to_json},
     fields::{member, meta, result_type},
 };
-use servanda_upstream::{Answer, Question};
+use servanda_upstream::{Answer, UpstreamInquiry};
 
-use crate::questions::{PutAll, QuestionRules, legible_in_brief};
+use crate::questions::{ClientInputRequests, QuestionRules, legible_in_brief};
 
 /// What the eras call the same things: modern, then legacy.
 const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
@@ -22,7 +22,7 @@ const STATUS_MESSAGE: &str = "statusMessage";
 
 /// A task that an upstream made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Created {
+pub(crate) struct CreatedTask {
     /// Its id there.
     pub(crate) theirs: String,
     /// The era it was made in.
@@ -35,7 +35,7 @@ pub(crate) struct Created {
 
 /// How far a task has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum TaskStatus {
     Working,
     InputRequired,
     Completed,
@@ -43,9 +43,9 @@ pub(crate) enum Status {
     Cancelled,
 }
 
-impl Status {
+impl TaskStatus {
     /// The status of a task object; none if it has none that is known.
-    pub(crate) fn of(task: &RawObject<'_>) -> Option<Self> {
+    pub(crate) fn from_task(task: &RawObject<'_>) -> Option<Self> {
         let word: String = serde_json::from_str(task.get("status")?.get()).ok()?;
         Some(match word.as_str() {
             "working" => Self::Working,
@@ -65,7 +65,7 @@ impl Status {
 
 /// The task that an answer to a call is about, if it is about one. A legacy server makes a task only if the call asked for one.
 /// An answer that two readers could read differently makes no task.
-pub(crate) fn created(answer: &Answer) -> Option<Created> {
+pub(crate) fn created_task(answer: &Answer) -> Option<CreatedTask> {
     servanda_mcp::shape::inspect(&answer.result).ok()?;
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
     match answer.era {
@@ -81,11 +81,11 @@ pub(crate) fn created(answer: &Answer) -> Option<Created> {
     }
 }
 
-fn read(task: &RawObject<'_>, era: Era) -> Option<Created> {
+fn read(task: &RawObject<'_>, era: Era) -> Option<CreatedTask> {
     let [ttl, poll] = RENAMED.map(|(modern, legacy)| if era == Era::Modern { modern } else { legacy });
     let number = |name: &str| task.get(name).and_then(|raw| serde_json::from_str::<u64>(raw.get()).ok());
     let theirs = serde_json::from_str(task.get(member::TASK_ID)?.get()).ok()?;
-    Some(Created { theirs, era, ttl_ms: number(ttl), poll_ms: number(poll) })
+    Some(CreatedTask { theirs, era, ttl_ms: number(ttl), poll_ms: number(poll) })
 }
 
 /// The answer to the call, in the guest's era and with our id. The questions that come with the task go on record.
@@ -121,9 +121,9 @@ pub(crate) fn with_questions(
     rules: &QuestionRules,
     record: &mut Vec<QuestionRecord>,
 ) -> String {
-    let asked = task.get(member::INPUT_REQUESTS).filter(|_| Status::of(&task) == Some(Status::InputRequired));
+    let asked = task.get(member::INPUT_REQUESTS).filter(|_| TaskStatus::from_task(&task) == Some(TaskStatus::InputRequired));
     let Some(raw) = asked else { return with_id(task, ours) };
-    let PutAll { input_requests, refused } = rules.put_all(raw, record);
+    let ClientInputRequests { input_requests, refused } = rules.check_all(raw, record);
     let questions = format!(r#""{}":{input_requests}"#, member::INPUT_REQUESTS);
     if refused.is_empty() {
         return with_members(&with_id(task, ours), &questions);
@@ -196,14 +196,14 @@ pub(crate) fn with_related_task(result: &[u8], ours: Option<&str>) -> Option<Str
 }
 
 /// A question about a task of an upstream.
-pub(crate) fn question(method: &'static str, theirs: &str) -> Question {
+pub(crate) fn task_question(method: &'static str, theirs: &str) -> UpstreamInquiry {
     let id = RawValue::from_string(to_json(theirs)).ok();
     let params = id.map(|id| (member::TASK_ID.to_owned(), id)).into_iter().collect();
-    Question { method, name: Some(theirs.to_owned()), params }
+    UpstreamInquiry { method, name: Some(theirs.to_owned()), params }
 }
 
 /// The error of a failed task.
-pub(crate) fn of_task_error(raw: Option<&RawValue>) -> RpcError {
+pub(crate) fn task_error(raw: Option<&RawValue>) -> RpcError {
     let error = raw.and_then(|raw| serde_json::from_str::<RpcError>(raw.get()).ok());
     error.unwrap_or_else(|| RpcError::new(code::INTERNAL_ERROR, "the task failed without saying why"))
 }
@@ -228,7 +228,7 @@ mod tests {
 
     use crate::questions::QuestionRules;
 
-    use super::{Created, Status, created, render_created, to_legacy, to_modern, with_related_task};
+    use super::{CreatedTask, TaskStatus, created_task, render_created, to_legacy, to_modern, with_related_task};
 
     fn answer(era: Era, text: &'static str) -> Answer {
         Answer { result: Bytes::from_static(text.as_bytes()), era }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn tasks_are_told_from_other_answers() {
-        let made = |era| Some(Created { theirs: "t".to_owned(), era, ttl_ms: Some(60_000), poll_ms: Some(100) });
+        let made = |era| Some(CreatedTask { theirs: "t".to_owned(), era, ttl_ms: Some(60_000), poll_ms: Some(100) });
         let table = [
             (answer(Era::Modern, MODERN), made(Era::Modern)),
             (answer(Era::Modern, r#"{"resultType":"complete","taskId":"t"}"#), None),
@@ -251,12 +251,12 @@ mod tests {
             (answer(Era::Legacy, MODERN), None),
         ];
         for (answer, expected) in table {
-            assert_eq!(created(&answer), expected, "{answer:?}");
+            assert_eq!(created_task(&answer), expected, "{answer:?}");
         }
     }
 
     fn rules() -> QuestionRules {
-        QuestionRules::of(&std::sync::Arc::from("up"), true)
+        QuestionRules::new(&std::sync::Arc::from("up"), true)
     }
 
     /// A question in any member, status and era: it is put only while the task waits for input.
@@ -321,10 +321,10 @@ mod tests {
             serde_json::from_str(r#"{"taskId":"t","status":"completed","ttlMs":null,"result":{"content":[]}}"#)
                 .unwrap();
         assert_eq!(to_legacy(&modern, "o"), r#"{"taskId":"o","status":"completed","ttl":null}"#);
-        assert!(Status::of(&modern).unwrap().is_terminal());
+        assert!(TaskStatus::from_task(&modern).unwrap().is_terminal());
         let legacy: RawObject<'_> = serde_json::from_str(r#"{"taskId":"t","status":"working"}"#).unwrap();
         assert_eq!(to_modern(&legacy, "o"), r#"{"taskId":"o","status":"working","ttlMs":null}"#);
-        assert_eq!(Status::of(&legacy), Some(Status::Working));
+        assert_eq!(TaskStatus::from_task(&legacy), Some(TaskStatus::Working));
     }
 
     #[test]

@@ -29,8 +29,8 @@ use servanda_effects::{
 use servanda_gates::{Fenced, RegisteredContracts, admit};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
-    Announcement, Answer, Ask, Bystander, Counterpart, Delivery, ListedTool, Offer, OwnWatch, PerformFailure,
-    Performed, Question, Remark as ServerRemark, Reply, ToolList, UpstreamError,
+    Announcement, Answer, UpstreamQuestion, ServerMessageSink, UpstreamRequester, RequestOptions, UpstreamListedTool, UpstreamOffer, ConnectionResourceWatch, PerformFailure,
+    UpstreamOutcome, UpstreamInquiry, ServerMessage as ServerRemark, QuestionReply, ToolList, UpstreamError,
 };
 use tokio::{
     sync::{broadcast, mpsc, oneshot},
@@ -38,37 +38,37 @@ use tokio::{
 };
 
 use crate::{
-    CallRequest, Engine, Guest, Inquiry, Limits, Remark, Subject, SystemClock, Terms,
+    CallRequest, Engine, Requester, Inquiry, EngineLimits, ClientMessage, InquirySubject, SystemClock, RequestTerms,
     answers::upstream_failure,
     engine::Stores,
-    world::{Member, Scene, server::Server},
+    world::{UpstreamMember, WorldSnapshot, server::UpstreamServer},
 };
 
 pub(crate) use books::CountedBudgets;
-pub(crate) use effects::KeptEffects;
-pub(crate) use scenes::{Rules, everything, guest_of, guest_with, ruled, scene, scene_of};
+pub(crate) use effects::RecordingEffects;
+pub(crate) use scenes::{TestRules, everything, guest_of, guest_with, ruled, scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ScriptedRequest {
     pub(crate) method: &'static str,
     pub(crate) params: Value,
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: RequestOptions,
 }
 
 /// What it answers.
-type Script = Box<dyn Fn(Heard) -> PortFuture<'static, Result<Answer, PerformFailure>> + Send + Sync>;
+type ServerScript = Box<dyn Fn(ScriptedRequest) -> PortFuture<'static, Result<Answer, PerformFailure>> + Send + Sync>;
 
 /// A server that does what its script says.
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedServer {
     era: Era,
     capabilities: String,
-    script: Script,
+    script: ServerScript,
     /// Method and parameters of every request, and what else it was told.
     pub(crate) log: Mutex<Vec<String>>,
     pub(crate) said: broadcast::Sender<Announcement>,
     pub(crate) tools: Mutex<Vec<Value>>,
-    pub(crate) attached: Mutex<BTreeMap<String, Arc<dyn Bystander>>>,
+    pub(crate) attached: Mutex<BTreeMap<String, Arc<dyn ServerMessageSink>>>,
     /// Why nothing can be watched, if nothing can.
     pub(crate) watches_fail: Mutex<Option<PerformFailure>>,
     /// Which connection it is on.
@@ -77,17 +77,17 @@ pub(crate) struct Scripted {
     pub(crate) personal: AtomicBool,
 }
 
-impl fmt::Debug for Scripted {
+impl fmt::Debug for ScriptedServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Scripted")
     }
 }
 
-impl Scripted {
+impl ScriptedServer {
     pub(crate) fn new<F>(
         era: Era,
         capabilities: &Value,
-        script: impl Fn(Heard) -> F + Send + Sync + 'static,
+        script: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static,
     ) -> Arc<Self>
     where
         F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
@@ -115,7 +115,7 @@ impl Scripted {
         self.log.lock().unwrap().push(what);
     }
 
-    async fn run(&self, method: &'static str, params: Value, delivery: Delivery) -> Result<Answer, PerformFailure> {
+    async fn run(&self, method: &'static str, params: Value, delivery: RequestOptions) -> Result<Answer, PerformFailure> {
         let mut seen = params.clone();
         for (name, value) in [
             ("inputResponses", delivery.continuation.input_responses.as_ref().map(|raw| parse(raw.get()))),
@@ -131,40 +131,40 @@ impl Scripted {
             }
         }
         self.note(format!("{method} {seen}"));
-        (self.script)(Heard { method, params, delivery }).await
+        (self.script)(ScriptedRequest { method, params, delivery }).await
     }
 }
 
-impl Server for Scripted {
-    fn perform(&self, fenced: Fenced, delivery: Delivery) -> PortFuture<'_, Performed> {
+impl UpstreamServer for ScriptedServer {
+    fn perform(&self, fenced: Fenced, delivery: RequestOptions) -> PortFuture<'_, UpstreamOutcome> {
         Box::pin(async move {
             let arguments: Value = serde_json::from_slice(fenced.arguments()).unwrap();
             let params = json!({"name": fenced.upstream_tool(), "arguments": arguments});
             let outcome = self.run("tools/call", params, delivery).await;
             let sent = outcome.as_ref().err().is_none_or(|failure| !failure.provably_not_executed());
-            Performed { fenced, sent, took_us: 0, outcome }
+            UpstreamOutcome { fenced, sent, took_us: 0, outcome }
         })
     }
 
-    fn ask(&self, question: Question, delivery: Delivery) -> PortFuture<'_, Result<Answer, PerformFailure>> {
+    fn ask(&self, question: UpstreamInquiry, delivery: RequestOptions) -> PortFuture<'_, Result<Answer, PerformFailure>> {
         let params: serde_json::Map<String, Value> =
             question.params.iter().map(|(name, raw)| (name.clone(), parse(raw.get()))).collect();
         Box::pin(self.run(question.method, Value::Object(params), delivery))
     }
 
-    fn offer(&self, _deadline: Instant) -> PortFuture<'_, Result<Offer, PerformFailure>> {
+    fn offer(&self, _deadline: Instant) -> PortFuture<'_, Result<UpstreamOffer, PerformFailure>> {
         let down = self.capabilities == "\"down\"";
-        let offer = Offer { era: self.era, capabilities: Arc::from(self.capabilities.as_str()) };
+        let offer = UpstreamOffer { era: self.era, capabilities: Arc::from(self.capabilities.as_str()) };
         let failure = PerformFailure::Unavailable { why: "it is down".to_owned() };
         Box::pin(std::future::ready(if down { Err(failure) } else { Ok(offer) }))
     }
 
-    fn offer_to<'a>(&'a self, _: &'a Counterpart, by: Instant) -> PortFuture<'a, Result<Offer, PerformFailure>> {
+    fn offer_to<'a>(&'a self, _: &'a UpstreamRequester, by: Instant) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>> {
         self.offer(by)
     }
 
-    fn tools<'a>(&'a self, _: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
-        let listed = |tool: &Value| ListedTool {
+    fn tools<'a>(&'a self, _: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
+        let listed = |tool: &Value| UpstreamListedTool {
             name: tool["name"].as_str().unwrap().to_owned(),
             definition: serde_json::value::to_raw_value(tool).unwrap(),
         };
@@ -184,10 +184,10 @@ impl Server for Scripted {
 
     fn watch_alone<'a>(
         &'a self,
-        _: &'a Counterpart,
+        _: &'a UpstreamRequester,
         _: &'a str,
         _: Instant,
-    ) -> PortFuture<'a, Result<Option<OwnWatch>, PerformFailure>> {
+    ) -> PortFuture<'a, Result<Option<ConnectionResourceWatch>, PerformFailure>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
@@ -204,12 +204,12 @@ impl Server for Scripted {
         self.note(format!("unwatch task {task_id}"));
     }
 
-    fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>) {
+    fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) {
         self.note(format!("attach {affinity}"));
         self.attached.lock().unwrap().insert(affinity.to_owned(), bystander);
     }
 
-    fn notify(&self, counterpart: &Counterpart, method: &'static str, _: Option<Box<RawValue>>) {
+    fn notify(&self, counterpart: &UpstreamRequester, method: &'static str, _: Option<Box<RawValue>>) {
         self.note(format!("notify {} {method}", counterpart.affinity));
     }
 
@@ -226,20 +226,20 @@ impl Server for Scripted {
         self.personal.load(Ordering::Relaxed)
     }
 
-    fn edition(&self, _: &Counterpart) -> Option<u64> {
+    fn edition(&self, _: &UpstreamRequester) -> Option<u64> {
         Some(self.edition.load(Ordering::Relaxed))
     }
 }
 
 /// A journal that remembers.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(crate) struct RecordingJournal {
     pub(crate) finished: Mutex<Vec<CallRecord>>,
     /// Whether the last had to be there before anybody was answered.
     pub(crate) last_durable: Mutex<bool>,
 }
 
-impl Journal for Records {
+impl Journal for RecordingJournal {
     fn record_finished(
         &self,
         record: CallRecord,
@@ -259,33 +259,33 @@ impl Journal for Records {
 }
 
 /// An engine with scripted upstreams, its records and its notebook.
-pub(crate) struct House {
+pub(crate) struct EngineHarness {
     pub(crate) engine: Engine,
-    pub(crate) records: Arc<Records>,
+    pub(crate) records: Arc<RecordingJournal>,
     pub(crate) notebook: Arc<InMemoryNotebook>,
-    pub(crate) effects: Arc<KeptEffects>,
+    pub(crate) effects: Arc<RecordingEffects>,
     pub(crate) budgets: Arc<CountedBudgets>,
 }
 
-impl House {
+impl EngineHarness {
     /// Every upstream has a tool `echo`, which reads, and a tool `write`, which does not.
-    pub(crate) fn new(naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)]) -> Self {
+    pub(crate) fn new(naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)]) -> Self {
         Self::with_notebook(naming, servers, Arc::default())
     }
 
     pub(crate) fn with_notebook(
         naming: ExposedNaming,
-        servers: &[(&str, Arc<Scripted>)],
+        servers: &[(&str, Arc<ScriptedServer>)],
         notebook: Arc<InMemoryNotebook>,
     ) -> Self {
         Self::in_scene(scene(naming, servers), notebook, Arc::new(SystemClock))
     }
 
     /// A house whose tools have other contracts.
-    pub(crate) fn in_scene(scene: Scene, notebook: Arc<InMemoryNotebook>, clock: Arc<dyn Clock>) -> Self {
-        let records = Arc::new(Records::default());
+    pub(crate) fn in_scene(scene: WorldSnapshot, notebook: Arc<InMemoryNotebook>, clock: Arc<dyn Clock>) -> Self {
+        let records = Arc::new(RecordingJournal::default());
         let kept: Arc<dyn Notebook> = notebook.clone();
-        let effects = Arc::new(KeptEffects {
+        let effects = Arc::new(RecordingEffects {
             effects: InMemoryEffects::new(Arc::clone(&clock)).with_notebook(notebook.clone()),
             records: records.clone(),
             down: AtomicBool::new(false),
@@ -296,12 +296,12 @@ impl House {
         let budgets = Arc::new(CountedBudgets::new(InMemoryBudgets::new(Arc::clone(&clock), effects.clone())));
         let stores =
             Stores { journal: records.clone(), notebook: kept, effects: effects.clone(), budgets: budgets.clone() };
-        let engine = Engine::in_scene(scene, stores, clock, Limits::default());
+        let engine = Engine::from_snapshot(scene, stores, clock, EngineLimits::default());
         Self { engine, records, notebook, effects, budgets }
     }
 
     /// The same house after its process died and another was started: the records, notes and effects are there.
-    pub(crate) fn restarted(&self, scene: Scene, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn restarted(&self, scene: WorldSnapshot, clock: Arc<dyn Clock>) -> Self {
         let kept: Arc<dyn Notebook> = self.notebook.clone();
         let effects = self.effects.clone();
         let budgets = self.budgets.clone();
@@ -311,7 +311,7 @@ impl House {
             effects: effects.clone(),
             budgets: budgets.clone(),
         };
-        let engine = Engine::in_scene(scene, stores, clock, Limits::default());
+        let engine = Engine::from_snapshot(scene, stores, clock, EngineLimits::default());
         Self { engine, records: self.records.clone(), notebook: self.notebook.clone(), effects, budgets }
     }
 
@@ -334,9 +334,9 @@ impl House {
 
 /// A time that passes when a test says so.
 #[derive(Debug)]
-pub(crate) struct HandClock(Mutex<u64>);
+pub(crate) struct EngineTestClock(Mutex<u64>);
 
-impl HandClock {
+impl EngineTestClock {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(1_800_000_000_000)))
     }
@@ -346,7 +346,7 @@ impl HandClock {
     }
 }
 
-impl Clock for HandClock {
+impl Clock for EngineTestClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_unix_ms(*self.0.lock().unwrap())
     }
@@ -388,8 +388,8 @@ pub(crate) fn draft(upstream: &str, tool: &str, writes: bool) -> ToolContract {
 }
 
 /// A server that is only a name.
-pub(crate) fn member(id: &str) -> Member {
-    let silent = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(said(Era::Modern, &json!({}))) });
+pub(crate) fn member(id: &str) -> UpstreamMember {
+    let silent = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(said(Era::Modern, &json!({}))) });
     let scene = scene(ExposedNaming::Prefixed, &[(id, silent)]);
     let member = scene.member(id).unwrap().clone();
     drop(scene);
@@ -397,14 +397,14 @@ pub(crate) fn member(id: &str) -> Member {
 }
 
 /// A guest of an era with capabilities.
-pub(crate) fn guest(era: Era, capabilities: &Value) -> Guest {
+pub(crate) fn guest(era: Era, capabilities: &Value) -> Requester {
     let raw = RawValue::from_string(capabilities.to_string()).unwrap();
-    Guest { era, capabilities: ClientCapabilities::parse(Some(&raw)), ..Guest::local() }
+    Requester { era, capabilities: ClientCapabilities::parse(Some(&raw)), ..Requester::local() }
 }
 
-pub(crate) fn call(guest: &Guest, tool: &str, terms: Terms) -> CallRequest {
+pub(crate) fn call(guest: &Requester, tool: &str, terms: RequestTerms) -> CallRequest {
     CallRequest {
-        guest: guest.clone(),
+        requester: guest.clone(),
         tool: tool.to_owned(),
         arguments: Bytes::from_static(br#"{"text":"hello"}"#),
         chain: None,
@@ -415,23 +415,23 @@ pub(crate) fn call(guest: &Guest, tool: &str, terms: Terms) -> CallRequest {
     }
 }
 
-pub(crate) fn inquiry(guest: &Guest, subject: Subject, params: &Value, terms: Terms) -> Inquiry {
+pub(crate) fn inquiry(guest: &Requester, subject: InquirySubject, params: &Value, terms: RequestTerms) -> Inquiry {
     let params = params.as_object().unwrap().iter();
     let params = params.map(|(name, value)| (name.clone(), serde_json::value::to_raw_value(value).unwrap())).collect();
-    Inquiry { guest: guest.clone(), subject, params, terms }
+    Inquiry { requester: guest.clone(), subject, params, terms }
 }
 
 /// Terms of a guest that comes again.
-pub(crate) fn again(state: &Value, responses: &Value) -> Terms {
+pub(crate) fn again(state: &Value, responses: &Value) -> RequestTerms {
     let input_responses = (!responses.is_null()).then(|| serde_json::value::to_raw_value(responses).unwrap());
     let request_state = state.as_str().map(str::to_owned);
-    Terms { input_responses, request_state, ..Terms::default() }
+    RequestTerms { input_responses, request_state, ..RequestTerms::default() }
 }
 
 /// Terms of a legacy guest, and what it hears.
-pub(crate) fn listening() -> (Terms, mpsc::Receiver<Remark>) {
+pub(crate) fn listening() -> (RequestTerms, mpsc::Receiver<ClientMessage>) {
     let (sink, remarks) = mpsc::channel(16);
-    (Terms { remarks: Some(sink), wants_progress: true, ..Terms::default() }, remarks)
+    (RequestTerms { messages: Some(sink), wants_progress: true, ..RequestTerms::default() }, remarks)
 }
 
 pub(crate) fn said(era: Era, result: &Value) -> Answer {
@@ -448,11 +448,11 @@ pub(crate) fn parse(text: &str) -> Value {
 }
 
 /// Asks the client of a request, as a legacy server does.
-pub(crate) fn ask(delivery: &Delivery, method: &str, params: &Value) -> oneshot::Receiver<Reply> {
+pub(crate) fn ask(delivery: &RequestOptions, method: &str, params: &Value) -> oneshot::Receiver<QuestionReply> {
     let (reply, replied) = oneshot::channel();
     let params = Some(serde_json::value::to_raw_value(params).unwrap());
-    let question = Ask { method: method.to_owned(), params, reply };
-    delivery.remarks.as_ref().expect("a listener").try_send(ServerRemark::Ask(question)).expect("there is room");
+    let question = UpstreamQuestion { method: method.to_owned(), params, reply };
+    delivery.server_messages.as_ref().expect("a listener").try_send(ServerRemark::Ask(question)).expect("there is room");
     replied
 }
 
@@ -462,7 +462,7 @@ pub(crate) fn rejected(code: i64, message: &str, data: Option<&Value>) -> Perfor
     upstream_failure::rejected(RpcError { code, message: message.to_owned(), data })
 }
 
-fn meta_facts(delivery: &Delivery) -> Value {
+fn meta_facts(delivery: &RequestOptions) -> Value {
     let members = delivery.meta.iter().map(|(name, raw)| (name.clone(), parse(raw.get())));
     Value::Object(members.collect())
 }

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 
 /// What others could do with a file before it was mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
+pub struct ModeRepair {
     /// The file or folder.
     pub path: PathBuf,
     /// The mode it had.
@@ -26,15 +26,15 @@ pub fn open_to_others(path: &Path) -> Option<u32> {
 }
 
 /// Takes all permissions of others from a file or folder, without following a link. After an error they still have them.
-pub fn mend(path: &Path) -> io::Result<Option<Mended>> {
+pub fn restrict_to_owner(path: &Path) -> io::Result<Option<ModeRepair>> {
     let Some(mode) = open_to_others(path) else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
     opened.set_permissions(fs::Permissions::from_mode(mode & 0o700))?;
-    Ok(Some(Mended { path: path.to_owned(), mode }))
+    Ok(Some(ModeRepair { path: path.to_owned(), mode }))
 }
 
-impl fmt::Display for Mended {
+impl fmt::Display for ModeRepair {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "others could read `{}` (mode {:o}); now they cannot", self.path.display(), self.mode)
     }
@@ -47,7 +47,7 @@ mod tests {
         os::unix::fs::{PermissionsExt as _, symlink},
     };
 
-    use super::{Mended, mend};
+    use super::{ModeRepair, restrict_to_owner};
 
     #[test]
     fn what_others_may_do_is_taken_from_them_and_told_and_never_through_a_link() {
@@ -58,9 +58,9 @@ mod tests {
             fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(before)).unwrap();
         }
         let file = folder.path().join("file");
-        assert_eq!(mend(&file).unwrap(), Some(Mended { path: file.clone(), mode: 0o664 }));
-        assert_eq!((mode("file"), mend(&file).unwrap()), (0o600, None));
+        assert_eq!(restrict_to_owner(&file).unwrap(), Some(ModeRepair { path: file.clone(), mode: 0o664 }));
+        assert_eq!((mode("file"), restrict_to_owner(&file).unwrap()), (0o600, None));
         symlink("theirs", folder.path().join("link")).unwrap();
-        assert_eq!((mend(&folder.path().join("link")).unwrap(), mode("theirs")), (None, 0o644));
+        assert_eq!((restrict_to_owner(&folder.path().join("link")).unwrap(), mode("theirs")), (None, 0o644));
     }
 }

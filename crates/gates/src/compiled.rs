@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use servanda_authority::{
-    Need,
+    RequiredRights,
     rights::{Scope, Scopes},
 };
 use servanda_contract::{
@@ -110,7 +110,7 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
 
 /// The scopes a caller needs, as the words that tokens have.
 fn scopes(contract: &ToolContract) -> Result<BTreeSet<Scope>, String> {
-    match Scopes::of(&contract.security.required_scopes) {
+    match Scopes::from_words(&contract.security.required_scopes) {
         Ok(Scopes::These(scopes)) => Ok(scopes),
         // No list of words is all of them.
         Ok(Scopes::All) => Ok(BTreeSet::new()),
@@ -213,8 +213,8 @@ impl CompiledContract {
 
     /// What a credential needs for a call of that class that touches these resources. Gate 7 checks it for the call; it is checked again
     /// for every caller who later reads, cancels or answers that call.
-    pub fn need<'a>(&'a self, class: SideEffectClass, resources: &'a [String], at: Timestamp) -> Need<'a> {
-        Need { scopes: self.scopes(), tool: &self.contract().identity.name, resources, class, at }
+    pub fn need<'a>(&'a self, class: SideEffectClass, resources: &'a [String], at: Timestamp) -> RequiredRights<'a> {
+        RequiredRights { scopes: self.scopes(), tool: &self.contract().identity.name, resources, class, at }
     }
 
     /// How grave a call with these arguments is, if the contract says that the program among them decides, and the program is proved to

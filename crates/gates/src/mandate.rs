@@ -2,14 +2,14 @@
 //!
 //! The door finds out who the caller is, and the configuration says which policies are in force. Nothing here decides.
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_policy::{Policies, Principal, ShadowPolicies};
 
 /// A caller whose credential was checked, and the policies in force.
 #[derive(Debug, Clone, Copy)]
 pub struct Mandate<'a> {
     /// Who, and what the credential covers.
-    pub authenticated: &'a Authenticated,
+    pub authenticated: &'a AuthenticatedCaller,
     /// What the operator lets whom do.
     pub policy: PoliciesInForce<'a>,
 }

@@ -1,7 +1,7 @@
 //! Gate 7, scope: the caller's credential covers this call: its scopes, its tool, what this payload touches, how grave it is, and
 //! the time. Whether the credential was revoked meanwhile is looked at again when the call is dispatched.
 
-use servanda_authority::{Method, rights::Lack};
+use servanda_authority::{CredentialMethod, rights::MissingRights};
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
 use crate::{Mandate, behaviour::FittingCall, mandate::CallOrigin, semantics::CanonicalCall};
@@ -25,7 +25,7 @@ pub(crate) fn gate(fitting: FittingCall, account: &CallOrigin<'_>) -> Result<Cov
     }
 }
 
-fn refuse(meant: &CanonicalCall, lack: &Lack, method: &Method) -> Box<Refusal> {
+fn refuse(meant: &CanonicalCall, lack: &MissingRights, method: &CredentialMethod) -> Box<Refusal> {
     let call_id = meant.resolved.proposal.call_id.clone();
     let class = TaxonomyClass::PermissionDenied;
     let mut refusal = Refusal::new(call_id, GateName::Scope, class, lack.message(), lack.hint(method));

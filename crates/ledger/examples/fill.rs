@@ -22,7 +22,7 @@ use std::{
 };
 
 use servanda_contract::Timestamp;
-use servanda_ledger::{Ledger, Pruned, Retention};
+use servanda_ledger::{Ledger, PruneReport, Retention};
 use tokio::task::JoinSet;
 
 use call::{Terms, call_on};
@@ -74,7 +74,7 @@ async fn churn(ledger: &Arc<Ledger>, place: &Path, time: Duration) {
         let ledger = ledger.clone();
         async move {
             let retention = Retention { records_ms: Some(SHORT_MS), tombstones_ms: Some(SHORT_MS) };
-            let mut sum = Pruned::default();
+            let mut sum = PruneReport::default();
             while Instant::now() < until {
                 let pruned = ledger.prune(retention, Timestamp::from_unix_ms(now_ms())).await.unwrap();
                 sum.records += pruned.records;
@@ -101,7 +101,7 @@ async fn churn(ledger: &Arc<Ledger>, place: &Path, time: Duration) {
         }
     }
     while tasks.join_next().await.is_some() {}
-    let Pruned { records, expired, tombstones, .. } = pruning.await.unwrap();
+    let PruneReport { records, expired, tombstones, .. } = pruning.await.unwrap();
     println!("pruned: {records} records, {expired} expired, {tombstones} tombstones");
 }
 

@@ -24,16 +24,16 @@ pub struct LedgerLimits {
 
 /// What a store found out about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Measured {
+pub(crate) struct StorageUsage {
     /// What is in use. Pages of a file that are free again are not.
     pub(crate) used_bytes: u64,
     /// The filesystem; none where it cannot be seen.
-    pub(crate) disk: Option<Disk>,
+    pub(crate) disk: Option<DiskSpace>,
 }
 
 /// A filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Disk {
+pub(crate) struct DiskSpace {
     pub(crate) bytes_total: u64,
     /// What can still be written: free space, and pages of the file that are free again.
     pub(crate) bytes_free: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Disk {
 
 /// How much is taken on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+enum CapacityLevel {
     /// Everything.
     Enough,
     /// Nothing new that changes something; records of everything else are kept.
@@ -52,14 +52,14 @@ enum Level {
 
 /// What is known about the room.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct StorageCapacity {
     limits: Mutex<LedgerLimits>,
     level: AtomicU8,
     why: Mutex<String>,
     dropped: AtomicU64,
 }
 
-impl Room {
+impl StorageCapacity {
     /// From now on these limits hold.
     pub(crate) fn limit(&self, limits: LedgerLimits) {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
@@ -71,25 +71,25 @@ impl Room {
     }
 
     /// Learns how things stand.
-    pub(crate) fn learn(&self, measured: Measured) {
+    pub(crate) fn update(&self, measured: StorageUsage) {
         let (level, why) = judge(self.limits(), measured);
         self.set(level, &why);
     }
 
     /// The store said itself that there is no room. The next measurement lets somebody try again.
     pub(crate) fn ran_out(&self, why: &str) {
-        self.set(Level::Reserve, why);
+        self.set(CapacityLevel::Reserve, why);
     }
 
     /// Why nothing new is begun, if nothing is.
-    pub(crate) fn why_out(&self) -> Option<String> {
-        (self.level.load(Ordering::Relaxed) != Level::Enough as u8)
+    pub(crate) fn exhausted_reason(&self) -> Option<String> {
+        (self.level.load(Ordering::Relaxed) != CapacityLevel::Enough as u8)
             .then(|| self.why.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// Whether there is room for the record of a call that changed nothing. One that there is none for is counted.
     pub(crate) fn has_room_for_a_read(&self) -> bool {
-        let has = self.level.load(Ordering::Relaxed) != Level::Reserve as u8;
+        let has = self.level.load(Ordering::Relaxed) != CapacityLevel::Reserve as u8;
         if !has {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -101,7 +101,7 @@ impl Room {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    fn set(&self, level: Level, why: &str) {
+    fn set(&self, level: CapacityLevel, why: &str) {
         // The reason first: whoever sees the level reads it.
         why.clone_into(&mut self.why.lock().unwrap_or_else(PoisonError::into_inner));
         let before = self.level.swap(level as u8, Ordering::Relaxed);
@@ -109,12 +109,12 @@ impl Room {
             return;
         }
         match level {
-            Level::Enough => tracing::info!("the ledger has room again: calls that change something pass"),
-            Level::Scarce => tracing::error!(
+            CapacityLevel::Enough => tracing::info!("the ledger has room again: calls that change something pass"),
+            CapacityLevel::Scarce => tracing::error!(
                 why,
                 "the ledger is running out of room: new calls that change something are refused; free disk space, or see docs/retention.md"
             ),
-            Level::Reserve => tracing::error!(
+            CapacityLevel::Reserve => tracing::error!(
                 why,
                 "the ledger is out of room: what is left is for settling calls under way, records of reads are not kept"
             ),
@@ -123,9 +123,9 @@ impl Room {
 }
 
 /// What limits and sizes come to.
-fn judge(limits: LedgerLimits, measured: Measured) -> (Level, String) {
-    let mut worst = (Level::Enough, String::new());
-    let mut consider = |level: Level, why: String| {
+fn judge(limits: LedgerLimits, measured: StorageUsage) -> (CapacityLevel, String) {
+    let mut worst = (CapacityLevel::Enough, String::new());
+    let mut consider = |level: CapacityLevel, why: String| {
         if level > worst.0 {
             worst = (level, why);
         }
@@ -133,16 +133,16 @@ fn judge(limits: LedgerLimits, measured: Measured) -> (Level, String) {
     if let Some(bytes_max) = limits.bytes_max.filter(|bytes_max| measured.used_bytes >= *bytes_max) {
         let is_over = measured.used_bytes >= bytes_max.saturating_add(bytes_max / 10);
         let why = format!("it uses {} bytes, and `bytes_max` is {bytes_max}", measured.used_bytes);
-        consider(if is_over { Level::Reserve } else { Level::Scarce }, why);
+        consider(if is_over { CapacityLevel::Reserve } else { CapacityLevel::Scarce }, why);
     }
-    if let Some(Disk { bytes_total, bytes_free }) = measured.disk {
+    if let Some(DiskSpace { bytes_total, bytes_free }) = measured.disk {
         let usual = FREE_BYTES_MIN.min(bytes_total / FREE_SHARE_MIN);
         let bytes_min = limits.free_bytes_min.unwrap_or(usual);
         let why = || format!("its disk has {bytes_free} bytes left, and {bytes_min} are kept free");
         if bytes_free < bytes_min / 2 {
-            consider(Level::Reserve, why());
+            consider(CapacityLevel::Reserve, why());
         } else if bytes_free < bytes_min {
-            consider(Level::Scarce, why());
+            consider(CapacityLevel::Scarce, why());
         }
     }
     worst
@@ -150,19 +150,19 @@ fn judge(limits: LedgerLimits, measured: Measured) -> (Level, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Disk, LedgerLimits, Level, Measured, Room, judge};
+    use super::{DiskSpace, LedgerLimits, CapacityLevel, StorageUsage, StorageCapacity, judge};
 
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
 
-    fn level(limits: LedgerLimits, used_bytes: u64, disk: Option<(u64, u64)>) -> Level {
-        let disk = disk.map(|(bytes_total, bytes_free)| Disk { bytes_total, bytes_free });
-        judge(limits, Measured { used_bytes, disk }).0
+    fn level(limits: LedgerLimits, used_bytes: u64, disk: Option<(u64, u64)>) -> CapacityLevel {
+        let disk = disk.map(|(bytes_total, bytes_free)| DiskSpace { bytes_total, bytes_free });
+        judge(limits, StorageUsage { used_bytes, disk }).0
     }
 
     #[test]
     fn there_is_room_until_the_reserve_begins() {
-        use Level::{Enough, Reserve, Scarce};
+        use CapacityLevel::{Enough, Reserve, Scarce};
         let usual = LedgerLimits::default();
         let said = LedgerLimits { free_bytes_min: Some(GIB), ..usual };
         let capped = LedgerLimits { bytes_max: Some(100 * MIB), ..usual };
@@ -190,13 +190,13 @@ mod tests {
 
     #[test]
     fn it_recovers_by_itself() {
-        let room = Room::default();
-        assert_eq!(room.why_out(), None);
+        let room = StorageCapacity::default();
+        assert_eq!(room.exhausted_reason(), None);
         room.ran_out("database or disk is full");
-        assert_eq!(room.why_out().as_deref(), Some("database or disk is full"));
+        assert_eq!(room.exhausted_reason().as_deref(), Some("database or disk is full"));
         assert!(!room.has_room_for_a_read());
         assert_eq!(room.dropped_count(), 1);
-        room.learn(Measured::default());
-        assert_eq!((room.why_out(), room.has_room_for_a_read()), (None, true));
+        room.update(StorageUsage::default());
+        assert_eq!((room.exhausted_reason(), room.has_room_for_a_read()), (None, true));
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     LedgerError,
     codec::{CallRow, encode_call},
     encoding::dictionary::Dictionary,
-    retention::{Pruned, Round},
+    retention::{PruneReport, PruneRound},
 };
 
 /// One thing to put down.
@@ -63,7 +63,7 @@ pub(crate) enum Job {
     /// Closes what was left open in them.
     Sweep { limit: u32, done: JobResponder<SweepReport> },
     /// Removes some of what is over.
-    Prune { round: Round, done: JobResponder<Pruned> },
+    Prune { round: PruneRound, done: JobResponder<PruneReport> },
 }
 
 /// What became of a job.
@@ -74,7 +74,7 @@ pub(crate) enum JobOutcome {
     Expired(u64),
     Booked(EntryReply),
     Swept(SweepReport),
-    Pruned(Pruned),
+    Pruned(PruneReport),
 }
 
 impl CallRecordWrite {

@@ -47,28 +47,28 @@ pub use call_query::{CallQuery, QuarantinedBody};
 pub use error::LedgerError;
 pub use health::WriteHealth;
 pub use identity::{Adoption, AdoptionRequest, LedgerDamage, LedgerGuard, LedgerPosition, RefusedLedger, LedgerSchemaPolicy, LossSettlement, PositionWitness};
-pub use reader::Reader;
-pub use report::{LogReport, LogStop, MigrationPlan, Restored, Soundness, Status, Verified};
-pub use retention::{Pruned, Retention};
+pub use reader::LedgerReader;
+pub use report::{LogReport, LogStop, MigrationPlan, LedgerRestoration, Soundness, LedgerStatus, LedgerVerification};
+pub use retention::{PruneReport, Retention};
 pub use capacity::LedgerLimits;
-pub use sqlite::private::make_private;
+pub use sqlite::file_permissions::make_private;
 pub use store::Migration;
 pub use tls_failure::TlsFailure;
 pub use upkeep::Upkeep;
 
 use health::WriteMonitor;
 use postgres::PostgresLedger;
-use retention::{PRUNED_MAX, Round};
-use capacity::Room;
+use retention::{PRUNED_MAX, PruneRound};
+use capacity::StorageCapacity;
 use sqlite::SqliteLedger;
-use store::Store;
+use store::LedgerStore;
 
 /// The ledger: a file of its own, or a database that several gateways share.
 #[derive(Debug)]
 pub struct Ledger {
     store: Backend,
     writes: WriteMonitor,
-    capacity: Arc<Room>,
+    capacity: Arc<StorageCapacity>,
 }
 
 /// Which store a ledger has.
@@ -79,7 +79,7 @@ enum Backend {
 }
 
 impl Deref for Backend {
-    type Target = dyn Store;
+    type Target = dyn LedgerStore;
 
     fn deref(&self) -> &Self::Target {
         match self {
@@ -97,7 +97,7 @@ impl Ledger {
 
     /// Opens a file for writing, if it is the ledger that is known.
     pub fn open_guarded(path: &Path, guard: &LedgerGuard) -> Result<Self, LedgerError> {
-        let room = Arc::new(Room::default());
+        let room = Arc::new(StorageCapacity::default());
         let store = Backend::File(Box::new(SqliteLedger::open(path, guard, room.clone())?));
         Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
     }
@@ -110,7 +110,7 @@ impl Ledger {
 
     /// Connects to PostgreSQL for writing, if it has the ledger that is known.
     pub async fn connect_guarded(url: &str, guard: &LedgerGuard) -> Result<Self, LedgerError> {
-        let room = Arc::new(Room::default());
+        let room = Arc::new(StorageCapacity::default());
         let store = Backend::Server(Box::new(PostgresLedger::connect(url, guard, room.clone()).await?));
         Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
     }
@@ -127,10 +127,10 @@ impl Ledger {
 
     /// One round of removing what is over: keys beyond their window, tombstones, records, notes. It is small, and says whether there is more
     /// to do.
-    pub async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, JournalError> {
+    pub async fn prune(&self, retention: Retention, now: Timestamp) -> Result<PruneReport, JournalError> {
         let expired = self.store.expire(PRUNED_MAX).await?;
-        let pruned = self.store.prune(Round { retention, now }).await?;
-        Ok(Pruned { expired, is_behind: pruned.is_behind || expired >= u64::from(PRUNED_MAX), ..pruned })
+        let pruned = self.store.prune(PruneRound { retention, now }).await?;
+        Ok(PruneReport { expired, is_behind: pruned.is_behind || expired >= u64::from(PRUNED_MAX), ..pruned })
     }
 
     /// Has these limits hold from now on, and looks how things stand.
@@ -140,7 +140,7 @@ impl Ledger {
     }
 
     async fn look_at_room(&self) -> Result<(), JournalError> {
-        self.capacity.learn(self.store.measure(self.capacity.limits()).await?);
+        self.capacity.update(self.store.measure(self.capacity.limits()).await?);
         Ok(())
     }
 
@@ -160,10 +160,10 @@ impl Ledger {
     }
 
     /// A reader of the same ledger.
-    pub async fn reader(&self) -> Result<Reader, LedgerError> {
+    pub async fn reader(&self) -> Result<LedgerReader, LedgerError> {
         Ok(match &self.store {
-            Backend::File(file) => Reader::of_file(file.reader()?),
-            Backend::Server(server) => Reader::of_server(server.reader().await?),
+            Backend::File(file) => LedgerReader::from_sqlite(file.reader()?),
+            Backend::Server(server) => LedgerReader::from_postgres(server.reader().await?),
         })
     }
 }
@@ -254,7 +254,7 @@ impl EffectStore for Ledger {
     }
 
     fn out_of_room(&self) -> Option<String> {
-        self.capacity.why_out()
+        self.capacity.exhausted_reason()
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {

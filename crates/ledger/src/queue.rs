@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     inbox::{BATCH_MAX, Inbox, WriterSignals},
     job::{Job, CallRecordWrite, LedgerWrite},
-    retention::{Pruned, Round},
+    retention::{PruneReport, PruneRound},
 };
 
 /// Jobs waiting to be written; more than this and callers wait.
@@ -59,7 +59,7 @@ impl Queue {
     }
 
     /// Makes an entry. Cancel-safe: what was handed in is entered all the same.
-    pub(crate) async fn book(&self, entry: AccountEntry) -> Result<EntryReply, JournalError> {
+    pub(crate) async fn apply_entry(&self, entry: AccountEntry) -> Result<EntryReply, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Book { entry, done }).await?;
         wait.await.map_err(|_| closed())?
@@ -73,7 +73,7 @@ impl Queue {
     }
 
     /// Removes some of what is over.
-    pub(crate) async fn prune(&self, round: Round) -> Result<Pruned, JournalError> {
+    pub(crate) async fn prune(&self, round: PruneRound) -> Result<PruneReport, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Prune { round, done }).await?;
         wait.await.map_err(|_| closed())?

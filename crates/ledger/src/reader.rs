@@ -14,46 +14,46 @@ use crate::{
     LedgerError,
     call_list::{CallListCursor, CallFilter, CallList, CallCollector, LOOKED_AT_MAX, PAGE_MAX, ReceivedRange},
     call_query::{CallQuery, QuarantinedBody},
-    postgres::ServerReader,
-    sqlite::FileReader,
+    postgres::PostgresReader,
+    sqlite::SqliteReader,
 };
 
 /// Reads records; never writes.
 #[derive(Debug)]
-pub struct Reader {
-    source: Source,
+pub struct LedgerReader {
+    source: ReaderBackend,
 }
 
 #[derive(Debug)]
-enum Source {
-    File(Mutex<FileReader>),
-    Server(ServerReader),
+enum ReaderBackend {
+    File(Mutex<SqliteReader>),
+    Server(PostgresReader),
 }
 
-impl Reader {
+impl LedgerReader {
     /// Opens the file of an existing ledger.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        Ok(Self::of_file(FileReader::open(path)?))
+        Ok(Self::from_sqlite(SqliteReader::open(path)?))
     }
 
     /// Connects to an existing ledger in PostgreSQL.
     pub async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Ok(Self::of_server(ServerReader::connect(url).await?))
+        Ok(Self::from_postgres(PostgresReader::connect(url).await?))
     }
 
-    pub(crate) fn of_file(file: FileReader) -> Self {
-        Self { source: Source::File(Mutex::new(file)) }
+    pub(crate) fn from_sqlite(file: SqliteReader) -> Self {
+        Self { source: ReaderBackend::File(Mutex::new(file)) }
     }
 
-    pub(crate) fn of_server(server: ServerReader) -> Self {
-        Self { source: Source::Server(server) }
+    pub(crate) fn from_postgres(server: PostgresReader) -> Self {
+        Self { source: ReaderBackend::Server(server) }
     }
 
     /// The records a query means; more than one if the beginning of an id is not enough.
     pub async fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
         match &self.source {
-            Source::File(file) => in_file(file).find(query, limit),
-            Source::Server(server) => server.find(query, limit).await,
+            ReaderBackend::File(file) => in_file(file).find(query, limit),
+            ReaderBackend::Server(server) => server.find(query, limit).await,
         }
     }
 
@@ -105,44 +105,44 @@ impl Reader {
 
     async fn page(&self, span: ReceivedRange, below: &CallListCursor) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
         match &self.source {
-            Source::File(file) => in_file(file).ended(span, below),
-            Source::Server(server) => server.ended(span, below).await,
+            ReaderBackend::File(file) => in_file(file).ended(span, below),
+            ReaderBackend::Server(server) => server.ended(span, below).await,
         }
     }
 
     async fn under_way(&self) -> Result<Vec<CallRecord>, LedgerError> {
         match &self.source {
-            Source::File(file) => in_file(file).under_way(),
-            Source::Server(server) => server.under_way().await,
+            ReaderBackend::File(file) => in_file(file).under_way(),
+            ReaderBackend::Server(server) => server.under_way().await,
         }
     }
 
     /// The answer of a call that was kept back, if it was.
     pub async fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {
         match &self.source {
-            Source::File(file) => in_file(file).quarantined(call_id),
-            Source::Server(server) => server.quarantined(call_id).await,
+            ReaderBackend::File(file) => in_file(file).quarantined(call_id),
+            ReaderBackend::Server(server) => server.quarantined(call_id).await,
         }
     }
 
     /// The note of that kind and key, expired or not.
     pub async fn note(&self, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
         match &self.source {
-            Source::File(file) => in_file(file).note(kind, key),
-            Source::Server(server) => server.note(kind, key).await,
+            ReaderBackend::File(file) => in_file(file).note(kind, key),
+            ReaderBackend::Server(server) => server.note(kind, key).await,
         }
     }
 
     /// How many calls there are.
     pub async fn count(&self) -> Result<i64, LedgerError> {
         match &self.source {
-            Source::File(file) => in_file(file).count(),
-            Source::Server(server) => server.count().await,
+            ReaderBackend::File(file) => in_file(file).count(),
+            ReaderBackend::Server(server) => server.count().await,
         }
     }
 }
 
 /// Commands read a page or two: not worth another thread.
-fn in_file(file: &Mutex<FileReader>) -> std::sync::MutexGuard<'_, FileReader> {
+fn in_file(file: &Mutex<SqliteReader>) -> std::sync::MutexGuard<'_, SqliteReader> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use crate::identity::{Adoption, LedgerPosition, RefusedLedger};
 
 /// How a ledger stands.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Status {
+pub struct LedgerStatus {
     /// Why a gateway would not start with it.
     #[serde(skip)]
     pub refused: Option<RefusedLedger>,
@@ -38,7 +38,7 @@ pub struct Status {
 
 /// What a ledger was found to be.
 #[derive(Debug, Clone, Default, serde::Serialize)]
-pub struct Verified {
+pub struct LedgerVerification {
     /// Effects that were read.
     pub effects: u64,
     /// Records of calls that were read.
@@ -62,7 +62,7 @@ pub struct MigrationPlan {
 
 /// A ledger that was put back or accepted.
 #[derive(Debug, Clone)]
-pub struct Restored {
+pub struct LedgerRestoration {
     /// Where the one is that was there before.
     pub set_aside: Option<PathBuf>,
     /// That it was accepted; none if it lacks nothing that was known.

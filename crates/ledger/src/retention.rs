@@ -23,7 +23,7 @@ pub struct Retention {
 
 /// What a round did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pruned {
+pub struct PruneReport {
     /// Records of calls.
     pub records: u64,
     /// Settled effects whose window is over, which became tombstones or went.
@@ -38,7 +38,7 @@ pub struct Pruned {
 
 /// A round as a job.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Round {
+pub(crate) struct PruneRound {
     pub(crate) retention: Retention,
     /// The wall clock.
     pub(crate) now: Timestamp,
@@ -46,7 +46,7 @@ pub(crate) struct Round {
 
 /// How far a writer has come with what it walks through page by page, so that no round begins from the oldest again.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct UpkeepProgress {
     /// Records that were received before this were looked at.
     pub(crate) records_from_ms: u64,
     /// Reservations that were opened before this were looked at.
@@ -61,14 +61,14 @@ pub(crate) struct OldRecord {
     pub(crate) may_go: bool,
 }
 
-impl Round {
+impl PruneRound {
     /// Records that were received before this may go.
     pub(crate) fn records_before_ms(&self) -> Option<u64> {
         self.retention.records_ms.map(|kept_ms| self.now.unix_ms().saturating_sub(kept_ms))
     }
 }
 
-impl Progress {
+impl UpkeepProgress {
     /// After a page of records: whether it was the last one for now.
     pub(crate) fn after_records(&mut self, page: &[OldRecord]) -> bool {
         let is_full = page.len() >= PRUNED_MAX as usize;
@@ -92,7 +92,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::{OldRecord, PRUNED_MAX, Progress};
+    use super::{OldRecord, PRUNED_MAX, UpkeepProgress};
 
     fn page(count: u32, received_ms: u64, may_go: bool) -> Vec<OldRecord> {
         (0..count).map(|number| OldRecord { call_id: number.to_string(), received_ms, may_go }).collect()
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_page_of_what_has_to_stay_is_passed_and_the_end_begins_again() {
-        let mut progress = Progress::default();
+        let mut progress = UpkeepProgress::default();
         assert!(!progress.after_records(&page(PRUNED_MAX, 7, true)));
         assert_eq!(progress.records_from_ms, 7, "there may be more of that millisecond");
         assert!(!progress.after_records(&page(PRUNED_MAX, 7, false)));

@@ -7,8 +7,8 @@ use servanda_effects::{Journal, JournalError, Notebook, PortFuture, budget::Budg
 #[cfg(test)]
 use crate::time::StoreTime;
 use crate::{
-    retention::{Pruned, Round},
-    capacity::{LedgerLimits, Measured},
+    retention::{PruneReport, PruneRound},
+    capacity::{LedgerLimits, StorageUsage},
 };
 
 /// That a ledger of an earlier version was brought up to date.
@@ -23,10 +23,10 @@ pub struct Migration {
 }
 
 /// What a store does beside its ports.
-pub(crate) trait Store: Journal + Notebook + EffectStore + BudgetStore {
+pub(crate) trait LedgerStore: Journal + Notebook + EffectStore + BudgetStore {
     fn close(&self) -> PortFuture<'_, ()>;
-    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>>;
-    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>>;
+    fn prune(&self, round: PruneRound) -> PortFuture<'_, Result<PruneReport, JournalError>>;
+    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<StorageUsage, JournalError>>;
     fn lost_count(&self) -> u64;
     fn migration(&self) -> Option<&Migration>;
     fn may_lose_commits(&self) -> Option<String>;

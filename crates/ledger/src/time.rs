@@ -18,7 +18,7 @@ pub(crate) struct StoreTime {
 
 /// What a database says about the time: its clock, and what it keeps of ledger time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reading {
+pub(crate) struct ClockReading {
     pub(crate) clock_ms: i64,
     pub(crate) kept: LedgerClock,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Reading {
 impl StoreTime {
     /// The store's time by what its database says.
     #[cfg_attr(not(test), allow(clippy::unused_self, reason = "tests move it"))]
-    pub(crate) fn now(&self, reading: Reading) -> LedgerNow {
+    pub(crate) fn now(&self, reading: ClockReading) -> LedgerNow {
         let now = reading.kept.at(self.clock_ms(reading.clock_ms));
         #[cfg(test)]
         let now = {
@@ -37,7 +37,7 @@ impl StoreTime {
     }
 
     /// What the database is to keep instead, if what it keeps is too old.
-    pub(crate) fn to_keep(&self, reading: Reading) -> Option<LedgerClock> {
+    pub(crate) fn to_keep(&self, reading: ClockReading) -> Option<LedgerClock> {
         reading.kept.clock_to_store(reading.kept.at(self.clock_ms(reading.clock_ms)))
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     AdoptionRequest, LedgerGuard, Ledger, LedgerError, LedgerSchemaPolicy, LossSettlement,
     postgres::upkeep as server,
-    report::{MigrationPlan, Restored, Soundness, Status, Verified},
+    report::{MigrationPlan, LedgerRestoration, Soundness, LedgerStatus, LedgerVerification},
     sqlite::upkeep as file,
     store::Migration,
 };
@@ -19,12 +19,12 @@ const PG_RESTORE: &str = "a ledger in PostgreSQL is restored with PostgreSQL's o
 /// A ledger that is looked after, and the file that knows how far it had come.
 #[derive(Debug, Clone)]
 pub struct Upkeep {
-    place: Place,
+    place: LedgerLocation,
     position_file: PathBuf,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum LedgerLocation {
     File(PathBuf),
     Server(String),
 }
@@ -32,54 +32,54 @@ enum Place {
 impl Upkeep {
     /// Of a file.
     pub fn file(path: PathBuf, position_file: PathBuf) -> Self {
-        Self { place: Place::File(path), position_file }
+        Self { place: LedgerLocation::File(path), position_file }
     }
 
     /// Of a database.
     pub fn server(url: String, position_file: PathBuf) -> Self {
-        Self { place: Place::Server(url), position_file }
+        Self { place: LedgerLocation::Server(url), position_file }
     }
 
     /// How it stands. Read-only.
-    pub async fn status(&self) -> Result<Status, LedgerError> {
+    pub async fn status(&self) -> Result<LedgerStatus, LedgerError> {
         match &self.place {
-            Place::File(path) => file::status(path, &self.guard()),
-            Place::Server(url) => server::status(url, &self.guard()).await,
+            LedgerLocation::File(path) => file::status(path, &self.guard()),
+            LedgerLocation::Server(url) => server::status(url, &self.guard()).await,
         }
     }
 
     /// Reads all of it and says what is wrong. Read-only.
-    pub async fn verify(&self) -> Result<Verified, LedgerError> {
+    pub async fn verify(&self) -> Result<LedgerVerification, LedgerError> {
         match &self.place {
-            Place::File(path) => file::verify(path),
-            Place::Server(url) => server::verify(url).await,
+            LedgerLocation::File(path) => file::verify(path),
+            LedgerLocation::Server(url) => server::verify(url).await,
         }
     }
 
     /// Copies it to a new file, also while a gateway writes.
     pub fn backup(&self, to: &Path) -> Result<(), LedgerError> {
         match &self.place {
-            Place::File(path) => file::backup(path, to),
-            Place::Server(_) => Err(LedgerError::NotHere(PG_BACKUP)),
+            LedgerLocation::File(path) => file::backup(path, to),
+            LedgerLocation::Server(_) => Err(LedgerError::NotHere(PG_BACKUP)),
         }
     }
 
     /// Puts a copy in its place and accepts it. Refused while a gateway runs.
-    pub fn restore(&self, from: &Path, terms: &AdoptionRequest) -> Result<Restored, LedgerError> {
+    pub fn restore(&self, from: &Path, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
         match &self.place {
-            Place::File(path) => file::restore(path, &self.guard(), from, terms),
-            Place::Server(_) => Err(LedgerError::NotHere(PG_RESTORE)),
+            LedgerLocation::File(path) => file::restore(path, &self.guard(), from, terms),
+            LedgerLocation::Server(_) => Err(LedgerError::NotHere(PG_RESTORE)),
         }
     }
 
     /// Accepts a ledger that is not the one that was known, or not all of it. Where nothing can be read, a new one begins. Refused
     /// while a gateway writes to the file.
-    pub async fn adopt(&self, terms: &AdoptionRequest) -> Result<Restored, LedgerError> {
+    pub async fn adopt(&self, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
         match &self.place {
-            Place::File(path) => file::adopt(path, &self.guard(), terms),
-            Place::Server(url) => {
+            LedgerLocation::File(path) => file::adopt(path, &self.guard(), terms),
+            LedgerLocation::Server(url) => {
                 let adoption = server::adopt(url, &self.guard(), terms).await?;
-                Ok(Restored { set_aside: None, adoption })
+                Ok(LedgerRestoration { set_aside: None, adoption })
             }
         }
     }
@@ -87,16 +87,16 @@ impl Upkeep {
     /// Settles the lost times of all acceptances: unknown keys run again. How many there were.
     pub async fn settle(&self, settling: &LossSettlement) -> Result<usize, LedgerError> {
         match &self.place {
-            Place::File(path) => file::settle(path, &self.guard(), settling),
-            Place::Server(url) => server::settle(url, &self.guard(), settling).await,
+            LedgerLocation::File(path) => file::settle(path, &self.guard(), settling),
+            LedgerLocation::Server(url) => server::settle(url, &self.guard(), settling).await,
         }
     }
 
     /// What [`Self::migrate`] would do. Read-only.
     pub async fn plan(&self) -> Result<MigrationPlan, LedgerError> {
         match &self.place {
-            Place::File(path) => file::plan(path, &self.guard()),
-            Place::Server(url) => server::plan(url, &self.guard()).await,
+            LedgerLocation::File(path) => file::plan(path, &self.guard()),
+            LedgerLocation::Server(url) => server::plan(url, &self.guard()).await,
         }
     }
 
@@ -104,8 +104,8 @@ impl Upkeep {
     pub async fn migrate(&self) -> Result<Option<Migration>, LedgerError> {
         let guard = LedgerGuard { schema: LedgerSchemaPolicy::Migrate, ..self.guard() };
         let ledger = match &self.place {
-            Place::File(path) => Ledger::open_guarded(path, &guard)?,
-            Place::Server(url) => Ledger::connect_guarded(url, &guard).await?,
+            LedgerLocation::File(path) => Ledger::open_guarded(path, &guard)?,
+            LedgerLocation::Server(url) => Ledger::connect_guarded(url, &guard).await?,
         };
         let migration = ledger.migration().cloned();
         ledger.close().await;
@@ -115,16 +115,16 @@ impl Upkeep {
     /// Writes to an existing ledger and to its disk, for real, and looks for damage for a bounded time.
     pub async fn probe(&self) -> Result<Soundness, LedgerError> {
         match &self.place {
-            Place::File(path) => file::probe(path, &self.guard()),
-            Place::Server(url) => server::probe(url).await.map(|()| Soundness::Sound),
+            LedgerLocation::File(path) => file::probe(path, &self.guard()),
+            LedgerLocation::Server(url) => server::probe(url).await.map(|()| Soundness::Sound),
         }
     }
 
     /// Whether a file could be made where there is none yet.
     pub fn probe_place(&self) -> Result<(), LedgerError> {
         match &self.place {
-            Place::File(path) => file::probe_place(path),
-            Place::Server(_) => Ok(()),
+            LedgerLocation::File(path) => file::probe_place(path),
+            LedgerLocation::Server(_) => Ok(()),
         }
     }
 

@@ -77,7 +77,7 @@ impl ClientCapabilities {
     /// The same without an extension.
     #[must_use]
     pub fn without_extension(&self, extension: &str) -> Self {
-        if !self.extends(extension) {
+        if !self.has_extension(extension) {
             return self.clone();
         }
         let Ok(object) = serde_json::from_str::<RawObject<'_>>(&self.0) else { return self.clone() };
@@ -91,7 +91,7 @@ impl ClientCapabilities {
     /// The same with an extension that has no settings.
     #[must_use]
     pub fn with_extension(&self, extension: &str) -> Self {
-        if self.extends(extension) {
+        if self.has_extension(extension) {
             return self.clone();
         }
         let Ok(object) = serde_json::from_str::<RawObject<'_>>(&self.0) else { return self.clone() };
@@ -107,7 +107,7 @@ impl ClientCapabilities {
     }
 
     /// Whether the client knows an extension.
-    pub fn extends(&self, extension: &str) -> bool {
+    pub fn has_extension(&self, extension: &str) -> bool {
         self.has(&[EXTENSIONS, extension])
     }
 
@@ -181,7 +181,7 @@ mod tests {
         let other = capabilities(r#"{"acme/x":{"a": 1},"roots":{},"sampling":{}}"#);
         assert_eq!(one, other);
         assert_eq!(one.as_json(), r#"{"acme/x":{"a": 1},"roots":{},"sampling":{}}"#);
-        assert!(capabilities(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#).extends(super::TASKS_EXTENSION));
+        assert!(capabilities(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#).has_extension(super::TASKS_EXTENSION));
     }
 
     #[test]

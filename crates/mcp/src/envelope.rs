@@ -114,7 +114,7 @@ pub mod code {
 
 /// The members of the envelope. A derived struct refuses duplicates of the members it knows.
 #[derive(Deserialize)]
-struct Members<'a> {
+struct EnvelopeMembers<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -140,7 +140,7 @@ impl<'a> Message<'a> {
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return Err(EnvelopeError::NotAMessage { id: None, reason: "batches are not part of MCP" });
         }
-        let members: Members<'a> = serde_json::from_slice(bytes).map_err(|error| {
+        let members: EnvelopeMembers<'a> = serde_json::from_slice(bytes).map_err(|error| {
             if error.is_data() {
                 EnvelopeError::NotAMessage { id: None, reason: "a member has the wrong type or stands twice" }
             } else {
@@ -151,7 +151,7 @@ impl<'a> Message<'a> {
     }
 }
 
-impl<'a> Members<'a> {
+impl<'a> EnvelopeMembers<'a> {
     fn into_message(self) -> Result<Message<'a>, EnvelopeError> {
         let id = match self.id.map(|raw| serde_json::from_str::<Option<Id>>(raw.get())) {
             None => None,
@@ -201,10 +201,10 @@ impl RpcError {
     #[must_use]
     pub fn with_hint(self, hint: &str) -> Self {
         #[derive(Serialize)]
-        struct Hint<'a> {
+        struct RpcHint<'a> {
             hint: &'a str,
         }
-        self.with_data(&Hint { hint })
+        self.with_data(&RpcHint { hint })
     }
 
     /// The same with data.
@@ -217,8 +217,8 @@ impl RpcError {
 
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NumberOrText;
-        impl Visitor<'_> for NumberOrText {
+        struct IdVisitor;
+        impl Visitor<'_> for IdVisitor {
             type Value = Id;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -241,7 +241,7 @@ impl<'de> Deserialize<'de> for Id {
                 Ok(Id::Text(text))
             }
         }
-        deserializer.deserialize_any(NumberOrText)
+        deserializer.deserialize_any(IdVisitor)
     }
 }
 

@@ -13,7 +13,7 @@ pub const EDGE_BYTES_MAX: usize = 1024;
 
 /// A line, or what is left of one that was too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum BoundedLine {
     /// Without its line end.
     Whole(Bytes),
     /// Longer than allowed.
@@ -28,7 +28,7 @@ pub enum Line {
 /// Finds the lines in an input that is read chunk by chunk: while [`Lines::next_line`] finds none and the input has not ended, read into
 /// [`Lines::room`] and say with [`Lines::filled`] how much was read. Nothing is lost if reading is given up on the way.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineSplitter {
     chunk: Box<[u8]>,
     /// The unread part of `chunk`.
     unread: Range<usize>,
@@ -47,7 +47,7 @@ struct PartialLine {
     tail: Option<Vec<u8>>,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Lines of at most so many bytes, without their line ends.
     pub fn new(bytes_max: usize) -> Self {
         let line = PartialLine { bytes_max, bytes: Vec::new(), tail: None };
@@ -55,7 +55,7 @@ impl Lines {
     }
 
     /// The next line; none if more has to be read, or if the input has ended. A last line without a line end counts.
-    pub fn next_line(&mut self) -> Option<Line> {
+    pub fn next_line(&mut self) -> Option<BoundedLine> {
         let unread = self.chunk.get(self.unread.clone()).unwrap_or_default();
         if let Some(length) = unread.iter().position(|byte| *byte == b'\n') {
             let line = self.line.finish_with(unread.get(..length).unwrap_or_default());
@@ -115,16 +115,16 @@ impl PartialLine {
         self.bytes.shrink_to_fit();
     }
 
-    fn finish_with(&mut self, part: &[u8]) -> Line {
+    fn finish_with(&mut self, part: &[u8]) -> BoundedLine {
         // Most lines lie within one chunk: one copy of the right size.
         if self.is_empty() && part.len() <= self.bytes_max {
-            return Line::Whole(Bytes::copy_from_slice(part));
+            return BoundedLine::Whole(Bytes::copy_from_slice(part));
         }
         self.append(part);
         let bytes = std::mem::take(&mut self.bytes);
         match self.tail.take() {
-            None => Line::Whole(Bytes::from(bytes)),
-            Some(tail) => Line::Oversized { prefix: bytes, tail },
+            None => BoundedLine::Whole(Bytes::from(bytes)),
+            Some(tail) => BoundedLine::Oversized { prefix: bytes, tail },
         }
     }
 }
@@ -168,8 +168,8 @@ mod tests {
     use super::*;
 
     /// Reads all lines, at most `chunk_bytes` at a time.
-    fn read_all(mut input: &[u8], bytes_max: usize, chunk_bytes: usize) -> Vec<Line> {
-        let mut lines = Lines::new(bytes_max);
+    fn read_all(mut input: &[u8], bytes_max: usize, chunk_bytes: usize) -> Vec<BoundedLine> {
+        let mut lines = LineSplitter::new(bytes_max);
         let mut read = Vec::new();
         loop {
             match lines.next_line() {
@@ -186,13 +186,13 @@ mod tests {
         }
     }
 
-    fn whole(text: &str) -> Line {
-        Line::Whole(Bytes::copy_from_slice(text.as_bytes()))
+    fn whole(text: &str) -> BoundedLine {
+        BoundedLine::Whole(Bytes::copy_from_slice(text.as_bytes()))
     }
 
     #[test]
     fn lines_end_with_a_line_end_or_with_the_input() {
-        let table: [(&str, Vec<Line>); 7] = [
+        let table: [(&str, Vec<BoundedLine>); 7] = [
             ("", vec![]),
             ("\n", vec![whole("")]),
             ("a\nb\n", vec![whole("a"), whole("b")]),
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_long_line_leaves_its_edges_and_the_next_line_is_whole() {
         let long = format!("{}{}{}", "a".repeat(2_000), "b".repeat(500_000), "c".repeat(2_000));
-        let expected = Line::Oversized { prefix: vec![b'a'; EDGE_BYTES_MAX], tail: vec![b'c'; EDGE_BYTES_MAX] };
+        let expected = BoundedLine::Oversized { prefix: vec![b'a'; EDGE_BYTES_MAX], tail: vec![b'c'; EDGE_BYTES_MAX] };
         for chunk_bytes in [1_000, CHUNK_BYTES] {
             let lines = read_all(format!("{long}\nnext\n{long}").as_bytes(), 10_000, chunk_bytes);
             assert_eq!(lines, [expected.clone(), whole("next"), expected.clone()], "by {chunk_bytes}");
@@ -222,7 +222,7 @@ mod tests {
     fn one_byte_too_many_is_too_long() {
         for chunk_bytes in [1, CHUNK_BYTES] {
             let lines = read_all(b"123456789\nnext\n", 8, chunk_bytes);
-            let expected = Line::Oversized { prefix: b"123456789".to_vec(), tail: b"123456789".to_vec() };
+            let expected = BoundedLine::Oversized { prefix: b"123456789".to_vec(), tail: b"123456789".to_vec() };
             assert_eq!(lines, [expected, whole("next")]);
         }
     }
@@ -239,7 +239,7 @@ mod tests {
                 let tail_capacity = line.tail.as_ref().map_or(0, Vec::capacity);
                 assert!(tail_capacity <= 4 * EDGE_BYTES_MAX, "{tail_capacity}");
             }
-            assert!(matches!(line.finish_with(&[]), Line::Oversized { .. }));
+            assert!(matches!(line.finish_with(&[]), BoundedLine::Oversized { .. }));
         }
     }
 

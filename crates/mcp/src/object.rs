@@ -89,8 +89,8 @@ impl<'a> RawObject<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
+        struct RawObjectVisitor;
+        impl<'de> Visitor<'de> for RawObjectVisitor {
             type Value = RawObject<'de>;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -100,7 +100,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
                 let mut names: HashSet<Cow<'de, str>> = HashSet::new();
-                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                while let Some((RawMemberName(name), value)) = map.next_entry::<RawMemberName<'de>, &'de RawValue>()? {
                     if members.len() == COMPARED_MAX {
                         names.extend(members.iter().map(|(other, _)| other.clone()));
                     }
@@ -117,13 +117,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
                 Ok(RawObject { members })
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(RawObjectVisitor)
     }
 }
 
 /// A name borrowed where it can be: `Cow` alone always copies.
 #[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct RawMemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

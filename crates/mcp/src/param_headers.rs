@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 16;
 
 /// A parameter that stands in a header too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Annotated {
+pub struct AnnotatedParam {
     /// The header's name without its prefix, as the schema writes it.
     pub name: String,
     /// The members that lead to the argument.
@@ -21,12 +21,12 @@ pub struct Annotated {
 /// The annotated parameters of an input schema. None if an annotation breaks the rules: a name is a token and stands once, whatever
 /// its case; a parameter is a string, an integer or a boolean, and is reached by `properties` alone. No client repeats arguments for
 /// such a schema.
-pub fn annotated(schema: &Value) -> Option<Vec<Annotated>> {
+pub fn annotated_params(schema: &Value) -> Option<Vec<AnnotatedParam>> {
     let mut found = Vec::new();
     gather(schema, &mut Vec::new(), &mut found)?;
     let places = count(schema, 0)?;
     let mut names: Vec<String> =
-        found.iter().map(|annotated: &Annotated| annotated.name.to_ascii_lowercase()).collect();
+        found.iter().map(|annotated: &AnnotatedParam| annotated.name.to_ascii_lowercase()).collect();
     names.sort_unstable();
     names.dedup();
     // One that was counted but not reached stands where none may; two of one name cannot both be right.
@@ -34,14 +34,14 @@ pub fn annotated(schema: &Value) -> Option<Vec<Annotated>> {
 }
 
 /// Follows `properties` only, which is where annotations may stand.
-fn gather(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Annotated>) -> Option<()> {
+fn gather(schema: &Value, path: &mut Vec<String>, found: &mut Vec<AnnotatedParam>) -> Option<()> {
     if let Some(name) = schema.get(PARAM_HEADER) {
         let name = name.as_str().filter(|name| is_token(name))?;
         let kind = schema.get("type").and_then(Value::as_str);
         if path.is_empty() || !matches!(kind, Some("string" | "integer" | "boolean")) {
             return None;
         }
-        found.push(Annotated { name: name.to_owned(), path: path.clone() });
+        found.push(AnnotatedParam { name: name.to_owned(), path: path.clone() });
     }
     if path.len() >= DEPTH_MAX {
         return Some(());
@@ -113,7 +113,7 @@ mod tests {
         ] {
             let expected: Option<Vec<(String, String)>> = expected
                 .map(|pairs| pairs.into_iter().map(|(name, path)| (name.to_owned(), path.to_owned())).collect());
-            let found = annotated(&schema)
+            let found = annotated_params(&schema)
                 .map(|found| found.into_iter().map(|annotated| (annotated.name, annotated.path.join("."))).collect());
             assert_eq!(found, expected, "{schema}");
         }

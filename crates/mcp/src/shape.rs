@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use self::{
     stripping::stripped,
-    tokens::{Token, Tokens, string_end},
+    tokens::{JsonToken, JsonTokens, string_end},
 };
 use crate::{envelope::to_json, fields::meta};
 
@@ -46,16 +46,16 @@ pub enum ShapeFault {
 /// Checks the shape of an answer that is JSON. It parses no numbers, because a server may send numbers beyond the range of a double.
 pub fn inspect(json: &[u8]) -> Result<(), ShapeFault> {
     let (mut inside, mut parts) = (Vec::new(), 0_usize);
-    for token in Tokens::of(json) {
+    for token in JsonTokens::new(json) {
         match token {
-            Token::Open { is_object } => {
-                inside.push(if is_object { Inside::Object(Names::default()) } else { Inside::Array });
+            JsonToken::Open { is_object } => {
+                inside.push(if is_object { JsonContainer::Object(JsonObjectNames::default()) } else { JsonContainer::Array });
                 parts += 1;
             }
-            Token::Close { .. } => drop(inside.pop()),
-            Token::Comma { .. } => parts += 1,
-            Token::Text { start, end, is_name } => {
-                if let Some(Inside::Object(names)) = inside.last_mut().filter(|_| is_name) {
+            JsonToken::Close { .. } => drop(inside.pop()),
+            JsonToken::Comma { .. } => parts += 1,
+            JsonToken::Text { start, end, is_name } => {
+                if let Some(JsonContainer::Object(names)) = inside.last_mut().filter(|_| is_name) {
                     names.add(json.get(start..end).unwrap_or_default())?;
                 }
             }
@@ -78,12 +78,12 @@ pub fn without_own_meta(json: &[u8]) -> Option<Vec<u8>> {
     // Only what is JSON has tokens.
     let _: &RawValue = serde_json::from_str(text).ok()?;
     let is_own = |is_meta: bool, name: &str| is_meta && name.starts_with(meta::OWN);
-    stripped(text, Tokens::of(json), &is_own).map(String::into_bytes)
+    stripped(text, JsonTokens::new(json), &is_own).map(String::into_bytes)
 }
 
 /// JSON without the members of these names at any depth; none if there are no such members.
 pub fn without_members(json: &RawValue, is_unwanted: impl Fn(&str) -> bool) -> Option<String> {
-    stripped(json.get(), Tokens::of(json.get().as_bytes()), &|_, name| is_unwanted(name))
+    stripped(json.get(), JsonTokens::new(json.get().as_bytes()), &|_, name| is_unwanted(name))
 }
 
 /// JSON with every text in it, names too, replaced by what `rewrite` returns; the rest stays byte for byte. None if a text cannot be
@@ -94,7 +94,7 @@ pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>)
         let inside = json.get(start + 1..)?;
         let end = start + 1 + string_end(inside.as_bytes());
         let quoted = json.get(start..=end)?;
-        let text: Text<'_> = serde_json::from_str(quoted).ok()?;
+        let text: BorrowedJsonText<'_> = serde_json::from_str(quoted).ok()?;
         if let Cow::Owned(other) = rewrite(&text.0) {
             changed.push_str(json.get(copied..start)?);
             changed.push_str(&to_json(&other));
@@ -113,7 +113,7 @@ pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>)
 
 /// A text borrowed where it can be.
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedJsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Whether JSON may have a member with Servanda's prefix. The prefix may be written with escapes, and so may its `/`.
 fn may_claim(text: &str) -> bool {
@@ -121,19 +121,19 @@ fn may_claim(text: &str) -> bool {
 }
 
 /// The array or object that holds a token.
-enum Inside<'a> {
+enum JsonContainer<'a> {
     Array,
-    Object(Names<'a>),
+    Object(JsonObjectNames<'a>),
 }
 
 /// The names of an object so far, without their quotation marks.
 #[derive(Default)]
-struct Names<'a> {
+struct JsonObjectNames<'a> {
     few: Vec<Cow<'a, [u8]>>,
     many: HashSet<Cow<'a, [u8]>>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> JsonObjectNames<'a> {
     fn add(&mut self, written: &'a [u8]) -> Result<(), ShapeFault> {
         let name = if written.contains(&b'\\') {
             let quoted = [b"\"", written, b"\""].concat();
@@ -163,7 +163,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::{
-        DEPTH_MAX, PARTS_MAX, ShapeFault, Tokens, inspect, stripped, with_texts, without_members, without_own_meta,
+        DEPTH_MAX, PARTS_MAX, ShapeFault, JsonTokens, inspect, stripped, with_texts, without_members, without_own_meta,
     };
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
                 names.set(names.get() + 1);
                 is_meta && name.starts_with("servanda/")
             };
-            let counted = Tokens::of(json.as_bytes()).inspect(|_| tokens += 1);
+            let counted = JsonTokens::new(json.as_bytes()).inspect(|_| tokens += 1);
             let stripped = stripped(json, counted, &is_own).unwrap();
             assert!(stripped.ends_with(&json[json.len() - 1..]) && !stripped.contains("servanda"));
             (tokens, *names.get_mut())

@@ -11,17 +11,17 @@ const MODERN_TTL: &str = "ttlMs";
 /// The id of the task that a legacy result is about: of a task that was begun, or of one that was asked for.
 pub fn legacy_id(result: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Begun<'a> {
+    struct LegacyTaskResult<'a> {
         #[serde(borrow)]
         task: &'a RawValue,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Named {
+    struct LegacyTaskRef {
         task_id: String,
     }
-    let begun: Begun<'_> = serde_json::from_str(result).ok()?;
-    serde_json::from_str::<Named>(begun.task.get()).ok().map(|named| named.task_id)
+    let begun: LegacyTaskResult<'_> = serde_json::from_str(result).ok()?;
+    serde_json::from_str::<LegacyTaskRef>(begun.task.get()).ok().map(|named| named.task_id)
 }
 
 /// Whether the parameters of a task's notification are the modern era's: the two call its time to live by different names.

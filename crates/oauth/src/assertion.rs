@@ -17,7 +17,7 @@ use servanda_authority::{Secret, signature::Algorithm};
 use servanda_contract::Timestamp;
 use zeroize::Zeroizing;
 
-use crate::proof::random_text;
+use crate::pkce::random_text;
 
 /// What a form calls such a statement.
 pub const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -30,12 +30,12 @@ const KEY_BYTES_MAX: usize = 16 << 10;
 pub struct SigningKey(Arc<Inner>);
 
 struct Inner {
-    pair: Pair,
+    pair: SigningKeyPair,
     algorithm: Algorithm,
     kid: Option<String>,
 }
 
-enum Pair {
+enum SigningKeyPair {
     P256(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
     Rsa(RsaKeyPair),
@@ -44,23 +44,23 @@ enum Pair {
 /// Text that is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a signing key is a PKCS #8 private key in PEM: P-256 for ES256, Ed25519 for EdDSA, RSA for RS256 and PS256")]
-pub struct BadKey(());
+pub struct InvalidSigningKey(());
 
 /// Something that could not be signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client's statement could not be signed")]
-pub struct NotSigned(());
+pub struct AssertionError(());
 
 impl SigningKey {
     /// Reads a key, for one algorithm.
-    pub fn read(pem: &Secret, algorithm: Algorithm, kid: Option<String>) -> Result<Self, BadKey> {
-        let der = der(pem).ok_or(BadKey(()))?;
+    pub fn read(pem: &Secret, algorithm: Algorithm, kid: Option<String>) -> Result<Self, InvalidSigningKey> {
+        let der = der(pem).ok_or(InvalidSigningKey(()))?;
         let pair = match algorithm {
-            Algorithm::Es256 => EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok().map(Pair::P256),
-            Algorithm::EdDsa => Ed25519KeyPair::from_pkcs8(&der).ok().map(Pair::Ed25519),
-            Algorithm::Rs256 | Algorithm::Ps256 => RsaKeyPair::from_pkcs8(&der).ok().map(Pair::Rsa),
+            Algorithm::Es256 => EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok().map(SigningKeyPair::P256),
+            Algorithm::EdDsa => Ed25519KeyPair::from_pkcs8(&der).ok().map(SigningKeyPair::Ed25519),
+            Algorithm::Rs256 | Algorithm::Ps256 => RsaKeyPair::from_pkcs8(&der).ok().map(SigningKeyPair::Rsa),
         };
-        let pair = pair.ok_or(BadKey(()))?;
+        let pair = pair.ok_or(InvalidSigningKey(()))?;
         Ok(Self(Arc::new(Inner { pair, algorithm, kid })))
     }
 
@@ -70,12 +70,12 @@ impl SigningKey {
     }
 
     /// A statement of that client for that server, good for a minute and once.
-    pub fn assert(&self, client_id: &str, issuer: &str, now: Timestamp) -> Result<Secret, NotSigned> {
+    pub fn assert(&self, client_id: &str, issuer: &str, now: Timestamp) -> Result<Secret, AssertionError> {
         let mut header = json!({"typ": "JWT", "alg": self.0.algorithm.name()});
         if let (Some(kid), Some(fields)) = (&self.0.kid, header.as_object_mut()) {
             fields.insert("kid".to_owned(), json!(kid));
         }
-        let id = random_text().map_err(|_| NotSigned(()))?;
+        let id = random_text().map_err(|_| AssertionError(()))?;
         let issued_s = now.unix_ms() / 1000;
         let claims = json!({
             "iss": client_id,
@@ -87,16 +87,16 @@ impl SigningKey {
         });
         let encoded = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", encoded(&header), encoded(&claims));
-        let signature = self.sign(signed.as_bytes()).ok_or(NotSigned(()))?;
+        let signature = self.sign(signed.as_bytes()).ok_or(AssertionError(()))?;
         Ok(Secret::from(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))))
     }
 
     fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
         match &self.0.pair {
-            Pair::P256(pair) => pair.sign(&random, message).ok().map(|signature| signature.as_ref().to_vec()),
-            Pair::Ed25519(pair) => pair.try_sign(message).ok().map(|signature| signature.as_ref().to_vec()),
-            Pair::Rsa(pair) => {
+            SigningKeyPair::P256(pair) => pair.sign(&random, message).ok().map(|signature| signature.as_ref().to_vec()),
+            SigningKeyPair::Ed25519(pair) => pair.try_sign(message).ok().map(|signature| signature.as_ref().to_vec()),
+            SigningKeyPair::Rsa(pair) => {
                 let padding = if self.0.algorithm == Algorithm::Ps256 { &RSA_PSS_SHA256 } else { &RSA_PKCS1_SHA256 };
                 let mut signature = vec![0; pair.public_modulus_len()];
                 pair.sign(padding, &random, message, &mut signature).ok().map(|()| signature)

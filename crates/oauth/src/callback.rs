@@ -3,7 +3,7 @@
 
 use servanda_authority::Secret;
 
-use crate::answer::is_word;
+use crate::token_response::is_error_code;
 
 /// Bytes of what comes back.
 pub const QUERY_BYTES_MAX: usize = 16 << 10;
@@ -11,7 +11,7 @@ const PARAMETERS_MAX: usize = 32;
 
 /// What an answer is held against.
 #[derive(Debug, Clone)]
-pub struct Expected {
+pub struct ExpectedCallback {
     /// What we sent along.
     pub state: Secret,
     /// Whom we sent the user to, as it is published.
@@ -22,7 +22,7 @@ pub struct Expected {
 
 /// Why an answer is no consent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoConsent {
+pub enum ConsentError {
     /// It is not for us: it has another state, or none.
     #[error("the answer does not belong to this login")]
     State,
@@ -41,32 +41,32 @@ pub enum NoConsent {
 }
 
 /// The code that an answer brings.
-pub fn read(query: &str, expected: &Expected) -> Result<Secret, NoConsent> {
+pub fn read(query: &str, expected: &ExpectedCallback) -> Result<Secret, ConsentError> {
     if query.len() > QUERY_BYTES_MAX {
-        return Err(NoConsent::Form);
+        return Err(ConsentError::Form);
     }
     let parameters: Vec<_> = form_urlencoded::parse(query.as_bytes()).take(PARAMETERS_MAX).collect();
     let one = |wanted: &str| {
         let mut found = parameters.iter().filter(|(name, _)| name == wanted);
         match (found.next(), found.next()) {
             (found, None) => Ok(found.map(|(_, value)| value.as_ref())),
-            _ => Err(NoConsent::Form),
+            _ => Err(ConsentError::Form),
         }
     };
-    let state = one("state")?.ok_or(NoConsent::State)?;
+    let state = one("state")?.ok_or(ConsentError::State)?;
     if aws_lc_rs::constant_time::verify_slices_are_equal(state.as_bytes(), expected.state.expose()).is_err() {
-        return Err(NoConsent::State);
+        return Err(ConsentError::State);
     }
     match one("iss")? {
         Some(issuer) if issuer == expected.issuer => {}
         None if !expected.names_itself => {}
-        _ => return Err(NoConsent::Issuer),
+        _ => return Err(ConsentError::Issuer),
     }
     if let Some(word) = one("error")? {
-        let word = if is_word(word) { word } else { "without a reason" };
-        return Err(NoConsent::Denied { word: word.to_owned() });
+        let word = if is_error_code(word) { word } else { "without a reason" };
+        return Err(ConsentError::Denied { word: word.to_owned() });
     }
-    let code = one("code")?.filter(|code| !code.is_empty()).ok_or(NoConsent::Form)?;
+    let code = one("code")?.filter(|code| !code.is_empty()).ok_or(ConsentError::Form)?;
     Ok(Secret::from(code.to_owned()))
 }
 
@@ -74,9 +74,9 @@ pub fn read(query: &str, expected: &Expected) -> Result<Secret, NoConsent> {
 mod tests {
     use super::*;
 
-    fn answer(query: &str, names_itself: bool) -> Result<String, NoConsent> {
+    fn answer(query: &str, names_itself: bool) -> Result<String, ConsentError> {
         let issuer = "https://as.test".to_owned();
-        let expected = Expected { state: Secret::from("st".to_owned()), issuer, names_itself };
+        let expected = ExpectedCallback { state: Secret::from("st".to_owned()), issuer, names_itself };
         read(query, &expected).map(|code| code.as_text().unwrap().to_owned())
     }
 
@@ -98,12 +98,12 @@ mod tests {
         ];
         for (names_itself, named, taken) in table {
             let iss = named.map_or_else(String::new, |named| format!("&iss={named}"));
-            let expected = if taken { Ok("c".to_owned()) } else { Err(NoConsent::Issuer) };
+            let expected = if taken { Ok("c".to_owned()) } else { Err(ConsentError::Issuer) };
             assert_eq!(answer(&format!("code=c&state=st{iss}"), names_itself), expected, "{names_itself} {named:?}");
             // On a mismatch not even the refusal is shown.
             let denied = answer(&format!("error=access_denied&state=st{iss}"), names_itself);
             let expected =
-                if taken { NoConsent::Denied { word: "access_denied".to_owned() } } else { NoConsent::Issuer };
+                if taken { ConsentError::Denied { word: "access_denied".to_owned() } } else { ConsentError::Issuer };
             assert_eq!(denied, Err(expected));
         }
     }
@@ -111,19 +111,19 @@ mod tests {
     #[test]
     fn what_is_not_ours_is_not_acted_on() {
         let table = [
-            ("code=c", NoConsent::State),
-            ("code=c&state=other", NoConsent::State),
-            ("code=c&state=", NoConsent::State),
-            ("error=access_denied&state=other", NoConsent::State),
-            ("code=c&state=st&state=st", NoConsent::Form),
-            ("code=c&code=d&state=st", NoConsent::Form),
-            ("state=st", NoConsent::Form),
-            ("code=&state=st", NoConsent::Form),
-            ("error=%3Cscript%3E&state=st", NoConsent::Denied { word: "without a reason".to_owned() }),
+            ("code=c", ConsentError::State),
+            ("code=c&state=other", ConsentError::State),
+            ("code=c&state=", ConsentError::State),
+            ("error=access_denied&state=other", ConsentError::State),
+            ("code=c&state=st&state=st", ConsentError::Form),
+            ("code=c&code=d&state=st", ConsentError::Form),
+            ("state=st", ConsentError::Form),
+            ("code=&state=st", ConsentError::Form),
+            ("error=%3Cscript%3E&state=st", ConsentError::Denied { word: "without a reason".to_owned() }),
         ];
         for (query, expected) in table {
             assert_eq!(answer(query, false), Err(expected), "{query}");
         }
-        assert_eq!(answer(&format!("code=c&state=st&x={}", "x".repeat(QUERY_BYTES_MAX)), false), Err(NoConsent::Form));
+        assert_eq!(answer(&format!("code=c&state=st&x={}", "x".repeat(QUERY_BYTES_MAX)), false), Err(ConsentError::Form));
     }
 }

@@ -3,7 +3,7 @@
 //! A header may hold several challenges, a challenge several parameters, and a comma separates both. Whoever wrote it is
 //! not trusted: what is too long or broken is left out, and nothing here says that a parameter is believed.
 
-use crate::scope::Scopes;
+use crate::scope::OauthScopes;
 
 /// How much of the header is read.
 pub const HEADER_BYTES_MAX: usize = 8 << 10;
@@ -12,7 +12,7 @@ const PARAMETERS_MAX: usize = 32;
 
 /// One challenge as it stands there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Challenge {
+pub struct UpstreamChallenge {
     /// In lower case.
     pub scheme: String,
     /// Names in lower case; the first of each name counts.
@@ -25,12 +25,12 @@ pub struct Demand {
     /// Where the resource's metadata is said to be.
     pub resource_metadata: Option<String>,
     /// The scopes that are needed.
-    pub scopes: Option<Scopes>,
+    pub scopes: Option<OauthScopes>,
     /// Whether a token was good, and not good for enough.
     pub insufficient_scope: bool,
 }
 
-impl Challenge {
+impl UpstreamChallenge {
     /// The parameter of that name.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -39,19 +39,19 @@ impl Challenge {
 
 impl Demand {
     /// Of the values of `WWW-Authenticate`: the first challenge for a bearer token, or none.
-    pub fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+    pub fn from_headers<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let challenges = read(values);
         let bearer = challenges.iter().find(|challenge| challenge.scheme == "bearer")?;
         Some(Self {
             resource_metadata: bearer.parameter("resource_metadata").map(ToOwned::to_owned),
-            scopes: bearer.parameter("scope").and_then(Scopes::read),
+            scopes: bearer.parameter("scope").and_then(OauthScopes::read),
             insufficient_scope: bearer.parameter("error") == Some("insufficient_scope"),
         })
     }
 }
 
 /// Reads the values of `WWW-Authenticate`.
-pub fn read<'a>(values: impl IntoIterator<Item = &'a str>) -> Vec<Challenge> {
+pub fn read<'a>(values: impl IntoIterator<Item = &'a str>) -> Vec<UpstreamChallenge> {
     let mut found = Vec::new();
     let mut bytes_left = HEADER_BYTES_MAX;
     for value in values {
@@ -59,18 +59,18 @@ pub fn read<'a>(values: impl IntoIterator<Item = &'a str>) -> Vec<Challenge> {
             break;
         }
         bytes_left -= value.len();
-        Reader { rest: value }.read(&mut found);
+        ChallengeParser { rest: value }.read(&mut found);
     }
     found
 }
 
-struct Reader<'a> {
+struct ChallengeParser<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ChallengeParser<'a> {
     /// Adds what the value says, up to the first thing that is no challenge: behind it, nothing can be told apart.
-    fn read(&mut self, found: &mut Vec<Challenge>) {
+    fn read(&mut self, found: &mut Vec<UpstreamChallenge>) {
         let before = found.len();
         while self.skip_separators() {
             let Some(word) = self.token() else { return };
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
             if found.len() >= CHALLENGES_MAX || !self.ends_scheme() {
                 return;
             }
-            found.push(Challenge { scheme: word.to_ascii_lowercase(), parameters: Vec::new() });
+            found.push(UpstreamChallenge { scheme: word.to_ascii_lowercase(), parameters: Vec::new() });
             self.skip_token68();
         }
     }
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn keep(challenge: &mut Challenge, name: &str, value: String) {
+fn keep(challenge: &mut UpstreamChallenge, name: &str, value: String) {
     let name = name.to_ascii_lowercase();
     if challenge.parameters.len() < PARAMETERS_MAX && challenge.parameter(&name).is_none() {
         challenge.parameters.push((name, value));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use servanda_authority::Secret;
 use servanda_contract::json::{JsonLimits, decode};
 
-use crate::{assertion::SigningKey, metadata::Server, place::Place, scope::Scopes};
+use crate::{assertion::SigningKey, metadata::AuthServerMetadata, allowed_url::AllowedUrl, scope::OauthScopes};
 
 /// Bytes of an answer to a registration.
 pub const REGISTRATION_BYTES_MAX: usize = 64 << 10;
@@ -20,7 +20,7 @@ const NAME: &str = "Servanda";
 /// How a client proves itself, by its registered name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ProofMethod {
+pub enum ClientAuthMethod {
     /// Not at all: a public client.
     None,
     /// A password in the header.
@@ -33,7 +33,7 @@ pub enum ProofMethod {
 
 /// How a client proves itself, with what it takes.
 #[derive(Debug, Clone)]
-pub enum ClientProof {
+pub enum ClientAuthentication {
     /// Not at all.
     None,
     /// A password in the header.
@@ -46,16 +46,16 @@ pub enum ClientProof {
 
 /// A client at one issuer.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct OauthClient {
     /// Its id.
     pub id: String,
     /// How it proves itself.
-    pub proof: ClientProof,
+    pub proof: ClientAuthentication,
 }
 
 /// What the operator says about who we are.
 #[derive(Debug, Clone, Default)]
-pub struct Configured {
+pub struct OauthClientConfig {
     /// An id that somebody registered for us.
     pub id: Option<String>,
     /// Its password.
@@ -63,30 +63,30 @@ pub struct Configured {
     /// Its key.
     pub key: Option<SigningKey>,
     /// How it proves itself, where the choice is not to be left to discovery.
-    pub method: Option<ProofMethod>,
+    pub method: Option<ClientAuthMethod>,
     /// The https address of a document that describes us.
     pub document: Option<String>,
 }
 
 /// How we become a client.
 #[derive(Debug, Clone)]
-pub enum Way {
+pub enum ClientAcquisition {
     /// We are one.
-    Are(Client),
+    Existing(OauthClient),
     /// We register.
     Register {
         /// Where.
-        at: Place,
+        at: AllowedUrl,
         /// With what.
         request: Value,
         /// How we said that we would prove ourselves.
-        method: ProofMethod,
+        method: ClientAuthMethod,
     },
 }
 
 /// Why we are no client there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoClient {
+pub enum OauthClientError {
     /// There is no way to become one.
     #[error("the authorization server lets no client register itself, and none is configured")]
     NotConfigured,
@@ -103,7 +103,7 @@ pub enum NoClient {
 
 /// The parts of an answer to a registration that are of use.
 #[derive(Deserialize)]
-struct Written {
+struct RegistrationResponse {
     client_id: String,
     #[serde(default)]
     client_secret: Option<String>,
@@ -111,7 +111,7 @@ struct Written {
     token_endpoint_auth_method: Option<String>,
 }
 
-impl ProofMethod {
+impl ClientAuthMethod {
     /// Its registered name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,69 +122,69 @@ impl ProofMethod {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         [Self::None, Self::ClientSecretBasic, Self::ClientSecretPost, Self::PrivateKeyJwt]
             .into_iter()
             .find(|method| method.name() == name)
     }
 }
 
-impl Configured {
+impl OauthClientConfig {
     /// How we become a client of that server: one that was registered for us, then a document, then by registering.
-    pub fn way(&self, server: &Server, redirect: Option<&str>, scopes: &Scopes) -> Result<Way, NoClient> {
+    pub fn acquisition(&self, server: &AuthServerMetadata, redirect: Option<&str>, scopes: &OauthScopes) -> Result<ClientAcquisition, OauthClientError> {
         if let Some(id) = &self.id {
             let proof = self.proof(server)?;
-            return Ok(Way::Are(Client { id: id.clone(), proof }));
+            return Ok(ClientAcquisition::Existing(OauthClient { id: id.clone(), proof }));
         }
         if let Some(document) = self.document.as_ref().filter(|_| server.takes_documents) {
-            return Ok(Way::Are(Client { id: document.clone(), proof: ClientProof::None }));
+            return Ok(ClientAcquisition::Existing(OauthClient { id: document.clone(), proof: ClientAuthentication::None }));
         }
         let (Some(at), Some(redirect)) = (&server.registration_endpoint, redirect) else {
-            return Err(NoClient::NotConfigured);
+            return Err(OauthClientError::NotConfigured);
         };
-        let takes = |method: ProofMethod| takes(server, method);
-        let wanted = [ProofMethod::None, ProofMethod::ClientSecretBasic, ProofMethod::ClientSecretPost];
+        let takes = |method: ClientAuthMethod| takes(server, method);
+        let wanted = [ClientAuthMethod::None, ClientAuthMethod::ClientSecretBasic, ClientAuthMethod::ClientSecretPost];
         // A server that does not say takes passwords in the header; most take public clients all the same.
-        let silent = server.client_proofs.is_none().then_some(ProofMethod::None);
-        let method = silent.or_else(|| wanted.into_iter().find(|method| takes(*method))).ok_or(NoClient::NoProof)?;
-        Ok(Way::Register { at: at.clone(), request: registration(redirect, method, scopes), method })
+        let silent = server.client_proofs.is_none().then_some(ClientAuthMethod::None);
+        let method = silent.or_else(|| wanted.into_iter().find(|method| takes(*method))).ok_or(OauthClientError::NoProof)?;
+        Ok(ClientAcquisition::Register { at: at.clone(), request: registration(redirect, method, scopes), method })
     }
 
-    fn proof(&self, server: &Server) -> Result<ClientProof, NoClient> {
-        let can = |method: ProofMethod| match method {
-            ProofMethod::None => self.secret.is_none() && self.key.is_none(),
-            ProofMethod::ClientSecretBasic | ProofMethod::ClientSecretPost => self.secret.is_some(),
-            ProofMethod::PrivateKeyJwt => self.key.is_some(),
+    fn proof(&self, server: &AuthServerMetadata) -> Result<ClientAuthentication, OauthClientError> {
+        let can = |method: ClientAuthMethod| match method {
+            ClientAuthMethod::None => self.secret.is_none() && self.key.is_none(),
+            ClientAuthMethod::ClientSecretBasic | ClientAuthMethod::ClientSecretPost => self.secret.is_some(),
+            ClientAuthMethod::PrivateKeyJwt => self.key.is_some(),
         };
         // The strongest first. A public client is what we are if nothing was given to prove anything with.
-        let order = [ProofMethod::PrivateKeyJwt, ProofMethod::ClientSecretBasic, ProofMethod::ClientSecretPost];
+        let order = [ClientAuthMethod::PrivateKeyJwt, ClientAuthMethod::ClientSecretBasic, ClientAuthMethod::ClientSecretPost];
         let chosen = match self.method {
             Some(method) => Some(method),
-            None if can(ProofMethod::None) => Some(ProofMethod::None),
+            None if can(ClientAuthMethod::None) => Some(ClientAuthMethod::None),
             None => order.into_iter().find(|method| can(*method) && takes(server, *method)),
         };
-        let method = chosen.filter(|method| can(*method)).ok_or(NoClient::NoProof)?;
-        ClientProof::of(method, self.secret.clone(), self.key.clone()).ok_or(NoClient::NoProof)
+        let method = chosen.filter(|method| can(*method)).ok_or(OauthClientError::NoProof)?;
+        ClientAuthentication::new(method, self.secret.clone(), self.key.clone()).ok_or(OauthClientError::NoProof)
     }
 }
 
-impl ClientProof {
-    fn of(method: ProofMethod, secret: Option<Secret>, key: Option<SigningKey>) -> Option<Self> {
+impl ClientAuthentication {
+    fn new(method: ClientAuthMethod, secret: Option<Secret>, key: Option<SigningKey>) -> Option<Self> {
         match method {
-            ProofMethod::None => Some(Self::None),
-            ProofMethod::ClientSecretBasic => secret.map(Self::Basic),
-            ProofMethod::ClientSecretPost => secret.map(Self::Post),
-            ProofMethod::PrivateKeyJwt => key.map(Self::Signed),
+            ClientAuthMethod::None => Some(Self::None),
+            ClientAuthMethod::ClientSecretBasic => secret.map(Self::Basic),
+            ClientAuthMethod::ClientSecretPost => secret.map(Self::Post),
+            ClientAuthMethod::PrivateKeyJwt => key.map(Self::Signed),
         }
     }
 
     /// Its name.
-    pub const fn method(&self) -> ProofMethod {
+    pub const fn method(&self) -> ClientAuthMethod {
         match self {
-            Self::None => ProofMethod::None,
-            Self::Basic(_) => ProofMethod::ClientSecretBasic,
-            Self::Post(_) => ProofMethod::ClientSecretPost,
-            Self::Signed(_) => ProofMethod::PrivateKeyJwt,
+            Self::None => ClientAuthMethod::None,
+            Self::Basic(_) => ClientAuthMethod::ClientSecretBasic,
+            Self::Post(_) => ClientAuthMethod::ClientSecretPost,
+            Self::Signed(_) => ClientAuthMethod::PrivateKeyJwt,
         }
     }
 
@@ -197,38 +197,38 @@ impl ClientProof {
     }
 }
 
-impl Client {
+impl OauthClient {
     /// The client that an answer to a registration makes us.
-    pub fn registered(status: u16, body: &[u8], asked: ProofMethod) -> Result<Self, NoClient> {
+    pub fn from_registration(status: u16, body: &[u8], asked: ClientAuthMethod) -> Result<Self, OauthClientError> {
         if !matches!(status, 200 | 201) {
-            return Err(NoClient::Refused);
+            return Err(OauthClientError::Refused);
         }
         let limits = JsonLimits { bytes_max: REGISTRATION_BYTES_MAX, depth_max: REGISTRATION_DEPTH_MAX };
-        let value = decode(body, limits).map_err(|_| NoClient::Form)?;
-        let written: Written = serde_json::from_value(value).map_err(|_| NoClient::Form)?;
+        let value = decode(body, limits).map_err(|_| OauthClientError::Form)?;
+        let written: RegistrationResponse = serde_json::from_value(value).map_err(|_| OauthClientError::Form)?;
         let good = |text: &String| !text.is_empty() && text.len() <= IDENTIFIER_BYTES_MAX;
         if !good(&written.client_id) {
-            return Err(NoClient::Form);
+            return Err(OauthClientError::Form);
         }
         let method = match &written.token_endpoint_auth_method {
-            Some(name) => ProofMethod::named(name).ok_or(NoClient::NoProof)?,
+            Some(name) => ClientAuthMethod::from_name(name).ok_or(OauthClientError::NoProof)?,
             None => asked,
         };
         let secret = written.client_secret.filter(good).map(Secret::from);
-        let proof = ClientProof::of(method, secret, None).ok_or(NoClient::NoProof)?;
+        let proof = ClientAuthentication::new(method, secret, None).ok_or(OauthClientError::NoProof)?;
         Ok(Self { id: written.client_id, proof })
     }
 }
 
 /// Whether a server says that it takes this; one that says nothing takes passwords in the header (RFC 8414 §2).
-fn takes(server: &Server, method: ProofMethod) -> bool {
+fn takes(server: &AuthServerMetadata, method: ClientAuthMethod) -> bool {
     match &server.client_proofs {
         Some(taken) => taken.iter().any(|name| name == method.name()),
-        None => method == ProofMethod::ClientSecretBasic,
+        None => method == ClientAuthMethod::ClientSecretBasic,
     }
 }
 
-fn registration(redirect: &str, method: ProofMethod, scopes: &Scopes) -> Value {
+fn registration(redirect: &str, method: ClientAuthMethod, scopes: &OauthScopes) -> Value {
     let mut request = json!({
         "client_name": NAME,
         "application_type": "native",

@@ -6,9 +6,9 @@
 use reqwest::Url;
 
 use crate::{
-    metadata::{NotBelieved, Resource, Server},
-    place::{NotFollowed, Place, Trust},
-    scope::Scopes,
+    metadata::{MetadataError, ProtectedResourceMetadata, AuthServerMetadata},
+    allowed_url::{DisallowedUrl, AllowedUrl, NetworkTrust},
+    scope::OauthScopes,
     well_known,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct DiscoveryInput {
     /// The upstream.
-    pub trust: Trust,
+    pub trust: NetworkTrust,
     /// Whether it asked for a token. One that lets everybody in is not taken for a server of old that says nothing.
     pub challenged: bool,
     /// Where its challenge says that its document is.
@@ -27,33 +27,33 @@ pub struct DiscoveryInput {
 
 /// What was found.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct DiscoveredServer {
     /// The resource's identifier, as it is published.
     pub resource: String,
     /// The scopes for its basic use.
-    pub scopes: Option<Scopes>,
+    pub scopes: Option<OauthScopes>,
     /// Who issues tokens for it.
-    pub server: Server,
+    pub server: AuthServerMetadata,
 }
 
 /// A search under way.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub struct OauthDiscovery {
     known: DiscoveryInput,
-    stage: Stage,
+    stage: DiscoveryStage,
 }
 
 #[derive(Debug, Clone)]
-enum Stage {
+enum DiscoveryStage {
     /// For the resource's document; those that come next, the last first.
     Resource { next: Vec<Url> },
     /// For the server's.
-    Server { resource: String, scopes: Option<Scopes>, issuer: String, next: Vec<Url>, may_be_undocumented: bool },
+    Server { resource: String, scopes: Option<OauthScopes>, issuer: String, next: Vec<Url>, may_be_undocumented: bool },
 }
 
 /// What a look at an address brought.
 #[derive(Debug, Clone)]
-pub enum Look {
+pub enum DocumentFetch {
     /// A JSON document.
     Document(Vec<u8>),
     /// Nothing is there.
@@ -64,22 +64,22 @@ pub enum Look {
 
 /// What comes next.
 #[derive(Debug)]
-pub enum Next {
+pub enum DiscoveryStep {
     /// Look there.
-    At(Box<Search>, Place),
+    Fetch(Box<OauthDiscovery>, AllowedUrl),
     /// It is over.
-    Found(Box<Found>),
+    Found(Box<DiscoveredServer>),
 }
 
 /// Why nothing was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotFound {
+pub enum DiscoveryError {
     /// A document is there and does not count.
     #[error(transparent)]
-    NotBelieved(#[from] NotBelieved),
+    NotBelieved(#[from] MetadataError),
     /// We are sent where we do not go.
     #[error("the upstream names an address that is not followed: {0}")]
-    NotFollowed(#[from] NotFollowed),
+    NotFollowed(#[from] DisallowedUrl),
     /// The document that the challenge names is not there.
     #[error("the document that the upstream's challenge names is not there")]
     NoResource,
@@ -94,81 +94,81 @@ pub enum NotFound {
     Unreachable,
 }
 
-impl Search {
+impl OauthDiscovery {
     /// Where to begin.
-    pub fn begin(known: DiscoveryInput) -> Result<Next, NotFound> {
+    pub fn begin(known: DiscoveryInput) -> Result<DiscoveryStep, DiscoveryError> {
         let next = match &known.resource_metadata {
             Some(address) => vec![known.trust.follow(address)?.url().clone()],
-            None => reversed(well_known::of_resource(known.trust.upstream())),
+            None => reversed(well_known::resource_urls(known.trust.upstream())),
         };
-        Self { known, stage: Stage::Resource { next } }.look_on()
+        Self { known, stage: DiscoveryStage::Resource { next } }.next_candidate()
     }
 
     /// What follows on a look at the address that was named last.
-    pub fn step(mut self, look: Look) -> Result<Next, NotFound> {
+    pub fn step(mut self, look: DocumentFetch) -> Result<DiscoveryStep, DiscoveryError> {
         match look {
-            Look::Unknown => Err(NotFound::Unreachable),
-            Look::Nothing => self.look_on(),
-            Look::Document(document) => match &mut self.stage {
-                Stage::Resource { .. } => {
-                    let resource = Resource::believe(&document, &self.known.trust)?;
+            DocumentFetch::Unknown => Err(DiscoveryError::Unreachable),
+            DocumentFetch::Nothing => self.next_candidate(),
+            DocumentFetch::Document(document) => match &mut self.stage {
+                DiscoveryStage::Resource { .. } => {
+                    let resource = ProtectedResourceMetadata::verify(&document, &self.known.trust)?;
                     let issuer = self.choose(&resource.issuers)?;
-                    self.look_for_server(resource.identifier, resource.scopes, issuer, false)
+                    self.discover_server(resource.identifier, resource.scopes, issuer, false)
                 }
-                Stage::Server { resource, scopes, issuer, .. } => {
-                    let server = Server::believe(&document, issuer, &self.known.trust)?;
+                DiscoveryStage::Server { resource, scopes, issuer, .. } => {
+                    let server = AuthServerMetadata::verify(&document, issuer, &self.known.trust)?;
                     let (resource, scopes) = (std::mem::take(resource), scopes.take());
-                    Ok(Next::Found(Box::new(Found { resource, scopes, server })))
+                    Ok(DiscoveryStep::Found(Box::new(DiscoveredServer { resource, scopes, server })))
                 }
             },
         }
     }
 
-    fn look_on(mut self) -> Result<Next, NotFound> {
-        let (Stage::Resource { next } | Stage::Server { next, .. }) = &mut self.stage;
+    fn next_candidate(mut self) -> Result<DiscoveryStep, DiscoveryError> {
+        let (DiscoveryStage::Resource { next } | DiscoveryStage::Server { next, .. }) = &mut self.stage;
         if let Some(url) = next.pop() {
             let place = self.known.trust.follow_url(url)?;
-            return Ok(Next::At(Box::new(self), place));
+            return Ok(DiscoveryStep::Fetch(Box::new(self), place));
         }
         match self.stage {
-            Stage::Resource { .. } if self.known.resource_metadata.is_some() => Err(NotFound::NoResource),
+            DiscoveryStage::Resource { .. } if self.known.resource_metadata.is_some() => Err(DiscoveryError::NoResource),
             // Servers of 2025-03-26 have no such document: they issue their tokens themselves.
-            Stage::Resource { .. } => {
+            DiscoveryStage::Resource { .. } => {
                 let own = self.known.trust.upstream().origin().ascii_serialization();
                 let (issuer, alone) = match &self.known.issuer {
                     Some(issuer) => (issuer.clone(), false),
                     None => (own, self.known.challenged),
                 };
                 let resource = canonical(self.known.trust.upstream());
-                self.look_for_server(resource, None, issuer, alone)
+                self.discover_server(resource, None, issuer, alone)
             }
-            Stage::Server { resource, scopes, may_be_undocumented: true, .. } => {
-                let server = Server::undocumented(&self.known.trust)?;
-                Ok(Next::Found(Box::new(Found { resource, scopes, server })))
+            DiscoveryStage::Server { resource, scopes, may_be_undocumented: true, .. } => {
+                let server = AuthServerMetadata::undocumented(&self.known.trust)?;
+                Ok(DiscoveryStep::Found(Box::new(DiscoveredServer { resource, scopes, server })))
             }
-            Stage::Server { .. } => Err(NotFound::NoServer),
+            DiscoveryStage::Server { .. } => Err(DiscoveryError::NoServer),
         }
     }
 
-    fn choose(&self, issuers: &[String]) -> Result<String, NotFound> {
+    fn choose(&self, issuers: &[String]) -> Result<String, DiscoveryError> {
         match &self.known.issuer {
             Some(wanted) if issuers.contains(wanted) => Ok(wanted.clone()),
-            Some(_) => Err(NotFound::OtherServer),
-            None => issuers.first().cloned().ok_or(NotFound::NoServer),
+            Some(_) => Err(DiscoveryError::OtherServer),
+            None => issuers.first().cloned().ok_or(DiscoveryError::NoServer),
         }
     }
 
-    fn look_for_server(
+    fn discover_server(
         self,
         resource: String,
-        scopes: Option<Scopes>,
+        scopes: Option<OauthScopes>,
         issuer: String,
         may_be_undocumented: bool,
-    ) -> Result<Next, NotFound> {
+    ) -> Result<DiscoveryStep, DiscoveryError> {
         let place = self.known.trust.follow(&issuer)?;
-        let next = reversed(well_known::of_server(place.url()));
-        let stage = Stage::Server { resource, scopes, issuer, next, may_be_undocumented };
-        Self { known: self.known, stage }.look_on()
+        let next = reversed(well_known::server_urls(place.url()));
+        let stage = DiscoveryStage::Server { resource, scopes, issuer, next, may_be_undocumented };
+        Self { known: self.known, stage }.next_candidate()
     }
 }
 

@@ -18,10 +18,10 @@ use serde_json::Value;
 use servanda_authority::Secret;
 
 use crate::{
-    discovery::Look,
-    flow::Event,
+    discovery::DocumentFetch,
+    flow::FlowEvent,
     metadata::DOCUMENT_BYTES_MAX,
-    place::{Network, Place, Trust, written_network},
+    allowed_url::{Network, AllowedUrl, NetworkTrust, written_network},
     request::TokenRequest,
 };
 
@@ -31,22 +31,22 @@ const EXCHANGE_MS_MAX: u64 = 30_000;
 
 /// Goes where an upstream's documents send it.
 #[derive(Debug, Clone)]
-pub struct Courier {
+pub struct OauthHttp {
     client: Client,
-    trust: Trust,
+    trust: NetworkTrust,
 }
 
 /// Somebody could not be reached. It names nobody: who it was is known to whoever asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the authorization server could not be reached")]
-pub struct Unreachable(());
+pub struct AuthServerUnreachable(());
 
-impl Courier {
+impl OauthHttp {
     /// For an upstream. `named` are addresses that the operator wrote down: their hosts may be further inside than the
     /// upstream.
-    pub async fn new(upstream: &Url, named: &[Url]) -> Result<Self, Unreachable> {
-        let network = network_of(upstream).await.ok_or(Unreachable(()))?;
-        let trust = Trust::new(upstream.clone(), network).naming(named);
+    pub async fn new(upstream: &Url, named: &[Url]) -> Result<Self, AuthServerUnreachable> {
+        let network = network_of(upstream).await.ok_or(AuthServerUnreachable(()))?;
+        let trust = NetworkTrust::new(upstream.clone(), network).naming(named);
         let client = Client::builder()
             .user_agent(concat!("servanda/", env!("CARGO_PKG_VERSION")))
             .no_proxy()
@@ -55,47 +55,47 @@ impl Courier {
             .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
             .timeout(Duration::from_millis(EXCHANGE_MS_MAX))
             .pool_max_idle_per_host(0)
-            .dns_resolver(Arc::new(Fenced { trust: trust.clone() }))
+            .dns_resolver(Arc::new(TrustedResolver { trust: trust.clone() }))
             .build()
-            .map_err(|_| Unreachable(()))?;
+            .map_err(|_| AuthServerUnreachable(()))?;
         Ok(Self { client, trust })
     }
 
     /// How far its upstream is trusted.
-    pub const fn trust(&self) -> &Trust {
+    pub const fn trust(&self) -> &NetworkTrust {
         &self.trust
     }
 
     /// Fetches a document.
-    pub async fn look(&self, place: &Place) -> Look {
+    pub async fn fetch(&self, place: &AllowedUrl) -> DocumentFetch {
         let sending = self.client.get(place.url().clone()).header(ACCEPT, "application/json").send();
-        let Ok(response) = sending.await else { return Look::Unknown };
+        let Ok(response) = sending.await else { return DocumentFetch::Unknown };
         let status = response.status();
         if status.is_client_error() {
-            return Look::Nothing;
+            return DocumentFetch::Nothing;
         }
         if status.as_u16() != 200 {
-            return Look::Unknown;
+            return DocumentFetch::Unknown;
         }
         // Some servers have the same page at every address.
         if !is_json(&response) {
-            return Look::Nothing;
+            return DocumentFetch::Nothing;
         }
-        read(response).await.map_or(Look::Unknown, Look::Document)
+        read(response).await.map_or(DocumentFetch::Unknown, DocumentFetch::Document)
     }
 
     /// Posts a registration.
-    pub async fn register(&self, place: &Place, request: &Value) -> Result<Event, Unreachable> {
+    pub async fn register(&self, place: &AllowedUrl, request: &Value) -> Result<FlowEvent, AuthServerUnreachable> {
         let posting = self.client.post(place.url().clone()).header(CONTENT_TYPE, "application/json");
         answered(posting.body(request.to_string())).await
     }
 
     /// Posts a request for a token.
-    pub async fn ask(&self, request: &TokenRequest) -> Result<Event, Unreachable> {
-        let mut posting = self.client.post(request.place.url().clone());
+    pub async fn request_token(&self, request: &TokenRequest) -> Result<FlowEvent, AuthServerUnreachable> {
+        let mut posting = self.client.post(request.address.url().clone());
         posting = posting.header(CONTENT_TYPE, "application/x-www-form-urlencoded").header(ACCEPT, "application/json");
         if let Some(authorization) = &request.authorization {
-            let mut value = HeaderValue::from_bytes(authorization.expose()).map_err(|_| Unreachable(()))?;
+            let mut value = HeaderValue::from_bytes(authorization.expose()).map_err(|_| AuthServerUnreachable(()))?;
             value.set_sensitive(true);
             posting = posting.header(AUTHORIZATION, value);
         }
@@ -103,11 +103,11 @@ impl Courier {
     }
 }
 
-async fn answered(posting: reqwest::RequestBuilder) -> Result<Event, Unreachable> {
-    let response = posting.send().await.map_err(|_| Unreachable(()))?;
+async fn answered(posting: reqwest::RequestBuilder) -> Result<FlowEvent, AuthServerUnreachable> {
+    let response = posting.send().await.map_err(|_| AuthServerUnreachable(()))?;
     let status = response.status().as_u16();
-    let body = read(response).await.ok_or(Unreachable(()))?;
-    Ok(Event::Answered { status, body: Secret::new(body) })
+    let body = read(response).await.ok_or(AuthServerUnreachable(()))?;
+    Ok(FlowEvent::Answered { status, body: Secret::new(body) })
 }
 
 fn is_json(response: &Response) -> bool {
@@ -147,11 +147,11 @@ fn outermost(addresses: impl Iterator<Item = IpAddr>) -> Option<Network> {
 /// Resolves names, and only to addresses that may be gone to. A name with one that may not be is no name: who answers for it
 /// could answer something else the next time.
 #[derive(Debug)]
-struct Fenced {
-    trust: Trust,
+struct TrustedResolver {
+    trust: NetworkTrust,
 }
 
-impl Resolve for Fenced {
+impl Resolve for TrustedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let trust = self.trust.clone();
         Box::pin(async move {
@@ -164,7 +164,7 @@ impl Resolve for Fenced {
     }
 }
 
-fn all_reachable(trust: &Trust, host: &str, mut addresses: impl Iterator<Item = IpAddr>) -> bool {
+fn all_reachable(trust: &NetworkTrust, host: &str, mut addresses: impl Iterator<Item = IpAddr>) -> bool {
     addresses.all(|address| trust.reaches(host, Network::from_address(address)))
 }
 
@@ -201,12 +201,12 @@ mod tests {
 
     async fn looked(answer: String) -> &'static str {
         let address = server(answer).await;
-        let courier = Courier::new(&format!("http://{address}/mcp").parse().unwrap(), &[]).await.unwrap();
+        let courier = OauthHttp::new(&format!("http://{address}/mcp").parse().unwrap(), &[]).await.unwrap();
         let place = courier.trust().follow(&format!("http://{address}/document")).unwrap();
-        match courier.look(&place).await {
-            Look::Document(_) => "document",
-            Look::Nothing => "nothing",
-            Look::Unknown => "unknown",
+        match courier.fetch(&place).await {
+            DocumentFetch::Document(_) => "document",
+            DocumentFetch::Nothing => "nothing",
+            DocumentFetch::Unknown => "unknown",
         }
     }
 
@@ -230,8 +230,8 @@ mod tests {
     async fn t25_a_name_that_leads_inside_is_not_gone_to() {
         let address = server(http("200 OK", "application/json", "{}")).await;
         // As a name, so that only the resolver stands between: this one resolves to the loopback everywhere.
-        let trust = |network| Trust::new("https://mcp.test/".parse().unwrap(), network);
-        let client = |trust| Client::builder().no_proxy().dns_resolver(Arc::new(Fenced { trust })).build().unwrap();
+        let trust = |network| NetworkTrust::new("https://mcp.test/".parse().unwrap(), network);
+        let client = |trust| Client::builder().no_proxy().dns_resolver(Arc::new(TrustedResolver { trust })).build().unwrap();
         let url = format!("http://localhost:{}/", address.port());
         assert!(client(trust(Network::Loopback)).get(&url).send().await.is_ok());
         assert!(client(trust(Network::Public)).get(&url).send().await.is_err());

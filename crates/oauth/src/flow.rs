@@ -10,15 +10,15 @@ use servanda_authority::Secret;
 use servanda_contract::Timestamp;
 
 use crate::{
-    answer::{self, Kind, NoTokens, Tokens},
-    assertion::NotSigned,
-    callback::{self, Expected, NoConsent},
-    client::{Client, Configured, NoClient, ProofMethod, Way},
-    discovery::{Found, DiscoveryInput, Look, Next, NotFound, Search},
-    place::{NotFollowed, Place},
-    proof,
-    request::{Endpoint, Grant, Purpose, TokenRequest, token_request},
-    scope::{BadScopes, Scopes, Wishes},
+    token_response::{self, RequestedTokenKind, TokenRequestError, IssuedTokens},
+    assertion::AssertionError,
+    callback::{self, ExpectedCallback, ConsentError},
+    client::{OauthClient, OauthClientConfig, OauthClientError, ClientAuthMethod, ClientAcquisition},
+    discovery::{DiscoveredServer, DiscoveryInput, DocumentFetch, DiscoveryStep, DiscoveryError, OauthDiscovery},
+    allowed_url::{DisallowedUrl, AllowedUrl},
+    pkce,
+    request::{TokenEndpoint, Grant, TokenPurpose, TokenRequest, token_request},
+    scope::{InvalidOauthScopes, OauthScopes, ScopeSources},
 };
 
 /// The kind of token that one server issues for another to take as a grant.
@@ -26,37 +26,37 @@ pub const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// What is wanted, and by what means.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct FlowPlan {
     /// Who we are.
-    pub client: Configured,
+    pub client: OauthClientConfig,
     /// The scopes that the operator or the user named.
-    pub scopes: Option<Scopes>,
+    pub scopes: Option<OauthScopes>,
     /// Those that were asked for before.
-    pub before: Option<Scopes>,
+    pub before: Option<OauthScopes>,
     /// Those that the upstream's challenge named.
-    pub challenged: Option<Scopes>,
+    pub challenged: Option<OauthScopes>,
     /// By what a token is asked for.
-    pub means: Means,
+    pub means: GrantSource,
 }
 
 /// By what a token is asked for.
 #[derive(Debug, Clone)]
-pub enum Means {
+pub enum GrantSource {
     /// A user's consent.
-    Consent(Consent),
+    Consent(ConsentSession),
     /// The client itself.
     ClientCredentials,
     /// A statement about the user, exchanged by the upstream's own authorization server.
-    Exchange(Subject),
+    Exchange(SubjectToken),
     /// A statement about the user, exchanged elsewhere for a grant that the upstream's authorization server takes.
-    Relayed(Box<Relay>),
+    Relayed(Box<RelayServer>),
     /// A signed statement that is a grant by itself.
     Assertion(Secret),
 }
 
 /// What ties a consent together.
 #[derive(Debug, Clone)]
-pub struct Consent {
+pub struct ConsentSession {
     /// Where the browser comes back to.
     pub redirect: String,
     /// Comes back with it.
@@ -64,12 +64,12 @@ pub struct Consent {
     /// Proves that whoever redeems the code asked for it.
     pub verifier: Secret,
     /// A client that registered itself earlier, with the issuer it did so at. It is the client of that issuer alone.
-    pub earlier: Option<(String, Client)>,
+    pub earlier: Option<(String, OauthClient)>,
 }
 
 /// A statement about a user.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct SubjectToken {
     /// The statement.
     pub token: Secret,
     /// Its kind.
@@ -78,35 +78,35 @@ pub struct Subject {
 
 /// Another server in between.
 #[derive(Debug, Clone)]
-pub struct Relay {
+pub struct RelayServer {
     /// The statement.
-    pub subject: Subject,
+    pub subject: SubjectToken,
     /// Where it is exchanged; the operator's word.
-    pub place: Place,
+    pub endpoint: AllowedUrl,
     /// Whose endpoint that is.
     pub issuer: String,
     /// Who we are there.
-    pub client: Client,
+    pub client: OauthClient,
 }
 
 /// What the shell does next.
 #[derive(Debug)]
-pub enum Action {
+pub enum FlowAction {
     /// Fetch a document.
-    Look(Place),
+    Fetch(AllowedUrl),
     /// Post a registration.
-    Register(Place, Value),
+    Register(AllowedUrl, Value),
     /// Let the user open that address, and wait for what comes back.
-    Show(String),
+    OpenBrowser(String),
     /// Post a request for a token.
-    Ask(TokenRequest),
+    RequestToken(TokenRequest),
 }
 
 /// What came back.
 #[derive(Debug)]
-pub enum Event {
+pub enum FlowEvent {
     /// To a look.
-    Looked(Look),
+    Fetched(DocumentFetch),
     /// To something posted.
     Answered {
         /// The status.
@@ -120,46 +120,46 @@ pub enum Event {
 
 /// Where a flow stands.
 #[derive(Debug)]
-pub struct Flow {
-    plan: Plan,
-    stage: Stage,
+pub struct TokenFlow {
+    plan: FlowPlan,
+    stage: FlowStage,
 }
 
 /// What follows.
 #[derive(Debug)]
-pub enum Turn {
+pub enum FlowStep {
     /// There is something to do.
-    Do(Box<Flow>, Action),
+    Do(Box<TokenFlow>, FlowAction),
     /// There are tokens.
-    Granted(Box<Granted>),
+    Granted(Box<GrantedTokens>),
 }
 
 /// Tokens, and everything that the next ones are asked for with.
 #[derive(Debug, Clone)]
-pub struct Granted {
+pub struct GrantedTokens {
     /// Who issued them.
     pub issuer: String,
     /// Where.
-    pub token_endpoint: Place,
+    pub token_endpoint: AllowedUrl,
     /// To whom.
-    pub client: Client,
+    pub client: OauthClient,
     /// For which resource.
     pub resource: String,
     /// The scopes that were asked for.
-    pub scopes: Scopes,
+    pub scopes: OauthScopes,
     /// The tokens.
-    pub tokens: Tokens,
+    pub tokens: IssuedTokens,
 }
 
 /// Why there is no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotGranted {
+pub enum FlowError {
     /// It is not known where to ask.
     #[error(transparent)]
-    NotFound(#[from] NotFound),
+    NotFound(#[from] DiscoveryError),
     /// We are nobody there.
     #[error(transparent)]
-    NoClient(#[from] NoClient),
+    NoClient(#[from] OauthClientError),
     /// Codes could be stolen on the way.
     #[error("the authorization server does not say that it knows PKCE with S256")]
     Unproven,
@@ -168,172 +168,172 @@ pub enum NotGranted {
     NoConsentPage,
     /// The user did not agree, or somebody else answered.
     #[error(transparent)]
-    NoConsent(#[from] NoConsent),
+    NoConsent(#[from] ConsentError),
     /// There was no token.
     #[error(transparent)]
-    NoTokens(#[from] NoTokens),
+    NoTokens(#[from] TokenRequestError),
     /// The client's statement could not be signed.
     #[error(transparent)]
-    NotSigned(#[from] NotSigned),
+    NotSigned(#[from] AssertionError),
     /// We are sent where we do not go.
     #[error("an address is not followed: {0}")]
-    NotFollowed(#[from] NotFollowed),
+    NotFollowed(#[from] DisallowedUrl),
     /// What is asked for would be too much.
     #[error(transparent)]
-    Scopes(#[from] BadScopes),
+    Scopes(#[from] InvalidOauthScopes),
     /// The shell brought what was not asked for.
     #[error("the flow was answered out of turn")]
     OutOfTurn,
 }
 
-enum Stage {
-    Searching(Box<Search>),
-    Registering { found: Box<Found>, scopes: Scopes, method: ProofMethod },
-    Consenting(Settled),
-    Relaying(Settled),
-    Asking(Settled),
+enum FlowStage {
+    Searching(Box<OauthDiscovery>),
+    Registering { found: Box<DiscoveredServer>, scopes: OauthScopes, method: ClientAuthMethod },
+    Consenting(TokenRequestPlan),
+    Relaying(TokenRequestPlan),
+    Asking(TokenRequestPlan),
 }
 
 /// Everything is known that a token is asked for with.
 #[derive(Debug)]
-struct Settled {
-    found: Box<Found>,
-    client: Client,
-    scopes: Scopes,
+struct TokenRequestPlan {
+    found: Box<DiscoveredServer>,
+    client: OauthClient,
+    scopes: OauthScopes,
 }
 
-impl Flow {
+impl TokenFlow {
     /// Begins.
-    pub fn begin(plan: Plan, known: DiscoveryInput, now: Timestamp) -> Result<Turn, NotGranted> {
-        advance(plan, Search::begin(known)?, now)
+    pub fn begin(plan: FlowPlan, known: DiscoveryInput, now: Timestamp) -> Result<FlowStep, FlowError> {
+        advance(plan, OauthDiscovery::begin(known)?, now)
     }
 
     /// What follows on what came back.
-    pub fn step(self, event: Event, now: Timestamp) -> Result<Turn, NotGranted> {
+    pub fn step(self, event: FlowEvent, now: Timestamp) -> Result<FlowStep, FlowError> {
         let plan = self.plan;
         match (self.stage, event) {
-            (Stage::Searching(search), Event::Looked(look)) => advance(plan, search.step(look)?, now),
-            (Stage::Registering { found, scopes, method }, Event::Answered { status, body }) => {
-                let client = Client::registered(status, body.expose(), method)?;
-                begin_asking(plan, Settled { found, client, scopes }, now)
+            (FlowStage::Searching(search), FlowEvent::Fetched(look)) => advance(plan, search.step(look)?, now),
+            (FlowStage::Registering { found, scopes, method }, FlowEvent::Answered { status, body }) => {
+                let client = OauthClient::from_registration(status, body.expose(), method)?;
+                begin_asking(plan, TokenRequestPlan { found, client, scopes }, now)
             }
-            (Stage::Consenting(settled), Event::Returned(query)) => {
-                let Means::Consent(consent) = &plan.means else { return Err(NotGranted::OutOfTurn) };
+            (FlowStage::Consenting(settled), FlowEvent::Returned(query)) => {
+                let GrantSource::Consent(consent) = &plan.means else { return Err(FlowError::OutOfTurn) };
                 let code = callback::read(&query, &settled.expected(consent))?;
                 let grant = Grant::Code { code: &code, verifier: &consent.verifier, redirect: &consent.redirect };
                 let action = settled.ask(&grant, now)?;
-                Ok(Turn::Do(Box::new(Self { stage: Stage::Asking(settled), plan }), action))
+                Ok(FlowStep::Do(Box::new(Self { stage: FlowStage::Asking(settled), plan }), action))
             }
-            (Stage::Relaying(settled), Event::Answered { status, body }) => {
-                let grant = answer::read(status, body.expose(), Kind::Typed(ID_JAG), now)?.access;
+            (FlowStage::Relaying(settled), FlowEvent::Answered { status, body }) => {
+                let grant = token_response::read(status, body.expose(), RequestedTokenKind::Typed(ID_JAG), now)?.access;
                 let action = settled.ask(&Grant::JwtBearer(&grant), now)?;
-                Ok(Turn::Do(Box::new(Self { stage: Stage::Asking(settled), plan }), action))
+                Ok(FlowStep::Do(Box::new(Self { stage: FlowStage::Asking(settled), plan }), action))
             }
-            (Stage::Asking(settled), Event::Answered { status, body }) => {
-                let tokens = answer::read(status, body.expose(), Kind::Access, now)?;
-                Ok(Turn::Granted(Box::new(settled.granted(tokens))))
+            (FlowStage::Asking(settled), FlowEvent::Answered { status, body }) => {
+                let tokens = token_response::read(status, body.expose(), RequestedTokenKind::Access, now)?;
+                Ok(FlowStep::Granted(Box::new(settled.granted(tokens))))
             }
-            _ => Err(NotGranted::OutOfTurn),
+            _ => Err(FlowError::OutOfTurn),
         }
     }
 }
 
-fn advance(plan: Plan, next: Next, now: Timestamp) -> Result<Turn, NotGranted> {
+fn advance(plan: FlowPlan, next: DiscoveryStep, now: Timestamp) -> Result<FlowStep, FlowError> {
     let found = match next {
-        Next::At(search, place) => {
-            return Ok(Turn::Do(Box::new(Flow { plan, stage: Stage::Searching(search) }), Action::Look(place)));
+        DiscoveryStep::Fetch(search, place) => {
+            return Ok(FlowStep::Do(Box::new(TokenFlow { plan, stage: FlowStage::Searching(search) }), FlowAction::Fetch(place)));
         }
-        Next::Found(found) => found,
+        DiscoveryStep::Found(found) => found,
     };
     let scopes = plan.choose(&found)?;
     let redirect = match &plan.means {
-        Means::Consent(consent) => {
+        GrantSource::Consent(consent) => {
             if found.server.proves_codes == Some(false) {
-                return Err(NotGranted::Unproven);
+                return Err(FlowError::Unproven);
             }
             if plan.client.id.is_none()
                 && let Some((_, client)) = consent.earlier.as_ref().filter(|(issuer, _)| *issuer == found.server.issuer)
             {
                 let client = client.clone();
-                return begin_asking(plan, Settled { found, client, scopes }, now);
+                return begin_asking(plan, TokenRequestPlan { found, client, scopes }, now);
             }
             Some(consent.redirect.as_str())
         }
         _ => None,
     };
-    match plan.client.way(&found.server, redirect, &scopes)? {
-        Way::Are(client) => begin_asking(plan, Settled { found, client, scopes }, now),
-        Way::Register { at, request, method } => {
-            let stage = Stage::Registering { found, scopes, method };
-            Ok(Turn::Do(Box::new(Flow { plan, stage }), Action::Register(at, request)))
+    match plan.client.acquisition(&found.server, redirect, &scopes)? {
+        ClientAcquisition::Existing(client) => begin_asking(plan, TokenRequestPlan { found, client, scopes }, now),
+        ClientAcquisition::Register { at, request, method } => {
+            let stage = FlowStage::Registering { found, scopes, method };
+            Ok(FlowStep::Do(Box::new(TokenFlow { plan, stage }), FlowAction::Register(at, request)))
         }
     }
 }
 
-fn begin_asking(plan: Plan, settled: Settled, now: Timestamp) -> Result<Turn, NotGranted> {
+fn begin_asking(plan: FlowPlan, settled: TokenRequestPlan, now: Timestamp) -> Result<FlowStep, FlowError> {
     let (action, stage) = match &plan.means {
-        Means::Consent(consent) => (Action::Show(settled.consent_page(consent)?), Stage::Consenting(settled)),
-        Means::ClientCredentials => (settled.ask(&Grant::ClientCredentials, now)?, Stage::Asking(settled)),
-        Means::Assertion(assertion) => (settled.ask(&Grant::JwtBearer(assertion), now)?, Stage::Asking(settled)),
-        Means::Exchange(subject) => {
+        GrantSource::Consent(consent) => (FlowAction::OpenBrowser(settled.consent_page(consent)?), FlowStage::Consenting(settled)),
+        GrantSource::ClientCredentials => (settled.ask(&Grant::ClientCredentials, now)?, FlowStage::Asking(settled)),
+        GrantSource::Assertion(assertion) => (settled.ask(&Grant::JwtBearer(assertion), now)?, FlowStage::Asking(settled)),
+        GrantSource::Exchange(subject) => {
             let grant = Grant::Exchange {
                 subject: &subject.token,
                 subject_type: &subject.kind,
                 requested_type: None,
                 audience: None,
             };
-            (settled.ask(&grant, now)?, Stage::Asking(settled))
+            (settled.ask(&grant, now)?, FlowStage::Asking(settled))
         }
-        Means::Relayed(relay) => (settled.relay(relay, now)?, Stage::Relaying(settled)),
+        GrantSource::Relayed(relay) => (settled.relay(relay, now)?, FlowStage::Relaying(settled)),
     };
-    Ok(Turn::Do(Box::new(Flow { plan, stage }), action))
+    Ok(FlowStep::Do(Box::new(TokenFlow { plan, stage }), action))
 }
 
-impl Plan {
-    fn choose(&self, found: &Found) -> Result<Scopes, BadScopes> {
-        let wishes = Wishes {
+impl FlowPlan {
+    fn choose(&self, found: &DiscoveredServer) -> Result<OauthScopes, InvalidOauthScopes> {
+        let wishes = ScopeSources {
             configured: self.scopes.as_ref(),
             before: self.before.as_ref(),
             challenged: self.challenged.as_ref(),
             documented: found.scopes.as_ref(),
             offered: found.server.scopes.as_ref(),
-            offline: matches!(self.means, Means::Consent(_)),
+            offline: matches!(self.means, GrantSource::Consent(_)),
         };
         wishes.choose()
     }
 }
 
-impl Settled {
-    fn purpose(&self) -> Purpose<'_> {
-        Purpose { resource: &self.found.resource, scopes: &self.scopes }
+impl TokenRequestPlan {
+    fn purpose(&self) -> TokenPurpose<'_> {
+        TokenPurpose { resource: &self.found.resource, scopes: &self.scopes }
     }
 
-    fn ask(&self, grant: &Grant<'_>, now: Timestamp) -> Result<Action, NotGranted> {
+    fn ask(&self, grant: &Grant<'_>, now: Timestamp) -> Result<FlowAction, FlowError> {
         let server = &self.found.server;
-        let endpoint = Endpoint { place: &server.token_endpoint, issuer: &server.issuer };
-        Ok(Action::Ask(token_request(grant, &self.client, endpoint, self.purpose(), now)?))
+        let endpoint = TokenEndpoint { address: &server.token_endpoint, issuer: &server.issuer };
+        Ok(FlowAction::RequestToken(token_request(grant, &self.client, endpoint, self.purpose(), now)?))
     }
 
     /// At the server in between, for a grant that the upstream's own takes.
-    fn relay(&self, relay: &Relay, now: Timestamp) -> Result<Action, NotGranted> {
+    fn relay(&self, relay: &RelayServer, now: Timestamp) -> Result<FlowAction, FlowError> {
         let grant = Grant::Exchange {
             subject: &relay.subject.token,
             subject_type: &relay.subject.kind,
             requested_type: Some(ID_JAG),
             audience: Some(&self.found.server.issuer),
         };
-        let endpoint = Endpoint { place: &relay.place, issuer: &relay.issuer };
-        Ok(Action::Ask(token_request(&grant, &relay.client, endpoint, self.purpose(), now)?))
+        let endpoint = TokenEndpoint { address: &relay.endpoint, issuer: &relay.issuer };
+        Ok(FlowAction::RequestToken(token_request(&grant, &relay.client, endpoint, self.purpose(), now)?))
     }
 
-    fn expected(&self, consent: &Consent) -> Expected {
+    fn expected(&self, consent: &ConsentSession) -> ExpectedCallback {
         let server = &self.found.server;
-        Expected { state: consent.state.clone(), issuer: server.issuer.clone(), names_itself: server.names_itself }
+        ExpectedCallback { state: consent.state.clone(), issuer: server.issuer.clone(), names_itself: server.names_itself }
     }
 
     /// The address that the user opens.
-    fn consent_page(&self, consent: &Consent) -> Result<String, NotGranted> {
-        let endpoint = self.found.server.authorization_endpoint.as_ref().ok_or(NotGranted::NoConsentPage)?;
+    fn consent_page(&self, consent: &ConsentSession) -> Result<String, FlowError> {
+        let endpoint = self.found.server.authorization_endpoint.as_ref().ok_or(FlowError::NoConsentPage)?;
         let mut url = endpoint.url().clone();
         let mut query = url.query_pairs_mut();
         query
@@ -341,7 +341,7 @@ impl Settled {
             .append_pair("client_id", &self.client.id)
             .append_pair("redirect_uri", &consent.redirect)
             .append_pair("state", consent.state.as_text().unwrap_or_default())
-            .append_pair("code_challenge", &proof::challenge(&consent.verifier))
+            .append_pair("code_challenge", &pkce::s256_challenge(&consent.verifier))
             .append_pair("code_challenge_method", "S256")
             .append_pair("resource", &self.found.resource);
         if let Some(line) = self.scopes.line() {
@@ -351,9 +351,9 @@ impl Settled {
         Ok(url.into())
     }
 
-    fn granted(self, tokens: Tokens) -> Granted {
-        let Found { resource, server, .. } = *self.found;
-        Granted {
+    fn granted(self, tokens: IssuedTokens) -> GrantedTokens {
+        let DiscoveredServer { resource, server, .. } = *self.found;
+        GrantedTokens {
             issuer: server.issuer,
             token_endpoint: server.token_endpoint,
             client: self.client,
@@ -364,7 +364,7 @@ impl Settled {
     }
 }
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for FlowStage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Searching(_) => "Searching",

@@ -6,17 +6,17 @@ use reqwest::Url;
 use servanda_authority::Secret;
 use servanda_contract::time::Clock;
 use servanda_effects::PortFuture;
-use servanda_upstream::NotPresented;
+use servanda_upstream::MissingCredential;
 
 use crate::{
-    answer::{self, Kind},
-    client::{Client, Configured},
+    token_response::{self, RequestedTokenKind},
+    client::{OauthClient, OauthClientConfig},
     discovery::DiscoveryInput,
-    fetch::{Courier, Unreachable},
-    flow::{Action, Event, Flow, Granted, NotGranted, Plan, Subject, Turn},
+    fetch::{OauthHttp, AuthServerUnreachable},
+    flow::{FlowAction, FlowEvent, TokenFlow, GrantedTokens, FlowError, FlowPlan, SubjectToken, FlowStep},
     login::Login,
-    request::{Endpoint, Grant, Purpose, token_request},
-    scope::Scopes,
+    request::{TokenEndpoint, Grant, TokenPurpose, token_request},
+    scope::OauthScopes,
 };
 
 /// How many steps a flow may take.
@@ -24,9 +24,9 @@ const STEPS_MAX: usize = 32;
 
 /// The terms on which tokens of an upstream are got. They are read anew whenever tokens are asked for: secrets among them
 /// may have been changed by then.
-pub trait Terms: Send + Sync + fmt::Debug {
+pub trait UpstreamAccessSource: Send + Sync + fmt::Debug {
     /// The terms as they are now.
-    fn access(&self) -> PortFuture<'_, Result<Access, NotPresented>>;
+    fn access(&self) -> PortFuture<'_, Result<UpstreamAccess, MissingCredential>>;
 
     /// The upstream's address, which no secret is needed for.
     fn url(&self) -> &Url;
@@ -34,7 +34,7 @@ pub trait Terms: Send + Sync + fmt::Debug {
 
 /// An upstream, as tokens for it are got.
 #[derive(Debug, Clone)]
-pub struct Access {
+pub struct UpstreamAccess {
     /// Its id in the configuration.
     pub upstream: String,
     /// Its address.
@@ -42,18 +42,18 @@ pub struct Access {
     /// The issuer that the operator wants.
     pub issuer: Option<String>,
     /// Who we are.
-    pub client: Configured,
+    pub client: OauthClientConfig,
     /// The scopes that the operator wants.
-    pub scopes: Option<Scopes>,
+    pub scopes: Option<OauthScopes>,
     /// Addresses that the operator wrote down.
     pub named: Vec<Url>,
     /// What tokens are asked for by, where that is not a user's consent.
-    pub standing: Standing,
+    pub grant: UnattendedGrant,
 }
 
 /// What tokens are asked for by, without anybody being there.
 #[derive(Debug, Clone)]
-pub enum Standing {
+pub enum UnattendedGrant {
     /// The client itself.
     Client,
     /// A signed statement that is a grant by itself.
@@ -61,37 +61,37 @@ pub enum Standing {
     /// A statement of the gateway's about the user, exchanged by the upstream's authorization server.
     Statement,
     /// Something that the operator keeps, exchanged by the upstream's authorization server.
-    Subject(Subject),
+    Subject(SubjectToken),
     /// The same, exchanged elsewhere for a grant that the upstream's authorization server takes.
     Relayed {
         /// What is exchanged.
-        subject: Subject,
+        subject: SubjectToken,
         /// Where.
         endpoint: Url,
         /// Who we are there.
-        client: Client,
+        client: OauthClient,
     },
 }
 
 /// Shows a user an address, and waits for what comes back by way of their browser.
-pub trait Window: Send + Sync {
+pub trait ConsentBrowser: Send + Sync {
     /// The query that came back; none if nothing came in time.
     fn show<'a>(&'a self, address: &'a str) -> PortFuture<'a, Option<String>>;
 }
 
 /// Nobody is there to agree to anything.
 #[derive(Debug, Clone, Copy)]
-pub struct Unattended;
+pub struct NoBrowser;
 
 /// Why there are no tokens.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoGrant {
+pub enum GrantError {
     /// Somebody did not answer.
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    Unreachable(#[from] AuthServerUnreachable),
     /// Somebody said no.
     #[error(transparent)]
-    NotGranted(#[from] NotGranted),
+    NotGranted(#[from] FlowError),
     /// Nobody came back.
     #[error("nobody agreed in time")]
     Nobody,
@@ -102,69 +102,69 @@ pub enum NoGrant {
 
 /// Takes a flow to its end.
 pub async fn obtain(
-    courier: &Courier,
-    plan: Plan,
+    courier: &OauthHttp,
+    plan: FlowPlan,
     known: DiscoveryInput,
     clock: &Arc<dyn Clock>,
-    window: &dyn Window,
-) -> Result<Granted, NoGrant> {
-    let mut turn = Flow::begin(plan, known, clock.now())?;
+    window: &dyn ConsentBrowser,
+) -> Result<GrantedTokens, GrantError> {
+    let mut turn = TokenFlow::begin(plan, known, clock.now())?;
     for _ in 0..STEPS_MAX {
         let (flow, action) = match turn {
-            Turn::Do(flow, action) => (flow, action),
-            Turn::Granted(granted) => return Ok(*granted),
+            FlowStep::Do(flow, action) => (flow, action),
+            FlowStep::Granted(granted) => return Ok(*granted),
         };
         let event = match action {
-            Action::Look(place) => Event::Looked(courier.look(&place).await),
-            Action::Register(place, request) => courier.register(&place, &request).await?,
-            Action::Ask(request) => courier.ask(&request).await?,
-            Action::Show(address) => Event::Returned(window.show(&address).await.ok_or(NoGrant::Nobody)?),
+            FlowAction::Fetch(place) => FlowEvent::Fetched(courier.fetch(&place).await),
+            FlowAction::Register(place, request) => courier.register(&place, &request).await?,
+            FlowAction::RequestToken(request) => courier.request_token(&request).await?,
+            FlowAction::OpenBrowser(address) => FlowEvent::Returned(window.show(&address).await.ok_or(GrantError::Nobody)?),
         };
         turn = flow.step(event, clock.now())?;
     }
-    Err(NotGranted::OutOfTurn.into())
+    Err(FlowError::OutOfTurn.into())
 }
 
 /// Asks for the next tokens of a login, where its last ones came from.
 pub async fn renew(
-    courier: &Courier,
+    courier: &OauthHttp,
     login: &Login,
-    configured: &Configured,
+    configured: &OauthClientConfig,
     clock: &Arc<dyn Clock>,
-) -> Result<Option<Login>, NoGrant> {
+) -> Result<Option<Login>, GrantError> {
     let Some(refresh) = login.refresh_token() else { return Ok(None) };
-    let client = login.client(configured).ok_or(NoGrant::OtherClient)?;
-    let place = courier.trust().follow(&login.token_endpoint).map_err(NotGranted::from)?;
-    let endpoint = Endpoint { place: &place, issuer: &login.issuer };
-    let purpose = Purpose { resource: &login.resource, scopes: &login.asked };
+    let client = login.client(configured).ok_or(GrantError::OtherClient)?;
+    let place = courier.trust().follow(&login.token_endpoint).map_err(FlowError::from)?;
+    let endpoint = TokenEndpoint { address: &place, issuer: &login.issuer };
+    let purpose = TokenPurpose { resource: &login.resource, scopes: &login.asked };
     let request = token_request(&Grant::Refresh(refresh), &client, endpoint, purpose, clock.now());
-    let Event::Answered { status, body } = courier.ask(&request.map_err(NotGranted::from)?).await? else {
-        return Err(NotGranted::OutOfTurn.into());
+    let FlowEvent::Answered { status, body } = courier.request_token(&request.map_err(FlowError::from)?).await? else {
+        return Err(FlowError::OutOfTurn.into());
     };
-    let tokens = answer::read(status, body.expose(), Kind::Access, clock.now()).map_err(NotGranted::from)?;
+    let tokens = token_response::read(status, body.expose(), RequestedTokenKind::Access, clock.now()).map_err(FlowError::from)?;
     Ok(Some(login.renewed(tokens, clock.now())))
 }
 
-impl NoGrant {
+impl GrantError {
     /// Whether asking again cannot help before somebody does something.
     pub fn is_final(&self) -> bool {
         match self {
-            Self::NotGranted(NotGranted::NoTokens(why)) => why.is_final(),
-            Self::NotGranted(NotGranted::NotFound(why)) => *why != crate::discovery::NotFound::Unreachable,
+            Self::NotGranted(FlowError::NoTokens(why)) => why.is_final(),
+            Self::NotGranted(FlowError::NotFound(why)) => *why != crate::discovery::DiscoveryError::Unreachable,
             Self::Unreachable(_) => false,
             Self::NotGranted(_) | Self::Nobody | Self::OtherClient => true,
         }
     }
 }
 
-impl Access {
+impl UpstreamAccess {
     /// A courier for it.
-    pub async fn courier(&self) -> Result<Courier, Unreachable> {
-        Courier::new(&self.url, &self.named).await
+    pub async fn oauth_http(&self) -> Result<OauthHttp, AuthServerUnreachable> {
+        OauthHttp::new(&self.url, &self.named).await
     }
 }
 
-impl Window for Unattended {
+impl ConsentBrowser for NoBrowser {
     fn show<'a>(&'a self, _address: &'a str) -> PortFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }

@@ -5,9 +5,9 @@
 //! which of it counts. Deliberately absent: authentication of our own callers, and any way for a credential of theirs to
 //! reach an upstream.
 
-pub mod answer;
+pub mod token_response;
 pub mod assertion;
-pub mod book;
+pub mod login_store;
 pub mod callback;
 pub mod challenge;
 pub mod client;
@@ -19,9 +19,9 @@ pub mod login;
 pub mod machine;
 pub mod metadata;
 pub mod personal;
-pub mod place;
+pub mod allowed_url;
 pub mod probe;
-pub mod proof;
+pub mod pkce;
 pub mod request;
 pub mod scope;
 #[cfg(test)]

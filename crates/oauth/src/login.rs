@@ -9,11 +9,11 @@ use servanda_contract::Timestamp;
 use zeroize::Zeroize as _;
 
 use crate::{
-    answer::Tokens,
-    client::{Client, ClientProof, Configured, ProofMethod},
-    flow::Granted,
+    token_response::IssuedTokens,
+    client::{OauthClient, ClientAuthentication, OauthClientConfig, ClientAuthMethod},
+    flow::GrantedTokens,
     metadata,
-    scope::Scopes,
+    scope::OauthScopes,
 };
 
 /// A token that ends within this time is not shown any more: it would end on the way. Of one that does not live for twice
@@ -36,9 +36,9 @@ pub struct Login {
     /// For which resource they are.
     pub resource: String,
     /// The scopes that were asked for.
-    pub asked: Scopes,
+    pub asked: OauthScopes,
     /// The scopes that were granted.
-    pub scopes: Scopes,
+    pub scopes: OauthScopes,
     /// When the tokens were issued.
     pub issued_at: Timestamp,
     /// When the token is over, if that is known.
@@ -48,7 +48,7 @@ pub struct Login {
     /// Where the browser came back to.
     pub redirect: Option<String>,
     client_id: String,
-    method: ProofMethod,
+    method: ClientAuthMethod,
     /// Of a client that registered itself; others have theirs in the configuration.
     client_secret: Option<Secret>,
     registered: bool,
@@ -58,7 +58,7 @@ pub struct Login {
 
 impl Login {
     /// What was granted now.
-    pub fn of(granted: &Granted, configured: &Configured, redirect: Option<String>, now: Timestamp) -> Self {
+    pub fn from_grant(granted: &GrantedTokens, configured: &OauthClientConfig, redirect: Option<String>, now: Timestamp) -> Self {
         let (client, tokens) = (&granted.client, &granted.tokens);
         let ours = [&configured.id, &configured.document].into_iter().flatten().any(|id| *id == client.id);
         Self {
@@ -82,7 +82,7 @@ impl Login {
 
     /// The same with the tokens that came next. Where no new refresh token came, the one there is goes on being good.
     #[must_use]
-    pub fn renewed(&self, tokens: Tokens, now: Timestamp) -> Self {
+    pub fn renewed(&self, tokens: IssuedTokens, now: Timestamp) -> Self {
         Self {
             scopes: tokens.scopes.unwrap_or_else(|| self.scopes.clone()),
             issued_at: now,
@@ -96,12 +96,12 @@ impl Login {
 
     /// The same without what gets the next tokens: it was tried, and it is used up or withdrawn.
     #[must_use]
-    pub fn exhausted(&self) -> Self {
+    pub fn without_refresh_token(&self) -> Self {
         Self { refresh: None, generation: self.generation + 1, ..self.clone() }
     }
 
     /// Whether it is that login, with those tokens: neither renewed nor made anew since.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         let refresh = |login: &Self| login.refresh.as_ref().map(|token| token.expose().to_vec());
         (self.generation, self.issued_at) == (other.generation, other.issued_at)
             && self.access.expose() == other.access.expose()
@@ -110,7 +110,7 @@ impl Login {
 
     /// Whether its tokens are for what is at that address.
     pub fn is_for(&self, upstream: &Url) -> bool {
-        metadata::names(&self.resource, upstream)
+        metadata::identifies(&self.resource, upstream)
     }
 
     /// The token, while it is good.
@@ -130,31 +130,31 @@ impl Login {
     }
 
     /// The client that the tokens were issued to; none if the configuration has another by now.
-    pub fn client(&self, configured: &Configured) -> Option<Client> {
+    pub fn client(&self, configured: &OauthClientConfig) -> Option<OauthClient> {
         let secret = if self.registered { self.client_secret.clone() } else { configured.secret.clone() };
         let ours = [&configured.id, &configured.document].into_iter().flatten().any(|id| *id == self.client_id);
         if !self.registered && !ours {
             return None;
         }
         let proof = match self.method {
-            ProofMethod::None => Some(ClientProof::None),
-            ProofMethod::ClientSecretBasic => secret.map(ClientProof::Basic),
-            ProofMethod::ClientSecretPost => secret.map(ClientProof::Post),
-            ProofMethod::PrivateKeyJwt => configured.key.clone().map(ClientProof::Signed),
+            ClientAuthMethod::None => Some(ClientAuthentication::None),
+            ClientAuthMethod::ClientSecretBasic => secret.map(ClientAuthentication::Basic),
+            ClientAuthMethod::ClientSecretPost => secret.map(ClientAuthentication::Post),
+            ClientAuthMethod::PrivateKeyJwt => configured.key.clone().map(ClientAuthentication::Signed),
         };
-        proof.map(|proof| Client { id: self.client_id.clone(), proof })
+        proof.map(|proof| OauthClient { id: self.client_id.clone(), proof })
     }
 
     /// The client, if it registered itself: it may be used again at the same issuer.
-    pub fn registered_client(&self) -> Option<(String, Client)> {
-        let client = self.registered.then(|| self.client(&Configured::default())).flatten();
+    pub fn registered_client(&self) -> Option<(String, OauthClient)> {
+        let client = self.registered.then(|| self.client(&OauthClientConfig::default())).flatten();
         client.map(|client| (self.issuer.clone(), client))
     }
 
     /// As it is written down, to be sealed.
-    pub(crate) fn written(&self) -> Option<Secret> {
+    pub(crate) fn to_json(&self) -> Option<Secret> {
         let text = |secret: &Secret| secret.as_text().unwrap_or_default().to_owned();
-        let written = Written {
+        let written = LoginRecord {
             version: VERSION,
             issuer: self.issuer.clone(),
             token_endpoint: self.token_endpoint.clone(),
@@ -176,8 +176,8 @@ impl Login {
     }
 
     /// As it was written down.
-    pub(crate) fn read(written: &Secret) -> Option<Self> {
-        let mut written: Written = serde_json::from_slice(written.expose()).ok()?;
+    pub(crate) fn from_json(written: &Secret) -> Option<Self> {
+        let mut written: LoginRecord = serde_json::from_slice(written.expose()).ok()?;
         if written.version != VERSION {
             return None;
         }
@@ -206,26 +206,26 @@ const VERSION: u32 = 1;
 
 /// Its texts move into secrets, which are wiped, or out of them into what is sealed at once.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct LoginRecord {
     version: u32,
     issuer: String,
     token_endpoint: String,
     resource: String,
-    asked: Scopes,
-    scopes: Scopes,
+    asked: OauthScopes,
+    scopes: OauthScopes,
     issued_at: Timestamp,
     expires_at: Option<Timestamp>,
     generation: u64,
     redirect: Option<String>,
     client_id: String,
-    method: ProofMethod,
+    method: ClientAuthMethod,
     client_secret: Option<String>,
     registered: bool,
     access: String,
     refresh: Option<String>,
 }
 
-impl Drop for Written {
+impl Drop for LoginRecord {
     fn drop(&mut self) {
         self.access.zeroize();
         self.refresh.zeroize();

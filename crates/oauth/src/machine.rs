@@ -13,17 +13,17 @@ use std::{
 use servanda_authority::Secret;
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_effects::PortFuture;
-use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
+use servanda_upstream::{CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
 
 use crate::{
-    book::LoginBook,
+    login_store::LoginStore,
     challenge::Demand,
     discovery::DiscoveryInput,
-    flow::{Granted, Means, Plan, Relay, Subject},
-    grant::{self, Access, NoGrant, Standing, Terms, Unattended},
+    flow::{GrantedTokens, GrantSource, FlowPlan, RelayServer, SubjectToken},
+    grant::{self, UpstreamAccess, GrantError, UnattendedGrant, UpstreamAccessSource, NoBrowser},
     login::shown_until,
     personal::{FRESH_MS, PAUSE_MS, bearer},
-    scope::Scopes,
+    scope::OauthScopes,
 };
 
 /// How many users' tokens are held.
@@ -32,14 +32,14 @@ const SLOTS_MAX: usize = 10_000;
 pub const STATEMENT_KIND: &str = "urn:ietf:params:oauth:token-type:jwt";
 
 /// Makes statements about users for an authorization server: who they are and who acts for them.
-pub trait Statements: Send + Sync + fmt::Debug {
+pub trait StatementIssuer: Send + Sync + fmt::Debug {
     /// A statement, good for one exchange.
-    fn state(&self, about: &About<'_>, now: Timestamp) -> Result<Secret, NotPresented>;
+    fn issue(&self, about: &StatementSubject<'_>, now: Timestamp) -> Result<Secret, MissingCredential>;
 }
 
 /// What is stated.
 #[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
+pub struct StatementSubject<'a> {
     /// The user, and who acts.
     pub caller: &'a Caller,
     /// The authorization server that it is for.
@@ -51,17 +51,17 @@ pub struct About<'a> {
 /// Shows such tokens.
 #[derive(Debug)]
 pub struct MachineSource {
-    terms: Arc<dyn Terms>,
-    book: LoginBook,
+    terms: Arc<dyn UpstreamAccessSource>,
+    book: LoginStore,
     clock: Arc<dyn Clock>,
     /// Where every user gets tokens of their own.
-    statements: Option<Arc<dyn Statements>>,
-    slots: Mutex<BTreeMap<Option<Party>, Arc<tokio::sync::Mutex<Slot>>>>,
+    statements: Option<Arc<dyn StatementIssuer>>,
+    slots: Mutex<BTreeMap<Option<TokenSubject>, Arc<tokio::sync::Mutex<TokenSlot>>>>,
 }
 
 /// A user and who acts for them; one agent's token is not another's, nor that of one who only calls itself so.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Party {
+struct TokenSubject {
     tenant: String,
     principal: String,
     /// Their names, and whether these are proven.
@@ -69,19 +69,19 @@ struct Party {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
-    held: Option<Held>,
+struct TokenSlot {
+    held: Option<CachedToken>,
     /// Whether any was ever issued.
     issued: bool,
     /// What was asked for before, and what the upstream wants.
-    asked: Option<Scopes>,
+    asked: Option<OauthScopes>,
     demand: Option<Demand>,
     /// Why there was none the last time, and until when it is not asked again.
-    refused: Option<(NotPresented, Timestamp)>,
+    refused: Option<(MissingCredential, Timestamp)>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct CachedToken {
     token: Secret,
     issued_at: Timestamp,
     shown_until: Option<Timestamp>,
@@ -92,17 +92,17 @@ struct Held {
 impl MachineSource {
     /// On these terms. With statements, every user gets tokens of their own.
     pub fn new(
-        terms: Arc<dyn Terms>,
-        book: LoginBook,
+        terms: Arc<dyn UpstreamAccessSource>,
+        book: LoginStore,
         clock: Arc<dyn Clock>,
-        statements: Option<Arc<dyn Statements>>,
+        statements: Option<Arc<dyn StatementIssuer>>,
     ) -> Self {
         Self { terms, book, clock, statements, slots: Mutex::default() }
     }
 
-    fn slot(&self, errand: &Errand) -> Arc<tokio::sync::Mutex<Slot>> {
+    fn slot(&self, errand: &CredentialRequest) -> Arc<tokio::sync::Mutex<TokenSlot>> {
         let caller = errand.on_behalf_of.as_deref().filter(|_| self.statements.is_some());
-        let party = caller.map(|caller| Party {
+        let party = caller.map(|caller| TokenSubject {
             tenant: caller.tenant.clone(),
             principal: caller.principal.clone(),
             actors: caller.actors.iter().map(|acting| (acting.name.clone(), acting.proven)).collect(),
@@ -114,7 +114,7 @@ impl MachineSource {
         Arc::clone(slots.entry(party).or_default())
     }
 
-    async fn token(&self, errand: &Errand) -> Result<Presented, NotPresented> {
+    async fn token(&self, errand: &CredentialRequest) -> Result<PresentedCredentials, MissingCredential> {
         let slot = self.slot(errand);
         let mut slot = slot.lock().await;
         let now = self.clock.now();
@@ -130,7 +130,7 @@ impl MachineSource {
                 slot.refused = None;
                 let issued_at = self.clock.now();
                 let shown_until = granted.tokens.expires_at.map(|at| shown_until(issued_at, at));
-                let held = Held { token: granted.tokens.access, issued_at, shown_until, replaces: slot.issued };
+                let held = CachedToken { token: granted.tokens.access, issued_at, shown_until, replaces: slot.issued };
                 let presented = bearer(&held.token);
                 slot.held = Some(held);
                 slot.issued = true;
@@ -144,17 +144,17 @@ impl MachineSource {
         }
     }
 
-    async fn obtain(&self, errand: &Errand, slot: &Slot) -> Result<Granted, NotPresented> {
+    async fn obtain(&self, errand: &CredentialRequest, slot: &TokenSlot) -> Result<GrantedTokens, MissingCredential> {
         let access = self.terms.access().await?;
         let upstream = errand.upstream.as_str();
-        let courier = access.courier().await.map_err(|error| refused(upstream, &error.into()))?;
+        let courier = access.oauth_http().await.map_err(|error| refused(upstream, &error.into()))?;
         let now = self.clock.now();
         let bound = match (&access.issuer, &access.client.id) {
             (None, Some(client)) => self
                 .book
                 .issuer(upstream, client, now)
                 .await
-                .map_err(|error| NotPresented::unavailable(error.to_string()))?,
+                .map_err(|error| MissingCredential::unavailable(error.to_string()))?,
             _ => None,
         };
         let known = DiscoveryInput {
@@ -164,54 +164,54 @@ impl MachineSource {
             issuer: access.issuer.clone().or(bound),
         };
         let means = self.means(errand, &access, &courier)?;
-        let plan = Plan {
+        let plan = FlowPlan {
             client: access.client.clone(),
             scopes: access.scopes.clone(),
             before: slot.asked.clone().filter(|_| slot.demand.is_some()),
             challenged: slot.demand.as_ref().and_then(|demand| demand.scopes.clone()),
             means,
         };
-        let granted = grant::obtain(&courier, plan, known, &self.clock, &Unattended).await;
+        let granted = grant::obtain(&courier, plan, known, &self.clock, &NoBrowser).await;
         let granted = granted.map_err(|error| refused(upstream, &error))?;
         if let (None, Some(client)) = (&access.issuer, &access.client.id) {
             let bound = self.book.bind_issuer(upstream, client, &granted.issuer).await;
-            bound.map_err(|error| NotPresented::unavailable(error.to_string()))?;
+            bound.map_err(|error| MissingCredential::unavailable(error.to_string()))?;
         }
         Ok(granted)
     }
 
-    fn means(&self, errand: &Errand, access: &Access, courier: &crate::fetch::Courier) -> Result<Means, NotPresented> {
+    fn means(&self, errand: &CredentialRequest, access: &UpstreamAccess, courier: &crate::fetch::OauthHttp) -> Result<GrantSource, MissingCredential> {
         let upstream = errand.upstream.as_str();
-        Ok(match (&access.standing, &self.statements, &errand.on_behalf_of) {
-            (Standing::Statement, Some(statements), Some(caller)) => {
+        Ok(match (&access.grant, &self.statements, &errand.on_behalf_of) {
+            (UnattendedGrant::Statement, Some(statements), Some(caller)) => {
                 let audience = access.issuer.as_deref().ok_or_else(|| {
-                    NotPresented::unavailable(format!("`{upstream}` names no `issuer` that statements are for"))
+                    MissingCredential::unavailable(format!("`{upstream}` names no `issuer` that statements are for"))
                 })?;
-                let about = About { caller, audience, upstream };
-                let token = statements.state(&about, self.clock.now())?;
-                Means::Exchange(Subject { token, kind: STATEMENT_KIND.to_owned() })
+                let about = StatementSubject { caller, audience, upstream };
+                let token = statements.issue(&about, self.clock.now())?;
+                GrantSource::Exchange(SubjectToken { token, kind: STATEMENT_KIND.to_owned() })
             }
             // The gateway asks on its own account what the server offers: as the client that it is.
-            (Standing::Statement | Standing::Client, ..) => Means::ClientCredentials,
-            (Standing::Assertion(assertion), ..) => Means::Assertion(assertion.clone()),
-            (Standing::Subject(subject), ..) => Means::Exchange(subject.clone()),
-            (Standing::Relayed { subject, endpoint, client }, ..) => {
+            (UnattendedGrant::Statement | UnattendedGrant::Client, ..) => GrantSource::ClientCredentials,
+            (UnattendedGrant::Assertion(assertion), ..) => GrantSource::Assertion(assertion.clone()),
+            (UnattendedGrant::Subject(subject), ..) => GrantSource::Exchange(subject.clone()),
+            (UnattendedGrant::Relayed { subject, endpoint, client }, ..) => {
                 let place = courier.trust().follow_url(endpoint.clone()).map_err(|error| {
-                    NotPresented::unavailable(format!("the endpoint of `{upstream}` is not gone to: {error}"))
+                    MissingCredential::unavailable(format!("the endpoint of `{upstream}` is not gone to: {error}"))
                 })?;
                 let issuer = endpoint.origin().ascii_serialization();
                 let (subject, client) = (subject.clone(), client.clone());
-                Means::Relayed(Box::new(Relay { subject, place, issuer, client }))
+                GrantSource::Relayed(Box::new(RelayServer { subject, endpoint: place, issuer, client }))
             }
         })
     }
 
     /// Whether there is something else to show.
-    async fn renewable(&self, errand: &Errand, rejection: &Rejection) -> bool {
+    async fn renewable(&self, errand: &CredentialRequest, rejection: &CredentialRejection) -> bool {
         let slot = self.slot(errand);
         let mut slot = slot.lock().await;
-        let demand = Demand::of(rejection.www_authenticate.as_deref());
-        let wants_more = |demand: &Demand, asked: Option<&Scopes>| {
+        let demand = Demand::from_headers(rejection.www_authenticate.as_deref());
+        let wants_more = |demand: &Demand, asked: Option<&OauthScopes>| {
             demand.insufficient_scope
                 && demand.scopes.as_ref().is_some_and(|scopes| asked.is_none_or(|asked| !asked.contain(scopes)))
         };
@@ -232,17 +232,17 @@ impl MachineSource {
 }
 
 impl CredentialSource for MachineSource {
-    fn present<'a>(&'a self, errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
+    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(self.token(errand))
     }
 
-    fn rejected<'a>(&'a self, errand: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(&'a self, errand: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async move {
             if self.renewable(errand, rejection).await {
                 return Remedy::TryAgain;
             }
             let told = format!("`{}` does not take the token that was issued for it", errand.upstream);
-            Remedy::GiveUp(NotPresented::not_permitted(told))
+            Remedy::GiveUp(MissingCredential::not_permitted(told))
         })
     }
 
@@ -251,7 +251,7 @@ impl CredentialSource for MachineSource {
     }
 }
 
-impl Held {
+impl CachedToken {
     fn is_good(&self, now: Timestamp) -> bool {
         self.shown_until.is_none_or(|at| at > now)
     }
@@ -262,10 +262,10 @@ impl Held {
     }
 }
 
-fn refused(upstream: &str, error: &NoGrant) -> NotPresented {
+fn refused(upstream: &str, error: &GrantError) -> MissingCredential {
     tracing::warn!(upstream, %error, "no token was issued");
     let told = format!("no token is to be had for `{upstream}`: {error}");
-    if error.is_final() { NotPresented::not_permitted(told) } else { NotPresented::unavailable(told) }
+    if error.is_final() { MissingCredential::not_permitted(told) } else { MissingCredential::unavailable(told) }
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use serde_json::Value;
 use servanda_contract::json::{JsonLimits, decode};
 
 use crate::{
-    place::{NotFollowed, Place, Trust},
-    scope::Scopes,
+    allowed_url::{DisallowedUrl, AllowedUrl, NetworkTrust},
+    scope::OauthScopes,
 };
 
 /// Bytes of a document.
@@ -22,26 +22,26 @@ const WORDS_MAX: usize = 64;
 
 /// What a resource says about itself (RFC 9728).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resource {
+pub struct ProtectedResourceMetadata {
     /// Its identifier, exactly as it is published: tokens are asked for under this name.
     pub identifier: String,
     /// Issuers of tokens for it, as they are written.
     pub issuers: Vec<String>,
     /// Scopes for its basic use.
-    pub scopes: Option<Scopes>,
+    pub scopes: Option<OauthScopes>,
 }
 
 /// What an authorization server says about itself (RFC 8414).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct AuthServerMetadata {
     /// Its issuer, exactly as it is published.
     pub issuer: String,
     /// Where users agree.
-    pub authorization_endpoint: Option<Place>,
+    pub authorization_endpoint: Option<AllowedUrl>,
     /// Where tokens are to be had.
-    pub token_endpoint: Place,
+    pub token_endpoint: AllowedUrl,
     /// Where clients register.
-    pub registration_endpoint: Option<Place>,
+    pub registration_endpoint: Option<AllowedUrl>,
     /// Whether it knows PKCE with S256; none if there was no document to say so.
     pub proves_codes: Option<bool>,
     /// Whether its answers by way of the browser name it (RFC 9207).
@@ -51,12 +51,12 @@ pub struct Server {
     /// How clients may prove themselves; as RFC 8414 has it if not said.
     pub client_proofs: Option<Vec<String>>,
     /// Scopes it knows.
-    pub scopes: Option<Scopes>,
+    pub scopes: Option<OauthScopes>,
 }
 
 /// Why a document does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotBelieved {
+pub enum MetadataError {
     /// It cannot be read.
     #[error("the document is not a JSON object of the expected form")]
     Form,
@@ -71,11 +71,11 @@ pub enum NotBelieved {
     NoServer,
     /// It sends us where we do not go.
     #[error("the document names an address that is not followed: {0}")]
-    Address(#[from] NotFollowed),
+    Address(#[from] DisallowedUrl),
 }
 
 #[derive(Deserialize)]
-struct WrittenResource {
+struct ResourceDocument {
     resource: String,
     #[serde(default)]
     authorization_servers: Vec<String>,
@@ -84,7 +84,7 @@ struct WrittenResource {
 }
 
 #[derive(Deserialize)]
-struct WrittenServer {
+struct AuthServerDocument {
     issuer: String,
     #[serde(default)]
     authorization_endpoint: Option<String>,
@@ -103,16 +103,16 @@ struct WrittenServer {
     scopes_supported: Option<Vec<String>>,
 }
 
-impl Resource {
+impl ProtectedResourceMetadata {
     /// What a document says, if it is about this upstream.
-    pub fn believe(document: &[u8], trust: &Trust) -> Result<Self, NotBelieved> {
-        let written: WrittenResource = read(document)?;
-        if !names(&written.resource, trust.upstream()) {
-            return Err(NotBelieved::OtherResource);
+    pub fn verify(document: &[u8], trust: &NetworkTrust) -> Result<Self, MetadataError> {
+        let written: ResourceDocument = read(document)?;
+        if !identifies(&written.resource, trust.upstream()) {
+            return Err(MetadataError::OtherResource);
         }
         let issuers: Vec<String> = written.authorization_servers.into_iter().take(SERVERS_MAX).collect();
         if issuers.is_empty() {
-            return Err(NotBelieved::NoServer);
+            return Err(MetadataError::NoServer);
         }
         for issuer in &issuers {
             trust.follow(issuer)?;
@@ -121,12 +121,12 @@ impl Resource {
     }
 }
 
-impl Server {
+impl AuthServerMetadata {
     /// What a document says, if it is the one of that issuer.
-    pub fn believe(document: &[u8], issuer: &str, trust: &Trust) -> Result<Self, NotBelieved> {
-        let written: WrittenServer = read(document)?;
+    pub fn verify(document: &[u8], issuer: &str, trust: &NetworkTrust) -> Result<Self, MetadataError> {
+        let written: AuthServerDocument = read(document)?;
         if written.issuer != issuer {
-            return Err(NotBelieved::OtherIssuer);
+            return Err(MetadataError::OtherIssuer);
         }
         let follow = |address: Option<String>| address.map(|address| trust.follow(&address)).transpose();
         let methods = written.code_challenge_methods_supported;
@@ -144,7 +144,7 @@ impl Server {
     }
 
     /// The endpoints that servers of 2025-03-26 have where they publish no document at all.
-    pub fn undocumented(trust: &Trust) -> Result<Self, NotBelieved> {
+    pub fn undocumented(trust: &NetworkTrust) -> Result<Self, MetadataError> {
         let mut origin = trust.upstream().clone();
         origin.set_query(None);
         let mut at = |path: &str| {
@@ -168,7 +168,7 @@ impl Server {
 
 /// Whether an identifier is one of this upstream: the same origin, and its path or one above it. Servers with one document
 /// for all that is on them name their root.
-pub(crate) fn names(identifier: &str, upstream: &Url) -> bool {
+pub(crate) fn identifies(identifier: &str, upstream: &Url) -> bool {
     let Ok(resource) = Url::parse(identifier) else { return false };
     let below = resource.path().trim_end_matches('/');
     let path = upstream.path().trim_end_matches('/');
@@ -183,15 +183,15 @@ pub(crate) fn names(identifier: &str, upstream: &Url) -> bool {
         && query
 }
 
-fn read<T: for<'de> Deserialize<'de>>(document: &[u8]) -> Result<T, NotBelieved> {
+fn read<T: for<'de> Deserialize<'de>>(document: &[u8]) -> Result<T, MetadataError> {
     let limits = JsonLimits { bytes_max: DOCUMENT_BYTES_MAX, depth_max: DOCUMENT_DEPTH_MAX };
-    let value: Value = decode(document, limits).map_err(|_| NotBelieved::Form)?;
-    serde_json::from_value(value).map_err(|_| NotBelieved::Form)
+    let value: Value = decode(document, limits).map_err(|_| MetadataError::Form)?;
+    serde_json::from_value(value).map_err(|_| MetadataError::Form)
 }
 
 /// Of a list that a document has; a list with a word that is no scope is none.
-fn scopes(written: Vec<String>) -> Option<Scopes> {
-    Scopes::new(written).ok()
+fn scopes(written: Vec<String>) -> Option<OauthScopes> {
+    OauthScopes::new(written).ok()
 }
 
 fn words(written: Vec<String>) -> Vec<String> {
@@ -203,10 +203,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::place::Network;
+    use crate::allowed_url::Network;
 
-    fn trust() -> Trust {
-        Trust::new(Url::parse("https://mcp.test/public/mcp").unwrap(), Network::Public)
+    fn trust() -> NetworkTrust {
+        NetworkTrust::new(Url::parse("https://mcp.test/public/mcp").unwrap(), Network::Public)
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         ];
         for (identifier, expected) in table {
             let document = json!({"resource": identifier, "authorization_servers": ["https://as.test"]}).to_string();
-            let believed = Resource::believe(document.as_bytes(), &trust());
+            let believed = ProtectedResourceMetadata::verify(document.as_bytes(), &trust());
             assert_eq!(believed.is_ok(), expected, "{identifier}");
             if let Ok(resource) = believed {
                 assert_eq!(resource.identifier, identifier, "as it is published");
@@ -242,14 +242,14 @@ mod tests {
     fn a_resource_names_servers_that_can_be_followed() {
         let with = |servers: Value| {
             let document = json!({"resource": "https://mcp.test", "authorization_servers": servers}).to_string();
-            Resource::believe(document.as_bytes(), &trust()).map(|resource| resource.issuers)
+            ProtectedResourceMetadata::verify(document.as_bytes(), &trust()).map(|resource| resource.issuers)
         };
         assert_eq!(with(json!(["https://a.test", "https://b.test/t"])).unwrap().len(), 2);
-        assert_eq!(with(json!([])), Err(NotBelieved::NoServer));
-        assert_eq!(with(json!("https://a.test")), Err(NotBelieved::Form));
-        assert!(matches!(with(json!(["https://10.0.0.1"])), Err(NotBelieved::Address(_))));
+        assert_eq!(with(json!([])), Err(MetadataError::NoServer));
+        assert_eq!(with(json!("https://a.test")), Err(MetadataError::Form));
+        assert!(matches!(with(json!(["https://10.0.0.1"])), Err(MetadataError::Address(_))));
         let doubled = r#"{"resource":"https://mcp.test","resource":"https://mcp.test","authorization_servers":["https://a.test"]}"#;
-        assert_eq!(Resource::believe(doubled.as_bytes(), &trust()), Err(NotBelieved::Form));
+        assert_eq!(ProtectedResourceMetadata::verify(doubled.as_bytes(), &trust()), Err(MetadataError::Form));
     }
 
     #[test]
@@ -263,12 +263,12 @@ mod tests {
             })
             .to_string()
         };
-        let server = Server::believe(document("https://as.test").as_bytes(), "https://as.test", &trust()).unwrap();
+        let server = AuthServerMetadata::verify(document("https://as.test").as_bytes(), "https://as.test", &trust()).unwrap();
         assert_eq!(server.proves_codes, Some(true));
         assert!(!server.names_itself && !server.takes_documents);
         for other in ["https://as.test/", "https://AS.test", "https://as.test:443", "https://evil.test", ""] {
-            let believed = Server::believe(document(other).as_bytes(), "https://as.test", &trust());
-            assert_eq!(believed, Err(NotBelieved::OtherIssuer), "{other}");
+            let believed = AuthServerMetadata::verify(document(other).as_bytes(), "https://as.test", &trust());
+            assert_eq!(believed, Err(MetadataError::OtherIssuer), "{other}");
         }
     }
 
@@ -280,15 +280,15 @@ mod tests {
             "token_endpoint": "https://as.test/t",
             "registration_endpoint": "https://as.test/r",
         });
-        assert!(Server::believe(good.to_string().as_bytes(), "https://as.test", &trust()).is_ok());
+        assert!(AuthServerMetadata::verify(good.to_string().as_bytes(), "https://as.test", &trust()).is_ok());
         for field in ["authorization_endpoint", "token_endpoint", "registration_endpoint"] {
             for address in
                 ["http://as.test/x", "https://127.0.0.1/x", "https://169.254.169.254/x", "javascript:alert(1)"]
             {
                 let mut bad = good.clone();
                 bad[field] = json!(address);
-                let believed = Server::believe(bad.to_string().as_bytes(), "https://as.test", &trust());
-                assert!(matches!(believed, Err(NotBelieved::Address(_))), "{field} {address}");
+                let believed = AuthServerMetadata::verify(bad.to_string().as_bytes(), "https://as.test", &trust());
+                assert!(matches!(believed, Err(MetadataError::Address(_))), "{field} {address}");
             }
         }
     }

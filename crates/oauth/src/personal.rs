@@ -13,17 +13,17 @@ use std::{
 use servanda_authority::Secret;
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_effects::PortFuture;
-use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
+use servanda_upstream::{CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use crate::{
-    book::{BookError, Claim, LoginBook, Whose},
+    login_store::{LoginStoreError, RefreshClaim, LoginStore, LoginKey},
     challenge::Demand,
-    flow::NotGranted,
-    grant::{self, NoGrant, Terms},
+    flow::FlowError,
+    grant::{self, GrantError, UpstreamAccessSource},
     login::Login,
-    proof::random_text,
+    pkce::random_text,
 };
 
 /// A token that was issued so recently is not replaced: whoever was refused showed the one before.
@@ -41,33 +41,33 @@ pub struct PersonalSource(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    terms: Arc<dyn Terms>,
-    book: LoginBook,
+    terms: Arc<dyn UpstreamAccessSource>,
+    book: LoginStore,
     clock: Arc<dyn Clock>,
     /// Whose turn it is to ask for the next token, for each login.
-    turns: Mutex<BTreeMap<Whose, Arc<tokio::sync::Mutex<()>>>>,
+    refresh_locks: Mutex<BTreeMap<LoginKey, Arc<tokio::sync::Mutex<()>>>>,
     /// Whose next token was refused for a reason that somebody has to put right, and until when it is not asked for again.
-    refused: Mutex<BTreeMap<Whose, (NotPresented, Timestamp)>>,
+    refused: Mutex<BTreeMap<LoginKey, (MissingCredential, Timestamp)>>,
 }
 
 /// Why there are no next tokens.
-struct Unrenewed {
-    why: NotPresented,
+struct RenewalFailure {
+    why: MissingCredential,
     /// Whether there never will be any.
     used_up: bool,
 }
 
 impl PersonalSource {
     /// Of what is in the book.
-    pub fn new(terms: Arc<dyn Terms>, book: LoginBook, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { terms, book, clock, turns: Mutex::default(), refused: Mutex::default() }))
+    pub fn new(terms: Arc<dyn UpstreamAccessSource>, book: LoginStore, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Inner { terms, book, clock, refresh_locks: Mutex::default(), refused: Mutex::default() }))
     }
 }
 
 impl CredentialSource for PersonalSource {
-    fn present<'a>(&'a self, errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
+    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async move {
-            let whose = whose(errand);
+            let whose = login_key(errand);
             let login = self.0.login(&whose).await?;
             if let Some(token) = login.token(self.0.clock.now()) {
                 return Ok(bearer(token));
@@ -78,9 +78,9 @@ impl CredentialSource for PersonalSource {
         })
     }
 
-    fn rejected<'a>(&'a self, errand: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(&'a self, errand: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async move {
-            let remedy = self.0.remedy(&whose(errand), rejection).await;
+            let remedy = self.0.remedy(&login_key(errand), rejection).await;
             remedy.map_or_else(Remedy::GiveUp, |()| Remedy::TryAgain)
         })
     }
@@ -91,23 +91,23 @@ impl CredentialSource for PersonalSource {
 }
 
 impl Inner {
-    async fn login(&self, whose: &Whose) -> Result<Login, NotPresented> {
+    async fn login(&self, whose: &LoginKey) -> Result<Login, MissingCredential> {
         let login = self.book.login(whose, self.clock.now()).await.map_err(|error| unread(&error))?;
         let login = login.ok_or_else(|| {
             let told = format!("{} has not agreed to the use of `{}`", name(whose), whose.upstream);
-            NotPresented::not_permitted(told).hinting(login_hint(whose))
+            MissingCredential::not_permitted(told).with_hint(login_hint(whose))
         })?;
         if !login.is_for(self.terms.url()) {
             let told = format!("the login of {} is for another address than `{}` has now", name(whose), whose.upstream);
-            return Err(NotPresented::not_permitted(told).hinting(login_hint(whose)));
+            return Err(MissingCredential::not_permitted(told).with_hint(login_hint(whose)));
         }
         Ok(login)
     }
 
     /// Something else to show, or why there is nothing.
-    async fn remedy(self: &Arc<Self>, whose: &Whose, rejection: &Rejection) -> Result<(), NotPresented> {
+    async fn remedy(self: &Arc<Self>, whose: &LoginKey, rejection: &CredentialRejection) -> Result<(), MissingCredential> {
         let login = self.login(whose).await?;
-        let demand = Demand::of(rejection.www_authenticate.as_deref());
+        let demand = Demand::from_headers(rejection.www_authenticate.as_deref());
         if rejection.status == 403 {
             return Err(self.more_needed(whose, &login, demand.as_ref()).await);
         }
@@ -122,9 +122,9 @@ impl Inner {
         Err(ended(whose))
     }
 
-    async fn more_needed(&self, whose: &Whose, login: &Login, demand: Option<&Demand>) -> NotPresented {
+    async fn more_needed(&self, whose: &LoginKey, login: &Login, demand: Option<&Demand>) -> MissingCredential {
         let Some(demand) = demand.filter(|demand| demand.insufficient_scope) else {
-            return NotPresented::not_permitted(format!("`{}` does not let {} do this", whose.upstream, name(whose)));
+            return MissingCredential::not_permitted(format!("`{}` does not let {} do this", whose.upstream, name(whose)));
         };
         let scopes = demand.scopes.clone().unwrap_or_default();
         let line = scopes.line().unwrap_or_else(|| "more scopes".to_owned());
@@ -132,25 +132,25 @@ impl Inner {
         if login.asked.contain(&scopes) {
             let told =
                 format!("`{}` asks {} for {line}, which was asked for and did not help", whose.upstream, name(whose));
-            return NotPresented::not_permitted(told);
+            return MissingCredential::not_permitted(told);
         }
         let told = format!("`{}` asks {} for {line} besides", whose.upstream, name(whose));
-        NotPresented::not_permitted(told).hinting(login_hint(whose))
+        MissingCredential::not_permitted(told).with_hint(login_hint(whose))
     }
 
-    async fn remember(&self, whose: &Whose, demand: Option<&Demand>) {
+    async fn remember(&self, whose: &LoginKey, demand: Option<&Demand>) {
         let Some(demand) = demand else { return };
-        if let Err(error) = self.book.want(whose, demand, self.clock.now()).await {
+        if let Err(error) = self.book.save_demand(whose, demand, self.clock.now()).await {
             tracing::warn!(upstream = %whose.upstream, %error, "what the upstream asks for was not kept");
         }
     }
 
     /// The login with the tokens after those. It goes on when nobody waits any more: a token that was issued and not kept
     /// is lost, and with it the login.
-    async fn next(self: &Arc<Self>, whose: &Whose, before: Login) -> Result<Login, NotPresented> {
+    async fn next(self: &Arc<Self>, whose: &LoginKey, before: Login) -> Result<Login, MissingCredential> {
         let (inner, whose) = (Arc::clone(self), whose.clone());
         let asking = tokio::spawn(async move {
-            let turn = inner.turn(&whose);
+            let turn = inner.refresh_lock(&whose);
             let next = {
                 let _turn = turn.lock().await;
                 inner.next_in_turn(&whose, &before).await
@@ -159,14 +159,14 @@ impl Inner {
             inner.tidy(&whose);
             next
         });
-        asking.await.unwrap_or_else(|_| Err(NotPresented::unavailable("the next token could not be asked for")))
+        asking.await.unwrap_or_else(|_| Err(MissingCredential::unavailable("the next token could not be asked for")))
     }
 
-    async fn next_in_turn(&self, whose: &Whose, before: &Login) -> Result<Login, NotPresented> {
+    async fn next_in_turn(&self, whose: &LoginKey, before: &Login) -> Result<Login, MissingCredential> {
         let mut login = self.login(whose).await?;
-        let mark = random_text().map_err(|_| NotPresented::unavailable("there is no randomness"))?;
+        let mark = random_text().map_err(|_| MissingCredential::unavailable("there is no randomness"))?;
         let mark = mark.as_text().unwrap_or_default();
-        let mut looks_left = crate::book::REFRESH_MS_MAX / LOOK_MS + 1;
+        let mut looks_left = crate::login_store::REFRESH_MS_MAX / LOOK_MS + 1;
         while login.generation == before.generation && login.issued_at == before.issued_at {
             if login.refresh_token().is_none() {
                 return Err(ended(whose));
@@ -184,22 +184,22 @@ impl Inner {
         Ok(login)
     }
 
-    async fn renew_claimed(&self, whose: &Whose, seen: &Login, claim: Claim) -> Result<Login, NotPresented> {
-        let until = Instant::now() + Duration::from_millis(crate::book::REFRESH_MS_MAX);
+    async fn renew_claimed(&self, whose: &LoginKey, seen: &Login, claim: RefreshClaim) -> Result<Login, MissingCredential> {
+        let until = Instant::now() + Duration::from_millis(crate::login_store::REFRESH_MS_MAX);
         // It may have been renewed, or withdrawn, while the claim was made.
         let login = self.login(whose).await;
         let renewed = match &login {
-            Ok(login) if login.is(seen) => self.renew(whose, login).await,
+            Ok(login) if login.is_same(seen) => self.renew(whose, login).await,
             Ok(other) => return Ok(other.clone()),
-            Err(lack) => Err(Unrenewed { why: lack.clone(), used_up: false }),
+            Err(lack) => Err(RenewalFailure { why: lack.clone(), used_up: false }),
         };
         match renewed {
             Ok(next) => self.put_in_place(whose, seen, next, until).await,
-            Err(Unrenewed { why, used_up: true }) => {
-                self.put_in_place(whose, seen, seen.exhausted(), until).await?;
+            Err(RenewalFailure { why, used_up: true }) => {
+                self.put_in_place(whose, seen, seen.without_refresh_token(), until).await?;
                 Err(why)
             }
-            Err(Unrenewed { why, used_up: false }) => {
+            Err(RenewalFailure { why, used_up: false }) => {
                 // Nothing came of it: the next one tries again.
                 if let Err(error) = self.book.release(claim).await {
                     tracing::warn!(upstream = %whose.upstream, %error, "others wait until the claim is over");
@@ -209,24 +209,24 @@ impl Inner {
         }
     }
 
-    async fn renew(&self, whose: &Whose, login: &Login) -> Result<Login, Unrenewed> {
-        let access = self.terms.access().await.map_err(|why| Unrenewed { why, used_up: false })?;
-        let asked = match access.courier().await {
+    async fn renew(&self, whose: &LoginKey, login: &Login) -> Result<Login, RenewalFailure> {
+        let access = self.terms.access().await.map_err(|why| RenewalFailure { why, used_up: false })?;
+        let asked = match access.oauth_http().await {
             Ok(courier) => grant::renew(&courier, login, &access.client, &self.clock).await,
             Err(error) => Err(error.into()),
         };
         match asked {
             Ok(Some(next)) => Ok(next),
-            Ok(None) => Err(Unrenewed { why: ended(whose), used_up: false }),
+            Ok(None) => Err(RenewalFailure { why: ended(whose), used_up: false }),
             Err(error) => {
                 tracing::warn!(upstream = %whose.upstream, tenant = %whose.tenant, %error, "no next token was issued");
-                let used_up = matches!(&error, NoGrant::NotGranted(NotGranted::NoTokens(why)) if why.uses_up());
+                let used_up = matches!(&error, GrantError::NotGranted(FlowError::NoTokens(why)) if why.exhausts_grant());
                 let why = match () {
                     () if used_up => ended(whose),
                     () if error.is_final() => self.refuse(whose, no_token(&whose.upstream, &error)),
                     () => not_now(&whose.upstream),
                 };
-                Err(Unrenewed { why, used_up })
+                Err(RenewalFailure { why, used_up })
             }
         }
     }
@@ -235,15 +235,15 @@ impl Inner {
     /// that is away is tried again for as long as the claim lasts: what is not kept is lost, and with it the login.
     async fn put_in_place(
         &self,
-        whose: &Whose,
+        whose: &LoginKey,
         before: &Login,
         next: Login,
         until: Instant,
-    ) -> Result<Login, NotPresented> {
+    ) -> Result<Login, MissingCredential> {
         let mut pause = Duration::from_millis(LOOK_MS);
         loop {
             let error = match self.book.login(whose, self.clock.now()).await {
-                Ok(Some(present)) if present.is(before) => match self.book.keep(whose, &next).await {
+                Ok(Some(present)) if present.is_same(before) => match self.book.save(whose, &next).await {
                     Ok(()) => return Ok(next),
                     Err(error) => error,
                 },
@@ -252,7 +252,7 @@ impl Inner {
                 Ok(None) => return self.login(whose).await,
                 Err(error) => error,
             };
-            if !matches!(error, BookError::Store(_)) || Instant::now() + pause > until {
+            if !matches!(error, LoginStoreError::Store(_)) || Instant::now() + pause > until {
                 tracing::error!(upstream = %whose.upstream, %error, "the next token was issued and could not be kept");
                 return Err(unread(&error));
             }
@@ -262,13 +262,13 @@ impl Inner {
     }
 
     /// A server that was shown the wrong secret with every call would lock us out.
-    fn pause(&self, whose: &Whose) -> Result<(), NotPresented> {
+    fn pause(&self, whose: &LoginKey) -> Result<(), MissingCredential> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let until = refused.get(whose).filter(|(_, until)| self.clock.now() < *until);
         until.map_or(Ok(()), |(why, _)| Err(why.clone()))
     }
 
-    fn refuse(&self, whose: &Whose, why: NotPresented) -> NotPresented {
+    fn refuse(&self, whose: &LoginKey, why: MissingCredential) -> MissingCredential {
         let now = self.clock.now();
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.retain(|_, (_, until)| now < *until);
@@ -279,16 +279,16 @@ impl Inner {
         why
     }
 
-    fn turn(&self, whose: &Whose) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+    fn refresh_lock(&self, whose: &LoginKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.refresh_locks.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= TURNS_MAX {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         }
         Arc::clone(turns.entry(whose.clone()).or_default())
     }
 
-    fn tidy(&self, whose: &Whose) {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+    fn tidy(&self, whose: &LoginKey) {
+        let mut turns = self.refresh_locks.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.get(whose).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             turns.remove(whose);
         }
@@ -296,13 +296,13 @@ impl Inner {
 }
 
 /// What an upstream is shown.
-pub(crate) fn bearer(token: &Secret) -> Presented {
+pub(crate) fn bearer(token: &Secret) -> PresentedCredentials {
     let text = Zeroizing::new([b"Bearer ".as_slice(), token.expose()].concat());
-    Presented::header("authorization", Secret::new(text.to_vec()))
+    PresentedCredentials::header("authorization", Secret::new(text.to_vec()))
 }
 
 /// The command by which a user agrees.
-pub fn login_hint(whose: &Whose) -> String {
+pub fn login_hint(whose: &LoginKey) -> String {
     let local = Caller::local();
     if (whose.tenant.as_str(), whose.principal.as_str()) == (&local.tenant, &local.principal) {
         format!("servanda login {}", whose.upstream)
@@ -312,31 +312,31 @@ pub fn login_hint(whose: &Whose) -> String {
 }
 
 /// The gateway itself uses the local user's login: there has to be one to ask a server what it offers.
-fn whose(errand: &Errand) -> Whose {
+fn login_key(errand: &CredentialRequest) -> LoginKey {
     let local = Caller::local();
-    Whose::of(errand.upstream.as_str(), errand.on_behalf_of.as_deref().unwrap_or(&local))
+    LoginKey::for_caller(errand.upstream.as_str(), errand.on_behalf_of.as_deref().unwrap_or(&local))
 }
 
-fn name(whose: &Whose) -> String {
+fn name(whose: &LoginKey) -> String {
     format!("{}/{}", whose.tenant, whose.principal)
 }
 
-fn ended(whose: &Whose) -> NotPresented {
+fn ended(whose: &LoginKey) -> MissingCredential {
     let told = format!("the login of {} at `{}` has ended", name(whose), whose.upstream);
-    NotPresented::not_permitted(told).hinting(login_hint(whose))
+    MissingCredential::not_permitted(told).with_hint(login_hint(whose))
 }
 
-fn not_now(upstream: &str) -> NotPresented {
-    NotPresented::unavailable(format!("the authorization server of `{upstream}` does not answer at present"))
+fn not_now(upstream: &str) -> MissingCredential {
+    MissingCredential::unavailable(format!("the authorization server of `{upstream}` does not answer at present"))
 }
 
 /// Somebody has to put something right first; the login is as good as before.
-fn no_token(upstream: &str, error: &NoGrant) -> NotPresented {
-    NotPresented::unavailable(format!("no token is to be had for `{upstream}`: {error}"))
+fn no_token(upstream: &str, error: &GrantError) -> MissingCredential {
+    MissingCredential::unavailable(format!("no token is to be had for `{upstream}`: {error}"))
 }
 
-fn unread(error: &BookError) -> NotPresented {
-    NotPresented::unavailable(error.to_string())
+fn unread(error: &LoginStoreError) -> MissingCredential {
+    MissingCredential::unavailable(error.to_string())
 }
 
 #[cfg(test)]

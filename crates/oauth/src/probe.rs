@@ -3,33 +3,33 @@
 use std::sync::{Mutex, PoisonError};
 
 use servanda_effects::PortFuture;
-use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
+use servanda_upstream::{CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
 
 use crate::challenge::Demand;
 
 /// Shows nothing and remembers the last thing that was asked for.
 #[derive(Debug, Default)]
-pub struct Probe {
-    heard: Mutex<Option<Demand>>,
+pub struct ChallengeProbe {
+    demand: Mutex<Option<Demand>>,
 }
 
-impl Probe {
+impl ChallengeProbe {
     /// What was asked for; none if everything was let in.
-    pub fn heard(&self) -> Option<Demand> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn demand(&self) -> Option<Demand> {
+        self.demand.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl CredentialSource for Probe {
-    fn present<'a>(&'a self, _errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
-        Box::pin(std::future::ready(Ok(Presented::default())))
+impl CredentialSource for ChallengeProbe {
+    fn present<'a>(&'a self, _errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+        Box::pin(std::future::ready(Ok(PresentedCredentials::default())))
     }
 
-    fn rejected<'a>(&'a self, _errand: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(&'a self, _errand: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         // A server that does not say what it wants wants a token all the same.
-        let demand = Demand::of(rejection.www_authenticate.as_deref()).unwrap_or_default();
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(demand);
-        Box::pin(std::future::ready(Remedy::GiveUp(NotPresented::not_permitted("the upstream asks for a login"))))
+        let demand = Demand::from_headers(rejection.www_authenticate.as_deref()).unwrap_or_default();
+        *self.demand.lock().unwrap_or_else(PoisonError::into_inner) = Some(demand);
+        Box::pin(std::future::ready(Remedy::GiveUp(MissingCredential::not_permitted("the upstream asks for a login"))))
     }
 
     fn is_personal(&self) -> bool {

@@ -8,10 +8,10 @@ use servanda_contract::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::{
-    assertion::{ASSERTION_TYPE, NotSigned},
-    client::{Client, ClientProof},
-    place::Place,
-    scope::Scopes,
+    assertion::{ASSERTION_TYPE, AssertionError},
+    client::{OauthClient, ClientAuthentication},
+    allowed_url::AllowedUrl,
+    scope::OauthScopes,
 };
 
 /// RFC 8693.
@@ -52,18 +52,18 @@ pub enum Grant<'a> {
 
 /// For what a token is to be good.
 #[derive(Debug, Clone, Copy)]
-pub struct Purpose<'a> {
+pub struct TokenPurpose<'a> {
     /// The resource's identifier.
     pub resource: &'a str,
     /// The scopes that are wanted.
-    pub scopes: &'a Scopes,
+    pub scopes: &'a OauthScopes,
 }
 
 /// Where a token is asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Endpoint<'a> {
+pub struct TokenEndpoint<'a> {
     /// The address.
-    pub place: &'a Place,
+    pub address: &'a AllowedUrl,
     /// Whose it is: signed proofs are for it.
     pub issuer: &'a str,
 }
@@ -72,7 +72,7 @@ pub struct Endpoint<'a> {
 #[derive(Debug)]
 pub struct TokenRequest {
     /// Where to.
-    pub place: Place,
+    pub address: AllowedUrl,
     /// A form.
     pub form: Secret,
     /// For the header.
@@ -82,11 +82,11 @@ pub struct TokenRequest {
 /// Makes a request.
 pub fn token_request(
     grant: &Grant<'_>,
-    client: &Client,
-    endpoint: Endpoint<'_>,
-    purpose: Purpose<'_>,
+    client: &OauthClient,
+    endpoint: TokenEndpoint<'_>,
+    purpose: TokenPurpose<'_>,
     now: Timestamp,
-) -> Result<TokenRequest, NotSigned> {
+) -> Result<TokenRequest, AssertionError> {
     let mut form = Serializer::new(String::new());
     write_grant(&mut form, grant);
     // The scopes of a code are those that the user agreed to, and those of a refresh the same as before.
@@ -98,21 +98,21 @@ pub fn token_request(
     form.append_pair("resource", purpose.resource);
     let mut authorization = None;
     match &client.proof {
-        ClientProof::None => {
+        ClientAuthentication::None => {
             form.append_pair("client_id", &client.id);
         }
-        ClientProof::Basic(secret) => authorization = Some(basic(&client.id, secret)),
-        ClientProof::Post(secret) => {
+        ClientAuthentication::Basic(secret) => authorization = Some(basic(&client.id, secret)),
+        ClientAuthentication::Post(secret) => {
             form.append_pair("client_id", &client.id).append_pair("client_secret", text(secret));
         }
-        ClientProof::Signed(key) => {
+        ClientAuthentication::Signed(key) => {
             let assertion = key.assert(&client.id, endpoint.issuer, now)?;
             form.append_pair("client_id", &client.id)
                 .append_pair("client_assertion_type", ASSERTION_TYPE)
                 .append_pair("client_assertion", text(&assertion));
         }
     }
-    Ok(TokenRequest { place: endpoint.place.clone(), form: Secret::from(form.finish()), authorization })
+    Ok(TokenRequest { address: endpoint.address.clone(), form: Secret::from(form.finish()), authorization })
 }
 
 fn write_grant(form: &mut Serializer<'_, String>, grant: &Grant<'_>) {
@@ -166,16 +166,16 @@ mod tests {
     use super::*;
     use crate::{
         assertion::{self, SigningKey},
-        place::{Network, Trust},
+        allowed_url::{Network, NetworkTrust},
     };
 
-    fn posted(grant: &Grant<'_>, proof: ClientProof) -> (String, Option<String>) {
-        let trust = Trust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public);
+    fn posted(grant: &Grant<'_>, proof: ClientAuthentication) -> (String, Option<String>) {
+        let trust = NetworkTrust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public);
         let place = trust.follow("https://as.test/t").unwrap();
-        let client = Client { id: "i:d".to_owned(), proof };
-        let endpoint = Endpoint { place: &place, issuer: "https://as.test" };
-        let scopes = Scopes::read("a b").unwrap();
-        let purpose = Purpose { resource: "https://mcp.test/mcp", scopes: &scopes };
+        let client = OauthClient { id: "i:d".to_owned(), proof };
+        let endpoint = TokenEndpoint { address: &place, issuer: "https://as.test" };
+        let scopes = OauthScopes::read("a b").unwrap();
+        let purpose = TokenPurpose { resource: "https://mcp.test/mcp", scopes: &scopes };
         let made = token_request(grant, &client, endpoint, purpose, Timestamp::from_unix_ms(0)).unwrap();
         assert!(!format!("{made:?}").contains("s3"), "{made:?}");
         let authorization = made.authorization.map(|secret| secret.as_text().unwrap().to_owned());
@@ -205,7 +205,7 @@ mod tests {
             ),
         ];
         for (grant, expected) in table {
-            assert_eq!(posted(&grant, ClientProof::None), (format!("{expected}{for_what}"), None));
+            assert_eq!(posted(&grant, ClientAuthentication::None), (format!("{expected}{for_what}"), None));
         }
     }
 
@@ -213,13 +213,13 @@ mod tests {
     fn a_proof_is_in_one_place_only() {
         let grant = Grant::ClientCredentials;
         let start = "grant_type=client_credentials&scope=a+b&resource=https%3A%2F%2Fmcp.test%2Fmcp";
-        let (form, header) = posted(&grant, ClientProof::Basic(Secret::from("s3 /".to_owned())));
+        let (form, header) = posted(&grant, ClientAuthentication::Basic(Secret::from("s3 /".to_owned())));
         assert_eq!((form.as_str(), header.as_deref()), (start, Some("Basic aSUzQWQ6czMrJTJG")));
-        let (form, header) = posted(&grant, ClientProof::Post(Secret::from("s3".to_owned())));
+        let (form, header) = posted(&grant, ClientAuthentication::Post(Secret::from("s3".to_owned())));
         assert_eq!((form, header), (format!("{start}&client_id=i%3Ad&client_secret=s3"), None));
         let (pem, _) = assertion::tests::ed25519();
         let key = SigningKey::read(&pem, Algorithm::EdDsa, None).unwrap();
-        let (form, header) = posted(&grant, ClientProof::Signed(key));
+        let (form, header) = posted(&grant, ClientAuthentication::Signed(key));
         assert!(form.contains("&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&client_assertion=ey"));
         assert!(header.is_none() && !form.contains("client_secret"));
     }

@@ -13,21 +13,21 @@ pub const OFFLINE_ACCESS: &str = "offline_access";
 /// A set of scopes, each of characters that a scope may have (RFC 6749 §3.3).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeSet<String>", into = "BTreeSet<String>")]
-pub struct Scopes(BTreeSet<String>);
+pub struct OauthScopes(BTreeSet<String>);
 
 /// What is known when scopes are chosen.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes<'a> {
+pub struct ScopeSources<'a> {
     /// What the operator or the user said.
-    pub configured: Option<&'a Scopes>,
+    pub configured: Option<&'a OauthScopes>,
     /// What was asked for before, at a step up.
-    pub before: Option<&'a Scopes>,
+    pub before: Option<&'a OauthScopes>,
     /// What the challenge says.
-    pub challenged: Option<&'a Scopes>,
+    pub challenged: Option<&'a OauthScopes>,
     /// `scopes_supported` of the resource.
-    pub documented: Option<&'a Scopes>,
+    pub documented: Option<&'a OauthScopes>,
     /// `scopes_supported` of the authorization server.
-    pub offered: Option<&'a Scopes>,
+    pub offered: Option<&'a OauthScopes>,
     /// Whether a refresh token is of use.
     pub offline: bool,
 }
@@ -37,14 +37,14 @@ pub struct Wishes<'a> {
 #[error(
     "a scope has up to {SCOPE_BYTES_MAX} visible ASCII characters, without quotes and backslashes; at most {SCOPES_MAX}"
 )]
-pub struct BadScopes(());
+pub struct InvalidOauthScopes(());
 
-impl Scopes {
+impl OauthScopes {
     /// Of these.
-    pub fn new<I: IntoIterator<Item = T>, T: Into<String>>(scopes: I) -> Result<Self, BadScopes> {
+    pub fn new<I: IntoIterator<Item = T>, T: Into<String>>(scopes: I) -> Result<Self, InvalidOauthScopes> {
         let scopes: BTreeSet<String> = scopes.into_iter().map(Into::into).take(SCOPES_MAX + 1).collect();
         let good = scopes.len() <= SCOPES_MAX && scopes.iter().all(|scope| is_scope(scope));
-        good.then_some(Self(scopes)).ok_or(BadScopes(()))
+        good.then_some(Self(scopes)).ok_or(InvalidOauthScopes(()))
     }
 
     /// Of a line with spaces between them; none if it has none or is no such line.
@@ -72,9 +72,9 @@ impl Scopes {
     }
 }
 
-impl Wishes<'_> {
+impl ScopeSources<'_> {
     /// What to ask for; with nothing to go by, nothing is said, and the server decides. None where they are too many together.
-    pub fn choose(&self) -> Result<Scopes, BadScopes> {
+    pub fn choose(&self) -> Result<OauthScopes, InvalidOauthScopes> {
         let first = [self.configured, self.challenged, self.documented].into_iter().flatten().next();
         let mut chosen = first.cloned().unwrap_or_default().0;
         // At a step up what was asked for goes on being asked for, and a challenge is never passed over.
@@ -86,7 +86,7 @@ impl Wishes<'_> {
         if self.offline && offered && !chosen.is_empty() {
             chosen.insert(OFFLINE_ACCESS.to_owned());
         }
-        Scopes::new(chosen)
+        OauthScopes::new(chosen)
     }
 }
 
@@ -95,16 +95,16 @@ fn is_scope(scope: &str) -> bool {
     !scope.is_empty() && scope.len() <= SCOPE_BYTES_MAX && scope.bytes().all(good)
 }
 
-impl TryFrom<BTreeSet<String>> for Scopes {
-    type Error = BadScopes;
+impl TryFrom<BTreeSet<String>> for OauthScopes {
+    type Error = InvalidOauthScopes;
 
-    fn try_from(scopes: BTreeSet<String>) -> Result<Self, BadScopes> {
+    fn try_from(scopes: BTreeSet<String>) -> Result<Self, InvalidOauthScopes> {
         Self::new(scopes)
     }
 }
 
-impl From<Scopes> for BTreeSet<String> {
-    fn from(scopes: Scopes) -> Self {
+impl From<OauthScopes> for BTreeSet<String> {
+    fn from(scopes: OauthScopes) -> Self {
         scopes.0
     }
 }
@@ -113,8 +113,8 @@ impl From<Scopes> for BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn scopes(line: &str) -> Option<Scopes> {
-        Scopes::read(line)
+    fn scopes(line: &str) -> Option<OauthScopes> {
+        OauthScopes::read(line)
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         for (configured, before, challenged, documented, offered, expected) in table {
             let sets = [configured, before, challenged, documented, offered].map(scopes);
             let [configured, before, challenged, documented, offered] = &sets;
-            let wishes = Wishes {
+            let wishes = ScopeSources {
                 configured: configured.as_ref(),
                 before: before.as_ref(),
                 challenged: challenged.as_ref(),
@@ -143,16 +143,16 @@ mod tests {
                 offline: true,
             };
             assert_eq!(wishes.choose().unwrap().line().as_deref(), expected, "{sets:?}");
-            let without = Wishes { offline: false, ..wishes }.choose().unwrap();
+            let without = ScopeSources { offline: false, ..wishes }.choose().unwrap();
             assert!(!without.has(OFFLINE_ACCESS));
         }
     }
 
     #[test]
     fn together_they_are_no_more_than_can_be_read_again() {
-        let many = |prefix: &str| Scopes::new((0..100).map(|number| format!("{prefix}{number}"))).unwrap();
+        let many = |prefix: &str| OauthScopes::new((0..100).map(|number| format!("{prefix}{number}"))).unwrap();
         let (before, challenged) = (many("a"), many("b"));
-        let wishes = Wishes { before: Some(&before), challenged: Some(&challenged), ..Wishes::default() };
+        let wishes = ScopeSources { before: Some(&before), challenged: Some(&challenged), ..ScopeSources::default() };
         assert!(wishes.choose().is_err());
     }
 
@@ -160,8 +160,8 @@ mod tests {
     fn a_scope_cannot_end_what_it_stands_in() {
         for bad in ["a\"b", "a\\b", "a\nb", "\u{e9}", &"x".repeat(257)] {
             assert_eq!(scopes(bad), None, "{bad:?}");
-            assert!(Scopes::new([bad]).is_err(), "{bad:?}");
+            assert!(OauthScopes::new([bad]).is_err(), "{bad:?}");
         }
-        assert!(Scopes::new((0..200).map(|number| number.to_string())).is_err());
+        assert!(OauthScopes::new((0..200).map(|number| number.to_string())).is_err());
     }
 }

@@ -13,28 +13,28 @@ use servanda_authority::{
 };
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
-use servanda_upstream::{Errand, NotPresented, Presented};
+use servanda_upstream::{CredentialRequest, MissingCredential, PresentedCredentials};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
 
 use crate::{
-    book::LoginBook,
-    client::{Client, ClientProof, Configured},
-    flow::Granted,
-    grant::{Access, Standing, Terms},
+    login_store::LoginStore,
+    client::{OauthClient, ClientAuthentication, OauthClientConfig},
+    flow::GrantedTokens,
+    grant::{UpstreamAccess, UnattendedGrant, UpstreamAccessSource},
     login::Login,
-    place::{Network, Trust},
-    scope::Scopes,
+    allowed_url::{Network, NetworkTrust},
+    scope::OauthScopes,
 };
 
 pub(crate) const START_MS: u64 = 1_000_000_000;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HandClock(Arc<AtomicU64>);
+pub(crate) struct OauthTestClock(Arc<AtomicU64>);
 
-impl HandClock {
+impl OauthTestClock {
     pub(crate) fn new() -> Self {
         Self(Arc::new(AtomicU64::new(START_MS)))
     }
@@ -44,13 +44,13 @@ impl HandClock {
     }
 }
 
-impl Clock for HandClock {
+impl Clock for OauthTestClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_unix_ms(self.0.load(Ordering::SeqCst))
     }
 }
 
-type Answering = dyn Fn(usize, &str) -> (u16, Value) + Send + Sync;
+type TokenAnswerFn = dyn Fn(usize, &str) -> (u16, Value) + Send + Sync;
 
 /// An authorization server whose token endpoint does as it is told. Which forms it got.
 #[derive(Clone)]
@@ -65,7 +65,7 @@ impl TokenServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let server = Self { origin, forms: Arc::default() };
-        let (serving, answer): (_, Arc<Answering>) = (server.clone(), Arc::new(answer));
+        let (serving, answer): (_, Arc<TokenAnswerFn>) = (server.clone(), Arc::new(answer));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (serving, answer) = (serving.clone(), Arc::clone(&answer));
@@ -79,7 +79,7 @@ impl TokenServer {
         self.forms.lock().unwrap().clone()
     }
 
-    async fn serve(&self, mut stream: TcpStream, answer: &Answering) {
+    async fn serve(&self, mut stream: TcpStream, answer: &TokenAnswerFn) {
         let mut request = Vec::new();
         let (head, body) = loop {
             let mut chunk = [0; 4096];
@@ -105,7 +105,7 @@ impl TokenServer {
         let _ = stream.write_all(written.as_bytes()).await;
     }
 
-    fn answer(&self, path: &str, body: &str, answer: &Answering) -> (u16, Value) {
+    fn answer(&self, path: &str, body: &str, answer: &TokenAnswerFn) -> (u16, Value) {
         let origin = &self.origin;
         match path {
             "/.well-known/oauth-protected-resource/mcp" => (
@@ -132,16 +132,16 @@ impl TokenServer {
     }
 
     /// The terms of an upstream beside it.
-    pub(crate) fn terms(&self, standing: Standing) -> Arc<FixedTerms> {
-        let client = Configured { id: Some("me".to_owned()), ..Configured::default() };
-        Arc::new(FixedTerms(Access {
+    pub(crate) fn terms(&self, standing: UnattendedGrant) -> Arc<FixedAccess> {
+        let client = OauthClientConfig { id: Some("me".to_owned()), ..OauthClientConfig::default() };
+        Arc::new(FixedAccess(UpstreamAccess {
             upstream: "crm".to_owned(),
             url: self.url(),
             issuer: None,
             client,
             scopes: None,
             named: Vec::new(),
-            standing,
+            grant: standing,
         }))
     }
 
@@ -149,25 +149,25 @@ impl TokenServer {
     pub(crate) fn login(&self, token: &str, refresh: Option<&str>) -> Login {
         let body = json!({"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh});
         let now = Timestamp::from_unix_ms(START_MS);
-        let trust = Trust::new(self.url(), Network::Loopback);
-        let granted = Granted {
+        let trust = NetworkTrust::new(self.url(), Network::Loopback);
+        let granted = GrantedTokens {
             issuer: self.origin.clone(),
             token_endpoint: trust.follow(&format!("{}/token", self.origin)).unwrap(),
-            client: Client { id: "me".to_owned(), proof: ClientProof::None },
+            client: OauthClient { id: "me".to_owned(), proof: ClientAuthentication::None },
             resource: self.url().to_string(),
-            scopes: Scopes::read("a").unwrap(),
-            tokens: crate::answer::read(200, body.to_string().as_bytes(), crate::answer::Kind::Access, now).unwrap(),
+            scopes: OauthScopes::read("a").unwrap(),
+            tokens: crate::token_response::read(200, body.to_string().as_bytes(), crate::token_response::RequestedTokenKind::Access, now).unwrap(),
         };
-        let configured = Configured { id: Some("me".to_owned()), ..Configured::default() };
-        Login::of(&granted, &configured, None, now)
+        let configured = OauthClientConfig { id: Some("me".to_owned()), ..OauthClientConfig::default() };
+        Login::from_grant(&granted, &configured, None, now)
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct FixedTerms(pub(crate) Access);
+pub(crate) struct FixedAccess(pub(crate) UpstreamAccess);
 
-impl Terms for FixedTerms {
-    fn access(&self) -> PortFuture<'_, Result<Access, NotPresented>> {
+impl UpstreamAccessSource for FixedAccess {
+    fn access(&self) -> PortFuture<'_, Result<UpstreamAccess, MissingCredential>> {
         Box::pin(std::future::ready(Ok(self.0.clone())))
     }
 
@@ -176,22 +176,22 @@ impl Terms for FixedTerms {
     }
 }
 
-pub(crate) fn book() -> LoginBook {
-    LoginBook::new(Arc::new(InMemoryNotebook::default()), key())
+pub(crate) fn book() -> LoginStore {
+    LoginStore::new(Arc::new(InMemoryNotebook::default()), key())
 }
 
 pub(crate) fn key() -> Arc<SealingKey> {
-    Arc::new(SealingKey::new(crate::book::LOGIN_PURPOSE, &Secret::new([7; KEY_BYTES])).unwrap())
+    Arc::new(SealingKey::new(crate::login_store::LOGIN_PURPOSE, &Secret::new([7; KEY_BYTES])).unwrap())
 }
 
 /// A store that refuses to write logins, so often, and gives others a chance before it erases anything.
 #[derive(Debug, Default)]
-pub(crate) struct Moody {
+pub(crate) struct UnreliableNotebook {
     pub(crate) writes_refused: AtomicU64,
     notes: InMemoryNotebook,
 }
 
-impl Notebook for Moody {
+impl Notebook for UnreliableNotebook {
     fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
         let fewer = |left: u64| left.checked_sub(1);
         if self.writes_refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok() {
@@ -227,8 +227,8 @@ impl Notebook for Moody {
     }
 }
 
-pub(crate) fn errand(tenant: &str, principal: &str) -> Errand {
-    Errand {
+pub(crate) fn errand(tenant: &str, principal: &str) -> CredentialRequest {
+    CredentialRequest {
         upstream: "crm".into(),
         on_behalf_of: Some(Arc::new(Caller::named(tenant, principal))),
         authority: None,
@@ -238,7 +238,7 @@ pub(crate) fn errand(tenant: &str, principal: &str) -> Errand {
 }
 
 /// The token that is shown, or what the user is told.
-pub(crate) fn shown(presented: Result<Presented, NotPresented>) -> String {
+pub(crate) fn shown(presented: Result<PresentedCredentials, MissingCredential>) -> String {
     match presented {
         Ok(presented) => presented.headers[0].1.as_text().unwrap().to_owned(),
         Err(why) => format!("{why} / {}", why.hint.as_deref().unwrap_or_default()),

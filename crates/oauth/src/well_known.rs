@@ -8,7 +8,7 @@ const SERVER: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
 /// The resource's document: below the upstream's own path, then at the root.
-pub fn of_resource(upstream: &Url) -> Vec<Url> {
+pub fn resource_urls(upstream: &Url) -> Vec<Url> {
     let mut found = vec![inserted(upstream, RESOURCE)];
     if !path_of(upstream).is_empty() {
         let mut root = at(upstream, RESOURCE);
@@ -19,7 +19,7 @@ pub fn of_resource(upstream: &Url) -> Vec<Url> {
 }
 
 /// The authorization server's document, by its issuer.
-pub fn of_server(issuer: &Url) -> Vec<Url> {
+pub fn server_urls(issuer: &Url) -> Vec<Url> {
     let path = path_of(issuer);
     let mut found = vec![inserted(issuer, SERVER), inserted(issuer, OPENID)];
     if !path.is_empty() {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn documents_are_looked_for_in_the_order_of_the_specification() {
-        let of = |text| of_resource(&Url::parse(text).unwrap());
+        let of = |text| resource_urls(&Url::parse(text).unwrap());
         assert_eq!(shown(&of("https://x.test")), ["https://x.test/.well-known/oauth-protected-resource"]);
         assert_eq!(
             shown(&of("https://x.test:8443/public/mcp")),
@@ -64,7 +64,7 @@ mod tests {
                 "https://x.test:8443/.well-known/oauth-protected-resource",
             ]
         );
-        let of = |text| of_server(&Url::parse(text).unwrap());
+        let of = |text| server_urls(&Url::parse(text).unwrap());
         assert_eq!(
             shown(&of("https://as.test/tenant1")),
             [

@@ -3,73 +3,73 @@
 
 use bytes::Bytes;
 use servanda_authority::{
-    Authenticated, Secret,
+    AuthenticatedCaller, Secret,
     capability::AGENT_LIFETIME_MS_MAX,
     exchange::{self, ExchangeAnswer, ExchangeError, ExchangeRequest, ExchangeRules},
 };
-use servanda_doors::http::Exchanged;
+use servanda_doors::http::TokenExchangeResponse;
 use std::sync::Arc;
 
 use crate::{
-    porter::{NotLetIn, Porter, RequiredHouse},
-    revocation::NotInGoodStanding,
+    authenticator::{AuthnError, CredentialAuthenticator, RequiredAuthn},
+    revocation::RevocationCheckError,
 };
 
 /// How long an agent's credential is good if nobody says: an hour.
 pub(crate) const LIFETIME_MS_DEFAULT: u64 = 3_600_000;
 
-impl Porter {
+impl CredentialAuthenticator {
     /// Answers a form.
-    pub(crate) async fn exchanged(&self, house: &RequiredHouse, form: &[u8]) -> Exchanged {
+    pub(crate) async fn answer_exchange(&self, house: &RequiredAuthn, form: &[u8]) -> TokenExchangeResponse {
         match self.exchange_form(house, form).await {
-            Ok(body) => Exchanged { status: 200, body, wrong_credential: None },
+            Ok(body) => TokenExchangeResponse { status: 200, body, wrong_credential: None },
             Err(error) => {
                 tracing::info!(why = %error, "a token was not exchanged");
                 let body = serde_json::to_vec(&error.answer()).unwrap_or_default();
                 let of_credential = matches!(error, ExchangeError::SubjectToken | ExchangeError::ActorToken);
                 let wrong_credential = of_credential.then(|| error.to_string());
-                Exchanged { status: error.status(), body: body.into(), wrong_credential }
+                TokenExchangeResponse { status: error.status(), body: body.into(), wrong_credential }
             }
         }
     }
 
-    async fn exchange_form(&self, house: &RequiredHouse, form: &[u8]) -> Result<Bytes, ExchangeError> {
+    async fn exchange_form(&self, house: &RequiredAuthn, form: &[u8]) -> Result<Bytes, ExchangeError> {
         let request = ExchangeRequest::read(form)?;
-        let subject = self.of_token(house, &request.subject_token, ExchangeError::SubjectToken).await?;
+        let subject = self.authenticate_token(house, &request.subject_token, ExchangeError::SubjectToken).await?;
         let actor = match &request.actor_token {
-            Some(token) => Some(self.of_token(house, token, ExchangeError::ActorToken).await?),
+            Some(token) => Some(self.authenticate_token(house, token, ExchangeError::ActorToken).await?),
             None => None,
         };
         let rules = ExchangeRules {
-            targets: vec![house.terms.resource.clone()],
+            targets: vec![house.settings.resource.clone()],
             lifetime_ms_default: LIFETIME_MS_DEFAULT,
             lifetime_ms_max: AGENT_LIFETIME_MS_MAX,
         };
         let now = self.clock.now();
         let delegation = exchange::decide(&request, &subject, actor.as_deref(), &rules, now)?;
-        let roots = self.root_keys(crate::porter::ROOTS_REMEMBERED_MS).await.map_err(|_| ExchangeError::Later)?;
+        let roots = self.root_keys(crate::authenticator::ROOTS_REMEMBERED_MS).await.map_err(|_| ExchangeError::Later)?;
         let made = roots.delegate(&subject, delegation, now)?;
         let (credential, user, tenant) = (&made.credential, subject.principal(), subject.tenant());
         tracing::info!(%credential, tenant, user, "a credential was handed on to an agent");
-        let answer = ExchangeAnswer::of(&made, now).ok_or(ExchangeError::Later)?;
+        let answer = ExchangeAnswer::for_credential(&made, now).ok_or(ExchangeError::Later)?;
         serde_json::to_vec(&answer).map(Bytes::from).map_err(|_| ExchangeError::Later)
     }
 
     /// Whose token it is: the same checks as at the door, revocation included.
-    async fn of_token(
+    async fn authenticate_token(
         &self,
-        house: &RequiredHouse,
+        house: &RequiredAuthn,
         token: &Secret,
         otherwise: ExchangeError,
-    ) -> Result<Arc<Authenticated>, ExchangeError> {
+    ) -> Result<Arc<AuthenticatedCaller>, ExchangeError> {
         let Some(text) = token.as_text() else { return Err(otherwise) };
         let header = zeroize::Zeroizing::new(format!("Bearer {text}"));
         self.authenticate(house, &header).await.map_err(|why| {
             tracing::info!(%why, "a token that was to be exchanged is not taken");
             match why {
-                NotLetIn::Credential(why) if !why.may_pass_later() => otherwise,
-                NotLetIn::Standing(NotInGoodStanding::Revoked(_)) => otherwise,
-                NotLetIn::Credential(_) | NotLetIn::Standing(_) | NotLetIn::Store(_) => ExchangeError::Later,
+                AuthnError::Credential(why) if !why.is_temporary() => otherwise,
+                AuthnError::Revocation(RevocationCheckError::Revoked(_)) => otherwise,
+                AuthnError::Credential(_) | AuthnError::Revocation(_) | AuthnError::Store(_) => ExchangeError::Later,
             }
         })
     }

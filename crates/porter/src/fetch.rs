@@ -8,7 +8,7 @@ use serde::Deserialize;
 use servanda_authority::jwks::{KeySet, KeySetError, SET_BYTES_MAX};
 use servanda_contract::json::{JsonLimits, decode};
 
-use crate::terms::fetchable;
+use crate::settings::fetchable_url;
 
 /// One request, connecting included.
 const REQUEST_MS_MAX: u64 = 4_000;
@@ -69,7 +69,7 @@ impl Fetcher {
         if jwks_uri.is_none() && issuer.starts_with("https:") && !address.starts_with("https:") {
             return Err(FetchError::Address("an issuer over TLS has its keys over TLS"));
         }
-        let address = fetchable(&address).map_err(FetchError::Address)?;
+        let address = fetchable_url(&address).map_err(FetchError::Address)?;
         Ok(KeySet::read(&self.get(address, SET_BYTES_MAX).await?)?)
     }
 
@@ -77,7 +77,7 @@ impl Fetcher {
     async fn discover(&self, issuer: &str) -> Result<String, FetchError> {
         let mut last = FetchError::Metadata;
         for address in metadata_addresses(issuer) {
-            let address = fetchable(&address).map_err(FetchError::Address)?;
+            let address = fetchable_url(&address).map_err(FetchError::Address)?;
             match self.get(address, METADATA_BYTES_MAX).await {
                 Ok(bytes) => return read_metadata(&bytes, issuer),
                 Err(error @ FetchError::Status(_)) => last = error,
@@ -105,7 +105,7 @@ impl Fetcher {
 }
 
 /// Whether an issuer's keys can be had, for whoever looks what is wrong.
-pub async fn look_at_issuer(issuer: &str, jwks_uri: Option<&str>) -> Result<(), String> {
+pub async fn check_issuer(issuer: &str, jwks_uri: Option<&str>) -> Result<(), String> {
     let fetcher = Fetcher::new().map_err(|error| error.to_string())?;
     fetcher.key_set(issuer, jwks_uri).await.map(drop).map_err(|error| error.to_string())
 }

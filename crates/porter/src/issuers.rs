@@ -7,14 +7,14 @@ use std::{
 
 use servanda_authority::{
     jwks::KeySet,
-    key_cache::{Event, KeyCache, Lookup, step},
+    key_cache::{KeyCacheEvent, KeyCache, IssuerKeyLookup, step},
 };
 use servanda_contract::time::Clock;
 use tokio::sync::watch;
 
 use crate::{
     fetch::{FetchError, Fetcher},
-    terms::IssuerTerms,
+    settings::IssuerSettings,
 };
 
 /// Looks at the keys while one waits: before a fetch, after it, and after one that somebody else had begun.
@@ -23,7 +23,7 @@ const LOOKS_MAX: usize = 3;
 /// An issuer with what is known of its keys.
 #[derive(Debug)]
 pub(crate) struct IssuerKeys {
-    pub(crate) terms: IssuerTerms,
+    pub(crate) settings: IssuerSettings,
     cache: Mutex<KeyCache>,
     /// Counts the fetches that ended.
     ended: watch::Sender<u64>,
@@ -33,7 +33,7 @@ pub(crate) struct IssuerKeys {
 
 /// There are no keys to check a token with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoKeys {
+pub(crate) enum IssuerKeysError {
     /// The issuer has no such key.
     UnknownKid,
     /// They cannot be had at present.
@@ -41,46 +41,46 @@ pub(crate) enum NoKeys {
 }
 
 impl IssuerKeys {
-    pub(crate) fn new(terms: IssuerTerms, fetcher: Fetcher, clock: Arc<dyn Clock>) -> Self {
-        Self { terms, cache: Mutex::default(), ended: watch::Sender::new(0), fetcher, clock }
+    pub(crate) fn new(terms: IssuerSettings, fetcher: Fetcher, clock: Arc<dyn Clock>) -> Self {
+        Self { settings: terms, cache: Mutex::default(), ended: watch::Sender::new(0), fetcher, clock }
     }
 
     /// The same on other terms, with the keys that are known already; they are another's if the issuer or its address is another.
-    pub(crate) fn on(&self, terms: IssuerTerms) -> Self {
-        let same = self.terms.issuer.issuer == terms.issuer.issuer && self.terms.jwks_uri == terms.jwks_uri;
+    pub(crate) fn with_settings(&self, terms: IssuerSettings) -> Self {
+        let same = self.settings.issuer.issuer == terms.issuer.issuer && self.settings.jwks_uri == terms.jwks_uri;
         let cache = if same { self.cache().clone() } else { KeyCache::default() };
         // A fetch that is under way tells the former, not the next.
-        let (cache, _) = step(cache, &terms.cache, Event::FetchFailed, self.clock.now());
+        let (cache, _) = step(cache, &terms.cache, KeyCacheEvent::FetchFailed, self.clock.now());
         let next = Self::new(terms, self.fetcher.clone(), Arc::clone(&self.clock));
         *next.cache() = cache;
         next
     }
 
     /// The set that has that key, fetched first if it has to be. Cancel safe: a fetch that was begun goes on.
-    pub(crate) async fn find(self: &Arc<Self>, kid: Option<&str>) -> Result<Arc<KeySet>, NoKeys> {
+    pub(crate) async fn find(self: &Arc<Self>, kid: Option<&str>) -> Result<Arc<KeySet>, IssuerKeysError> {
         let mut ended = self.ended.subscribe();
         for _ in 0..LOOKS_MAX {
-            match self.look(kid) {
-                Lookup::Use(keys) => return Ok(keys),
-                Lookup::UnknownKid => return Err(NoKeys::UnknownKid),
-                Lookup::Unavailable => return Err(NoKeys::Unavailable),
-                Lookup::Wait => {
-                    let patience = Duration::from_millis(self.terms.cache.fetch_ms_max);
+            match self.lookup(kid) {
+                IssuerKeyLookup::Use(keys) => return Ok(keys),
+                IssuerKeyLookup::UnknownKid => return Err(IssuerKeysError::UnknownKid),
+                IssuerKeyLookup::Unavailable => return Err(IssuerKeysError::Unavailable),
+                IssuerKeyLookup::Wait => {
+                    let patience = Duration::from_millis(self.settings.cache.fetch_ms_max);
                     if tokio::time::timeout(patience, ended.changed()).await.is_err() {
                         break;
                     }
                 }
             }
         }
-        Err(NoKeys::Unavailable)
+        Err(IssuerKeysError::Unavailable)
     }
 
     /// What is known at once; what is due is begun.
-    pub(crate) fn look(self: &Arc<Self>, kid: Option<&str>) -> Lookup {
+    pub(crate) fn lookup(self: &Arc<Self>, kid: Option<&str>) -> IssuerKeyLookup {
         let now = self.clock.now();
-        let terms = &self.terms.cache;
+        let terms = &self.settings.cache;
         let mut cache = self.cache();
-        let asked = Event::Asked { kid: kid.map(str::to_owned) };
+        let asked = KeyCacheEvent::Asked { kid: kid.map(str::to_owned) };
         let (next, actions) = step(std::mem::take(&mut *cache), terms, asked, now);
         *cache = next;
         let lookup = cache.lookup(terms, kid, now);
@@ -92,7 +92,7 @@ impl IssuerKeys {
     }
 
     async fn fetch(self: Arc<Self>) {
-        let IssuerTerms { issuer, jwks_uri, cache: terms } = &self.terms;
+        let IssuerSettings { issuer, jwks_uri, cache: terms } = &self.settings;
         let fetching = self.fetcher.key_set(&issuer.issuer, jwks_uri.as_deref());
         let fetched = tokio::time::timeout(Duration::from_millis(terms.fetch_ms_max), fetching).await;
         let event = match fetched.unwrap_or(Err(FetchError::TooSlow)) {
@@ -101,11 +101,11 @@ impl IssuerKeys {
                     let (index, why) = (left_out.index, left_out.reason);
                     tracing::info!(issuer = issuer.issuer, index, %why, "a key of an issuer is not used");
                 }
-                Event::Fetched(keys)
+                KeyCacheEvent::Fetched(keys)
             }
             Err(error) => {
                 tracing::warn!(issuer = issuer.issuer, %error, "the keys of an issuer could not be fetched");
-                Event::FetchFailed
+                KeyCacheEvent::FetchFailed
             }
         };
         let now = self.clock.now();

@@ -3,7 +3,7 @@
 
 use servanda_authority::{
     CredentialId,
-    api_key::{self, KeyNotMade, KeyTerms, StoredKey},
+    api_key::{self, ApiKeyCreationError, ApiKeySpec, StoredKey},
 };
 use servanda_contract::Timestamp;
 use servanda_effects::{JournalError, Note, NoteKind, Notebook};
@@ -17,10 +17,10 @@ const SHOWN_AFTER_END_MS: u64 = 30 * 86_400_000;
 
 /// Why a key was not made, found or revoked.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyTrouble {
+pub enum ApiKeyStoreError {
     /// The terms.
     #[error(transparent)]
-    NotMade(#[from] KeyNotMade),
+    NotMade(#[from] ApiKeyCreationError),
     /// The store.
     #[error(transparent)]
     Store(#[from] JournalError),
@@ -30,7 +30,7 @@ pub enum KeyTrouble {
 }
 
 /// Makes a key and keeps what is to be kept of it. The text is shown once, by whoever asked.
-pub async fn make(notebook: &dyn Notebook, terms: KeyTerms, now: Timestamp) -> Result<api_key::MadeKey, KeyTrouble> {
+pub async fn make(notebook: &dyn Notebook, terms: ApiKeySpec, now: Timestamp) -> Result<api_key::CreatedApiKey, ApiKeyStoreError> {
     let made = api_key::make(terms, now)?;
     write(notebook, &made.stored).await?;
     Ok(made)
@@ -58,8 +58,8 @@ pub async fn revoke(
     id: &str,
     by: &str,
     now: Timestamp,
-) -> Result<(StoredKey, Revocation), KeyTrouble> {
-    let mut key = find(notebook, id, now).await?.ok_or(KeyTrouble::NoSuchKey)?;
+) -> Result<(StoredKey, Revocation), ApiKeyStoreError> {
+    let mut key = find(notebook, id, now).await?.ok_or(ApiKeyStoreError::NoSuchKey)?;
     // The note of the revocation first: it is what counts.
     let revocation = mark_revoked(notebook, &key.credential(), by, now).await?;
     if key.revoked_at.is_none() {

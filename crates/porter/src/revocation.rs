@@ -2,7 +2,7 @@
 //! once; nothing here remembers that a credential was good.
 
 use serde::{Deserialize, Serialize};
-use servanda_authority::{Authenticated, CredentialId, Method};
+use servanda_authority::{AuthenticatedCaller, CredentialId, CredentialMethod};
 use servanda_contract::Timestamp;
 use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 
@@ -17,7 +17,7 @@ pub struct Revocation {
 
 /// Why somebody may not stay.
 #[derive(Debug, thiserror::Error)]
-pub enum NotInGoodStanding {
+pub enum RevocationCheckError {
     /// The credential, or one it comes from.
     #[error("the credential `{0}` was revoked")]
     Revoked(CredentialId),
@@ -49,19 +49,19 @@ pub async fn find(
 }
 
 /// Whether none of the credentials that somebody came with was revoked.
-pub async fn require_good(
+pub async fn require_not_revoked(
     notebook: &dyn Notebook,
-    authenticated: &Authenticated,
+    authenticated: &AuthenticatedCaller,
     now: Timestamp,
-) -> Result<(), NotInGoodStanding> {
-    if *authenticated.method() == Method::Local {
+) -> Result<(), RevocationCheckError> {
+    if *authenticated.method() == CredentialMethod::Local {
         return Ok(());
     }
     for credential in authenticated.lineage() {
         match find(notebook, credential, now).await {
             Ok(None) => {}
-            Ok(Some(_)) => return Err(NotInGoodStanding::Revoked(credential.clone())),
-            Err(error) => return Err(NotInGoodStanding::Unknown(credential.clone(), error)),
+            Ok(Some(_)) => return Err(RevocationCheckError::Revoked(credential.clone())),
+            Err(error) => return Err(RevocationCheckError::Unknown(credential.clone(), error)),
         }
     }
     Ok(())

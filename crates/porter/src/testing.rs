@@ -13,15 +13,15 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::HeaderValue;
 use serde_json::{Value, json};
 use servanda_authority::{
-    Authenticated, Rights, Secret,
-    api_key::KeyTerms,
+    AuthenticatedCaller, Rights, Secret,
+    api_key::ApiKeySpec,
     rights::Scopes,
     sealing::SealingKey,
     signature::Algorithm,
     token::{Issuer, TenantSource},
 };
 use servanda_contract::{Timestamp, time::Clock};
-use servanda_doors::http::{Doorkeeper as _, NotAdmitted};
+use servanda_doors::http::{Authenticator as _, AuthRejection};
 use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -29,23 +29,23 @@ use tokio::{
 };
 
 use crate::{
-    CACHE_TERMS, IssuerTerms, Porter, RequiredTerms, Terms, keys,
-    roots::{ROOTS_PURPOSE, SealingKeys},
+    KEY_CACHE_POLICY, IssuerSettings, CredentialAuthenticator, RequiredAuthnSettings, AuthnSettings, keys,
+    root_keys::{ROOTS_PURPOSE, SealingKeySource},
 };
 
 pub(crate) const RESOURCE: &str = "https://gateway.test/mcp";
 pub(crate) const NOW_MS: u64 = 1_800_000_000_000;
 
 #[derive(Debug)]
-pub(crate) struct HandClock(AtomicU64);
+pub(crate) struct AuthnTestClock(AtomicU64);
 
-impl HandClock {
+impl AuthnTestClock {
     pub(crate) fn pass_ms(&self, ms: u64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
 }
 
-impl Clock for HandClock {
+impl Clock for AuthnTestClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_unix_ms(self.0.load(Ordering::SeqCst))
     }
@@ -53,18 +53,18 @@ impl Clock for HandClock {
 
 /// A notebook that is away when told to be.
 #[derive(Debug, Default)]
-pub(crate) struct Store {
+pub(crate) struct AuthnTestNotebook {
     notes: InMemoryNotebook,
     pub(crate) away: AtomicBool,
 }
 
-impl Store {
+impl AuthnTestNotebook {
     fn here(&self) -> Result<(), JournalError> {
         if self.away.load(Ordering::SeqCst) { Err(JournalError::new("away")) } else { Ok(()) }
     }
 }
 
-impl Notebook for Store {
+impl Notebook for AuthnTestNotebook {
     fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async {
             self.here()?;
@@ -106,50 +106,50 @@ impl Notebook for Store {
 #[derive(Debug)]
 pub(crate) struct FixedSeal(pub(crate) u8);
 
-impl SealingKeys for FixedSeal {
+impl SealingKeySource for FixedSeal {
     fn roots_key(&self) -> Result<SealingKey, String> {
         SealingKey::new(ROOTS_PURPOSE, &Secret::new([self.0; 32])).map_err(|error| error.to_string())
     }
 }
 
 /// A porter with everything around it in hand.
-pub(crate) struct Lodge {
-    pub(crate) porter: Porter,
-    pub(crate) store: Arc<Store>,
-    pub(crate) clock: Arc<HandClock>,
+pub(crate) struct AuthnFixture {
+    pub(crate) porter: CredentialAuthenticator,
+    pub(crate) store: Arc<AuthnTestNotebook>,
+    pub(crate) clock: Arc<AuthnTestClock>,
 }
 
-impl Lodge {
-    pub(crate) fn new(issuers: Vec<IssuerTerms>) -> Self {
-        let store = Arc::new(Store::default());
-        let clock = Arc::new(HandClock(AtomicU64::new(NOW_MS)));
-        let porter = Porter::new(store.clone(), clock.clone(), Arc::new(FixedSeal(7)), terms(issuers)).unwrap();
+impl AuthnFixture {
+    pub(crate) fn new(issuers: Vec<IssuerSettings>) -> Self {
+        let store = Arc::new(AuthnTestNotebook::default());
+        let clock = Arc::new(AuthnTestClock(AtomicU64::new(NOW_MS)));
+        let porter = CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(7)), terms(issuers)).unwrap();
         Self { porter, store, clock }
     }
 
     /// Another gateway of the same store, with the sealing key of that byte.
     pub(crate) fn beside(&self, byte: u8) -> Self {
         let (store, clock) = (self.store.clone(), self.clock.clone());
-        let porter = Porter::new(store.clone(), clock.clone(), Arc::new(FixedSeal(byte)), terms(Vec::new())).unwrap();
+        let porter = CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(byte)), terms(Vec::new())).unwrap();
         Self { porter, store, clock }
     }
 
     /// A key of that tenant's principal with these scopes.
     pub(crate) async fn key(&self, tenant: &str, principal: &str, scopes: &[&str]) -> (String, String) {
         let now = self.clock.now();
-        let terms = KeyTerms {
+        let terms = ApiKeySpec {
             tenant: tenant.to_owned(),
             principal: principal.to_owned(),
             groups: BTreeSet::from(["staff".to_owned()]),
             label: "test".to_owned(),
-            rights: Rights { scopes: Scopes::of(scopes).unwrap(), ..Rights::unlimited() },
+            rights: Rights { scopes: Scopes::from_words(scopes).unwrap(), ..Rights::unlimited() },
             expires_at: Timestamp::from_unix_ms(now.unix_ms() + 86_400_000),
         };
         let made = keys::make(self.store.as_ref(), terms, now).await.unwrap();
         (made.stored.id.clone(), made.text.as_text().unwrap().to_owned())
     }
 
-    pub(crate) async fn admit(&self, credential: &str) -> Result<Arc<Authenticated>, NotAdmitted> {
+    pub(crate) async fn admit(&self, credential: &str) -> Result<Arc<AuthenticatedCaller>, AuthRejection> {
         let header = HeaderValue::from_str(&format!("Bearer {credential}")).unwrap();
         self.porter.admit(Some(&header)).await
     }
@@ -158,8 +158,8 @@ impl Lodge {
     pub(crate) async fn told(&self, credential: &str) -> String {
         match self.admit(credential).await {
             Ok(who) => panic!("{} was let in", who.principal()),
-            Err(NotAdmitted::Later { told }) => format!("later: {told}"),
-            Err(NotAdmitted::Challenged { challenge, told, .. }) => {
+            Err(AuthRejection::Unavailable { message: told }) => format!("later: {told}"),
+            Err(AuthRejection::Challenged { challenge, message: told, .. }) => {
                 assert_eq!(challenge.status, 401);
                 assert!(!challenge.header.contains(credential) && !told.contains(credential));
                 told
@@ -168,8 +168,8 @@ impl Lodge {
     }
 }
 
-pub(crate) fn terms(issuers: Vec<IssuerTerms>) -> Terms {
-    Terms::Required(Box::new(RequiredTerms {
+pub(crate) fn terms(issuers: Vec<IssuerSettings>) -> AuthnSettings {
+    AuthnSettings::Required(Box::new(RequiredAuthnSettings {
         resource: RESOURCE.to_owned(),
         keys: true,
         issuers,
@@ -179,13 +179,13 @@ pub(crate) fn terms(issuers: Vec<IssuerTerms>) -> Terms {
 }
 
 /// What it answers, by path.
-type Answers = Arc<Mutex<BTreeMap<String, (u16, String)>>>;
+type TestIssuerAnswers = Arc<Mutex<BTreeMap<String, (u16, String)>>>;
 
 /// An authorization server, as far as one that only checks tokens sees of it.
 pub(crate) struct TestIssuer {
     pub(crate) url: String,
     key: Ed25519KeyPair,
-    answers: Answers,
+    answers: TestIssuerAnswers,
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -194,7 +194,7 @@ impl TestIssuer {
     pub(crate) async fn start(kid: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (answers, asked) = (Answers::default(), Arc::<Mutex<Vec<String>>>::default());
+        let (answers, asked) = (TestIssuerAnswers::default(), Arc::<Mutex<Vec<String>>>::default());
         let issuer =
             Self { url, key: Ed25519KeyPair::generate().unwrap(), answers: answers.clone(), asked: asked.clone() };
         let metadata = json!({ "issuer": issuer.url, "jwks_uri": format!("{}/keys", issuer.url) });
@@ -257,7 +257,7 @@ impl TestIssuer {
         format!("{signed}.{signature}")
     }
 
-    pub(crate) fn terms(&self) -> IssuerTerms {
+    pub(crate) fn terms(&self) -> IssuerSettings {
         let issuer = Issuer {
             issuer: self.url.clone(),
             audience: RESOURCE.to_owned(),
@@ -269,6 +269,6 @@ impl TestIssuer {
             rights: Rights::unlimited(),
             leeway_ms: 0,
         };
-        IssuerTerms { issuer, jwks_uri: None, cache: CACHE_TERMS }
+        IssuerSettings { issuer, jwks_uri: None, cache: KEY_CACHE_POLICY }
     }
 }

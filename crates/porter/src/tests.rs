@@ -3,30 +3,30 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use serde_json::{Value, json};
-use servanda_authority::{CredentialId, Method};
+use servanda_authority::{CredentialId, CredentialMethod};
 use servanda_contract::{Timestamp, time::Clock as _};
-use servanda_doors::http::{Doorkeeper as _, NotAdmitted};
+use servanda_doors::http::{Authenticator as _, AuthRejection};
 use servanda_effects::{Note, NoteKind, Notebook as _};
 
 use crate::{
-    CACHE_TERMS, IssuerTerms, Terms, fetch, fetchable, keys,
-    memory::Memory,
+    KEY_CACHE_POLICY, IssuerSettings, AuthnSettings, fetch, fetchable_url, keys,
+    cache::AuthnCache,
     revocation::{self, Revocation},
-    roots::RootBook,
-    testing::{FixedSeal, Lodge, RESOURCE, TestIssuer, terms},
+    root_keys::RootKeyStore,
+    testing::{FixedSeal, AuthnFixture, RESOURCE, TestIssuer, terms},
 };
 
-async fn revoke(lodge: &Lodge, credential: &CredentialId) {
+async fn revoke(lodge: &AuthnFixture, credential: &CredentialId) {
     let revocation = Revocation { at: lodge.clock.now(), by: "test".to_owned() };
     revocation::revoke(lodge.store.as_ref(), credential, &revocation).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_key_lets_its_holder_in_until_it_ends() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
     let who = lodge.admit(&key).await.unwrap();
-    assert_eq!((who.tenant(), who.principal(), who.method()), ("acme", "ada", &Method::ApiKey));
+    assert_eq!((who.tenant(), who.principal(), who.method()), ("acme", "ada", &CredentialMethod::ApiKey));
     assert!(who.groups().contains("staff"));
     let mut forged = key.clone();
     let last = if forged.pop() == Some('A') { 'B' } else { 'A' };
@@ -40,7 +40,7 @@ async fn a_key_lets_its_holder_in_until_it_ends() {
 /// The stored form of a key is remembered for a while; that it was revoked is not overlooked for a moment.
 #[tokio::test]
 async fn t11_a_revoked_key_is_refused_at_once_though_it_is_remembered() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (id, key) = lodge.key("acme", "ada", &[]).await;
     lodge.admit(&key).await.unwrap();
     keys::revoke(lodge.store.as_ref(), &id, "test", lodge.clock.now()).await.unwrap();
@@ -51,32 +51,32 @@ async fn t11_a_revoked_key_is_refused_at_once_though_it_is_remembered() {
 
 #[tokio::test]
 async fn a_store_that_is_away_lets_nobody_in_and_says_later() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &[]).await;
     let who = lodge.admit(&key).await.unwrap();
-    assert!(lodge.porter.may_stay(&who).await);
+    assert!(lodge.porter.is_still_valid(&who).await);
     lodge.store.away.store(true, Ordering::SeqCst);
     assert!(lodge.told(&key).await.starts_with("later:"), "remembered, but nobody can say whether it was revoked");
-    assert!(!lodge.porter.may_stay(&who).await);
+    assert!(!lodge.porter.is_still_valid(&who).await);
 }
 
 #[tokio::test]
 async fn keys_are_taken_only_where_the_terms_say_so() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &[]).await;
     lodge.admit(&key).await.unwrap();
-    let Terms::Required(mut without) = terms(Vec::new()) else { unreachable!() };
+    let AuthnSettings::Required(mut without) = terms(Vec::new()) else { unreachable!() };
     without.keys = false;
-    lodge.porter.replace(Terms::Required(without));
+    lodge.porter.replace(AuthnSettings::Required(without));
     assert_eq!(lodge.told(&key).await, "the credential is not valid here");
-    lodge.porter.replace(Terms::Local);
-    assert_eq!(lodge.admit(&key).await.unwrap().method(), &Method::Local, "in local mode nobody is asked");
+    lodge.porter.replace(AuthnSettings::Local);
+    assert_eq!(lodge.admit(&key).await.unwrap().method(), &CredentialMethod::Local, "in local mode nobody is asked");
 }
 
 #[tokio::test]
 async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
-    let lodge = Lodge::new(Vec::new());
-    let Err(NotAdmitted::Challenged { challenge, .. }) = lodge.porter.admit(None).await else { panic!("let in") };
+    let lodge = AuthnFixture::new(Vec::new());
+    let Err(AuthRejection::Challenged { challenge, .. }) = lodge.porter.admit(None).await else { panic!("let in") };
     let expected =
         r#"Bearer scope="a:read", resource_metadata="https://gateway.test/.well-known/oauth-protected-resource/mcp""#;
     assert_eq!((challenge.status, challenge.header.as_str()), (401, expected));
@@ -88,7 +88,7 @@ async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
 #[tokio::test]
 async fn a_token_is_verified_with_keys_that_are_fetched_once_for_all() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = Arc::new(Lodge::new(vec![issuer.terms()]));
+    let lodge = Arc::new(AuthnFixture::new(vec![issuer.terms()]));
     let token = issuer.token("one", &json!({}));
     let admitting: Vec<_> = (0..32)
         .map(|_| {
@@ -110,7 +110,7 @@ async fn a_token_is_verified_with_keys_that_are_fetched_once_for_all() {
 #[tokio::test]
 async fn t8_tokens_for_others_and_of_others_are_refused() {
     let (issuer, stranger) = (TestIssuer::start("one").await, TestIssuer::start("one").await);
-    let lodge = Lodge::new(vec![issuer.terms()]);
+    let lodge = AuthnFixture::new(vec![issuer.terms()]);
     let told = |changes: Value| {
         let token = issuer.token("one", &changes);
         let lodge = &lodge;
@@ -127,13 +127,13 @@ async fn t8_tokens_for_others_and_of_others_are_refused() {
 #[tokio::test]
 async fn a_key_that_nobody_knows_is_looked_for_once_per_while() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = Lodge::new(vec![issuer.terms()]);
+    let lodge = AuthnFixture::new(vec![issuer.terms()]);
     lodge.admit(&issuer.token("one", &json!({}))).await.unwrap();
     issuer.publish(&["one", "two"]);
     let rotated = issuer.token("two", &json!({ "jti": "t-2" }));
     assert_eq!(lodge.told(&rotated).await, "the access token is not valid here", "too soon to ask again");
     assert_eq!(issuer.asked_for_keys(), 1);
-    lodge.clock.pass_ms(CACHE_TERMS.fetch_interval_ms_min);
+    lodge.clock.pass_ms(KEY_CACHE_POLICY.fetch_interval_ms_min);
     lodge.admit(&rotated).await.unwrap();
     assert_eq!(issuer.asked_for_keys(), 2);
     for number in 0..20 {
@@ -146,13 +146,13 @@ async fn a_key_that_nobody_knows_is_looked_for_once_per_while() {
 #[tokio::test]
 async fn keys_are_used_while_the_issuer_is_away_and_not_for_ever() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = Lodge::new(vec![issuer.terms()]);
+    let lodge = AuthnFixture::new(vec![issuer.terms()]);
     lodge.admit(&issuer.token("one", &json!({}))).await.unwrap();
     issuer.answer("/keys", 500, "");
     issuer.answer("/.well-known/openid-configuration", 500, "");
-    lodge.clock.pass_ms(CACHE_TERMS.fresh_ms_max);
+    lodge.clock.pass_ms(KEY_CACHE_POLICY.fresh_ms_max);
     lodge.admit(&issuer.token("one", &json!({ "jti": "t-2" }))).await.unwrap();
-    lodge.clock.pass_ms(CACHE_TERMS.stale_ms_max);
+    lodge.clock.pass_ms(KEY_CACHE_POLICY.stale_ms_max);
     let token = issuer.token("one", &json!({ "jti": "t-3" }));
     assert!(lodge.told(&token).await.starts_with("later:"));
     assert!(
@@ -165,11 +165,11 @@ async fn keys_are_used_while_the_issuer_is_away_and_not_for_ever() {
 #[tokio::test]
 async fn a_key_that_its_issuer_took_back_verifies_nothing_any_more() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = Lodge::new(vec![issuer.terms()]);
+    let lodge = AuthnFixture::new(vec![issuer.terms()]);
     let token = issuer.token("one", &json!({}));
     lodge.admit(&token).await.unwrap();
     issuer.publish(&["two"]);
-    lodge.clock.pass_ms(CACHE_TERMS.fresh_ms_max);
+    lodge.clock.pass_ms(KEY_CACHE_POLICY.fresh_ms_max);
     // The first to ask has them fetched and is still let in by the old ones; once they are there, nobody is.
     let _ = lodge.admit(&token).await;
     lodge.admit(&issuer.token("two", &json!({ "jti": "t-2" }))).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_key_that_its_issuer_took_back_verifies_nothing_any_more() {
 #[tokio::test]
 async fn other_terms_hold_for_what_was_verified_before() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = Lodge::new(vec![issuer.terms()]);
+    let lodge = AuthnFixture::new(vec![issuer.terms()]);
     let token = issuer.token("one", &json!({}));
     lodge.admit(&token).await.unwrap();
     let mut other = issuer.terms();
@@ -204,7 +204,7 @@ async fn an_issuer_is_who_its_metadata_say_and_leads_nowhere_else() {
             200,
             &json!({ "issuer": issuer.url, "jwks_uri": format!("{}/keys", issuer.url) }).to_string(),
         );
-        let lodge = Lodge::new(vec![issuer.terms()]);
+        let lodge = AuthnFixture::new(vec![issuer.terms()]);
         assert!(lodge.told(&token).await.starts_with("later:"), "{status} {body}");
     }
     assert_eq!(issuer.asked_for_keys(), 0);
@@ -215,10 +215,10 @@ async fn an_issuer_is_who_its_metadata_say_and_leads_nowhere_else() {
         200,
         &json!({ "issuer": issuer.url, "jwks_uri": format!("{}/keys", issuer.url) }).to_string(),
     );
-    Lodge::new(vec![issuer.terms()]).admit(&token).await.unwrap();
-    let told = IssuerTerms { jwks_uri: Some(format!("{}/keys", issuer.url)), ..issuer.terms() };
+    AuthnFixture::new(vec![issuer.terms()]).admit(&token).await.unwrap();
+    let told = IssuerSettings { jwks_uri: Some(format!("{}/keys", issuer.url)), ..issuer.terms() };
     let asked = issuer.asked.lock().unwrap().len();
-    Lodge::new(vec![told]).admit(&token).await.unwrap();
+    AuthnFixture::new(vec![told]).admit(&token).await.unwrap();
     assert_eq!(issuer.asked.lock().unwrap().len(), asked + 1);
 }
 
@@ -252,7 +252,7 @@ fn addresses_of_metadata_and_of_keys() {
         ("file:///etc/passwd", false),
         ("keys", false),
     ] {
-        assert_eq!(fetchable(text).is_ok(), good, "{text}");
+        assert_eq!(fetchable_url(text).is_ok(), good, "{text}");
     }
 }
 
@@ -266,7 +266,7 @@ fn form(parameters: &[(&str, &str)]) -> Vec<u8> {
     pairs.collect::<Vec<_>>().join("&").into_bytes()
 }
 
-async fn exchange(lodge: &Lodge, parameters: &[(&str, &str)]) -> (u16, Value) {
+async fn exchange(lodge: &AuthnFixture, parameters: &[(&str, &str)]) -> (u16, Value) {
     let exchanged = lodge.porter.exchange(form(parameters).into()).await.unwrap();
     (exchanged.status, serde_json::from_slice(&exchanged.body).unwrap())
 }
@@ -274,7 +274,7 @@ async fn exchange(lodge: &Lodge, parameters: &[(&str, &str)]) -> (u16, Value) {
 #[tokio::test]
 async fn a_users_credential_becomes_an_agents_and_goes_with_it() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = Lodge::new(vec![issuer.terms()]);
+    let lodge = AuthnFixture::new(vec![issuer.terms()]);
     let (agent_id, agent_key) = lodge.key("acme", "planner", &[]).await;
     let token = issuer.token("one", &json!({ "scope": "a:read a:write" }));
     let actor =
@@ -298,7 +298,7 @@ async fn a_users_credential_becomes_an_agents_and_goes_with_it() {
 
 #[tokio::test]
 async fn t9_no_exchange_widens_anything() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
     let (_, foreign) = lodge.key("globex", "planner", &["a:write"]).await;
     let terms = ("servanda_terms", r#"{"agent": "planner"}"#);
@@ -331,7 +331,7 @@ async fn t9_no_exchange_widens_anything() {
 
 #[tokio::test]
 async fn t11_revoking_one_revokes_what_comes_from_it_and_nothing_else() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
     let mut made = Vec::new();
     for agent in ["one", "two"] {
@@ -342,40 +342,40 @@ async fn t11_revoking_one_revokes_what_comes_from_it_and_nothing_else() {
     let first = lodge.admit(&made[0]).await.unwrap();
     assert!(!first.actors()[0].is_proven(), "by its holder's word");
     revoke(&lodge, first.credential()).await;
-    assert!(!lodge.porter.may_stay(&first).await);
+    assert!(!lodge.porter.is_still_valid(&first).await);
     assert_eq!(lodge.told(&made[0]).await, "the credential was revoked");
     let second = lodge.admit(&made[1]).await.unwrap();
-    assert!(lodge.porter.may_stay(&second).await);
+    assert!(lodge.porter.is_still_valid(&second).await);
     lodge.clock.pass_ms(3_600_000);
-    assert!(!lodge.porter.may_stay(&second).await, "its time is over");
+    assert!(!lodge.porter.is_still_valid(&second).await, "its time is over");
     assert_eq!(lodge.told(&made[1]).await, "the credential has expired");
 }
 
 /// A gateway that shares the store takes what another gave out.
 #[tokio::test]
 async fn gateways_that_share_a_store_share_their_root_keys() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &[]).await;
     let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
     let other = lodge.beside(7);
     other.admit(answer["access_token"].as_str().unwrap()).await.unwrap();
-    let stranger = Lodge::new(Vec::new());
+    let stranger = AuthnFixture::new(Vec::new());
     assert_eq!(stranger.told(answer["access_token"].as_str().unwrap()).await, "the credential is not valid here");
 }
 
 /// The store alone does not reveal the root keys. A gateway with another sealing key says so, and lets no agent in.
 #[tokio::test]
 async fn root_keys_are_sealed_at_rest() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &[]).await;
     let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
     let credential = answer["access_token"].as_str().unwrap();
-    let roots = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(7))).read(lodge.clock.now()).await.unwrap();
+    let roots = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(7))).read(lodge.clock.now()).await.unwrap();
     assert!(roots.verify(credential, lodge.clock.now()).is_ok());
     let notes = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
     let [note] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(note.key == "agent-credential/sealed/00000001" && note.value.starts_with(r#"{"sealed":""#), "{note:?}");
-    let error = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(8))).read(lodge.clock.now()).await.unwrap_err();
+    let error = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(8))).read(lodge.clock.now()).await.unwrap_err();
     assert!(error.reason().contains("SERVANDA_SECRET_KEY"), "{}", error.reason());
     assert!(lodge.beside(8).admit(credential).await.is_err());
 }
@@ -383,7 +383,7 @@ async fn root_keys_are_sealed_at_rest() {
 /// A root key of an earlier version is sealed when it is first read, and the credentials that it made stay good.
 #[tokio::test]
 async fn a_root_key_that_was_kept_in_clear_is_sealed() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let value = format!("\"{}\"", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY");
     let note = Note {
         kind: NoteKind::Secret,
@@ -392,7 +392,7 @@ async fn a_root_key_that_was_kept_in_clear_is_sealed() {
         expires_at: None,
     };
     lodge.store.write(note).await.unwrap();
-    let book = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
+    let book = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
     book.read(lodge.clock.now()).await.unwrap();
     let notes = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
     assert_eq!(notes.len(), 1);
@@ -402,13 +402,13 @@ async fn a_root_key_that_was_kept_in_clear_is_sealed() {
 /// Credentials that were made before stay good until they expire. Later ones are made with the new key, by running gateways too.
 #[tokio::test]
 async fn root_keys_rotate() {
-    let lodge = Lodge::new(Vec::new());
+    let lodge = AuthnFixture::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &[]).await;
     let terms = [("subject_token", key.as_str()), ("servanda_terms", r#"{"agent": "a"}"#)];
     let old = exchange(&lodge, &terms).await.1["access_token"].as_str().unwrap().to_owned();
     let running = lodge.beside(7);
     running.admit(&old).await.unwrap();
-    let book = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
+    let book = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
     assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), "2");
     let fresh = lodge.beside(7);
     let new = exchange(&fresh, &terms).await.1["access_token"].as_str().unwrap().to_owned();
@@ -424,8 +424,8 @@ async fn root_keys_rotate() {
 /// More keys than are read would make the newest unknown.
 #[tokio::test]
 async fn root_keys_are_limited_in_number_until_the_oldest_end() {
-    let lodge = Lodge::new(Vec::new());
-    let book = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
+    let lodge = AuthnFixture::new(Vec::new());
+    let book = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
     for number in 2..=64 {
         assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), number.to_string());
     }
@@ -437,7 +437,7 @@ async fn root_keys_are_limited_in_number_until_the_oldest_end() {
 
 #[test]
 fn what_is_remembered_is_bounded_and_ends() {
-    let memory = Memory::new(2);
+    let memory = AuthnCache::new(2);
     let at = Timestamp::from_unix_ms;
     memory.remember(1, "a", at(10), at(0));
     assert_eq!((memory.recall(&1, at(9)), memory.recall(&1, at(10))), (Some("a"), None));

@@ -6,26 +6,26 @@ use std::fmt::Display;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use crate::failure::SampleToolFailure;
 
 pub(crate) type Arguments = Map<String, Value>;
 
 /// Turns arguments into the tool's own type, refusing what the type does not know.
-pub(crate) fn decode<T: DeserializeOwned>(arguments: Arguments) -> Result<T, Failure> {
+pub(crate) fn decode<T: DeserializeOwned>(arguments: Arguments) -> Result<T, SampleToolFailure> {
     Ok(serde_json::from_value(Value::Object(arguments))?)
 }
 
 /// Refuses a value outside a list the schema names.
-pub(crate) fn check_one_of(name: &str, value: &str, allowed: &[&str]) -> Result<(), Failure> {
+pub(crate) fn check_one_of(name: &str, value: &str, allowed: &[&str]) -> Result<(), SampleToolFailure> {
     if allowed.contains(&value) {
         return Ok(());
     }
     let text = format!("`{name}` must be one of {}", allowed.join(", "));
-    Err(Failure::declined(text))
+    Err(SampleToolFailure::declined(text))
 }
 
 /// Refuses a number outside the range the schema names.
-pub(crate) fn check_between<T>(name: &str, value: T, min: T, max: T) -> Result<(), Failure>
+pub(crate) fn check_between<T>(name: &str, value: T, min: T, max: T) -> Result<(), SampleToolFailure>
 where
     T: PartialOrd + Display + Copy,
 {
@@ -33,10 +33,10 @@ where
         return Ok(());
     }
     let text = format!("`{name}` must be between {min} and {max}");
-    Err(Failure::declined(text))
+    Err(SampleToolFailure::declined(text))
 }
 
 /// Refuses a text that is empty or has more characters than the schema allows.
-pub(crate) fn check_length(name: &str, text: &str, length_max: usize) -> Result<(), Failure> {
+pub(crate) fn check_length(name: &str, text: &str, length_max: usize) -> Result<(), SampleToolFailure> {
     check_between(&format!("length of {name}"), text.chars().count(), 1, length_max)
 }

@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use crate::dialect::Dialect;
-use crate::failure::Outcome;
+use crate::dialect::ProtocolDialect;
+use crate::failure::SampleToolOutcome;
 
 /// One `tools/call`, as far as a script needs to know it.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct SampleCall {
     pub(crate) id: Value,
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: ProtocolDialect,
     pub(crate) arguments: Arguments,
     pub(crate) progress_token: Option<Value>,
 }
 
 /// The body of a `tools/call` result: structured content, and the same JSON as text for older clients.
-pub(crate) fn result_of(outcome: Outcome) -> Value {
+pub(crate) fn result_of(outcome: SampleToolOutcome) -> Value {
     match outcome {
         Ok(content) => json!({
             "content": [{ "type": "text", "text": content.to_string() }],

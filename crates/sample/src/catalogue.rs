@@ -16,8 +16,8 @@ mod reports;
 
 use serde_json::{Value, json};
 
-use crate::tool::Tool;
-use crate::wire::RpcError;
+use crate::tool::SampleTool;
+use crate::wire::SampleRpcError;
 
 /// Small enough that even the honest tools need two pages.
 const PAGE_TOOLS_MAX: usize = 10;
@@ -25,44 +25,44 @@ const CURSOR_PREFIX: &str = "after:";
 
 /// Which groups of tools are listed at the moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Listed {
+pub(crate) struct ListedToolGroups {
     pub(crate) misbehaviour: bool,
     pub(crate) beta: bool,
 }
 
 /// When a family is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Group {
+enum SampleToolGroup {
     Honest,
     Misbehaving,
     Beta,
 }
 
-const FAMILIES: [(Group, &[Tool]); 10] = [
-    (Group::Honest, customers::TOOLS),
-    (Group::Honest, invoices::TOOLS),
-    (Group::Honest, payments::TOOLS),
-    (Group::Honest, mail::TOOLS),
-    (Group::Honest, files::TOOLS),
-    (Group::Honest, meetings::TOOLS),
-    (Group::Honest, reports::TOOLS),
-    (Group::Honest, queries::TOOLS),
-    (Group::Misbehaving, misbehaviour::TOOLS),
-    (Group::Beta, reports::BETA_TOOLS),
+const FAMILIES: [(SampleToolGroup, &[SampleTool]); 10] = [
+    (SampleToolGroup::Honest, customers::TOOLS),
+    (SampleToolGroup::Honest, invoices::TOOLS),
+    (SampleToolGroup::Honest, payments::TOOLS),
+    (SampleToolGroup::Honest, mail::TOOLS),
+    (SampleToolGroup::Honest, files::TOOLS),
+    (SampleToolGroup::Honest, meetings::TOOLS),
+    (SampleToolGroup::Honest, reports::TOOLS),
+    (SampleToolGroup::Honest, queries::TOOLS),
+    (SampleToolGroup::Misbehaving, misbehaviour::TOOLS),
+    (SampleToolGroup::Beta, reports::BETA_TOOLS),
 ];
 
 /// The tool of that name, if it is listed: an unlisted tool does not exist for the caller.
-pub(crate) fn find(listed: Listed, name: &str) -> Option<&'static Tool> {
+pub(crate) fn find(listed: ListedToolGroups, name: &str) -> Option<&'static SampleTool> {
     tools(listed).find(|tool| tool.name == name)
 }
 
 /// One page of `tools/list`.
-pub(crate) fn page(listed: Listed, cursor: Option<&Value>) -> Result<Value, RpcError> {
+pub(crate) fn page(listed: ListedToolGroups, cursor: Option<&Value>) -> Result<Value, SampleRpcError> {
     let start = match cursor {
         None => 0,
-        Some(cursor) => position_after(listed, cursor).ok_or_else(|| RpcError::invalid_params("unknown `cursor`"))?,
+        Some(cursor) => position_after(listed, cursor).ok_or_else(|| SampleRpcError::invalid_params("unknown `cursor`"))?,
     };
-    let shown: Vec<&Tool> = tools(listed).skip(start).take(PAGE_TOOLS_MAX).collect();
+    let shown: Vec<&SampleTool> = tools(listed).skip(start).take(PAGE_TOOLS_MAX).collect();
     let descriptions: Vec<Value> = shown.iter().map(|tool| tool.describe()).collect();
     let mut page = json!({ "tools": descriptions });
     let more = tools(listed).nth(start + PAGE_TOOLS_MAX).is_some();
@@ -74,19 +74,19 @@ pub(crate) fn page(listed: Listed, cursor: Option<&Value>) -> Result<Value, RpcE
 }
 
 /// Cursors name the last tool seen rather than count, so a page stays right when the list grows.
-fn position_after(listed: Listed, cursor: &Value) -> Option<usize> {
+fn position_after(listed: ListedToolGroups, cursor: &Value) -> Option<usize> {
     let name = cursor.as_str()?.strip_prefix(CURSOR_PREFIX)?;
     let position = tools(listed).position(|tool| tool.name == name)?;
     Some(position + 1)
 }
 
-fn tools(listed: Listed) -> impl Iterator<Item = &'static Tool> {
+fn tools(listed: ListedToolGroups) -> impl Iterator<Item = &'static SampleTool> {
     FAMILIES
         .into_iter()
         .filter(move |(group, _)| match group {
-            Group::Honest => true,
-            Group::Misbehaving => listed.misbehaviour,
-            Group::Beta => listed.beta,
+            SampleToolGroup::Honest => true,
+            SampleToolGroup::Misbehaving => listed.misbehaviour,
+            SampleToolGroup::Beta => listed.beta,
         })
         .flat_map(|(_, family)| family)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::failure::Failure;
+use crate::failure::SampleToolFailure;
 
 /// Bumped when the tables or the seed change; a file of another version is refused by SQLite's own
 /// "table already exists" rather than migrated, since nothing of value lives here.
@@ -26,7 +26,7 @@ pub(crate) struct Company {
 
 /// The kinds of effect a tool can have, as `count_effects` counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum CompanyEffect {
     Payment,
     Mail,
     Meeting,
@@ -38,7 +38,7 @@ pub(crate) enum Effect {
     SqlChange,
 }
 
-impl Effect {
+impl CompanyEffect {
     pub(crate) const ALL: [Self; 9] = [
         Self::Payment,
         Self::Mail,
@@ -88,12 +88,12 @@ impl Company {
         Ok(Self { connection: Mutex::new(connection) })
     }
 
-    pub(crate) fn read<T>(&self, question: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) fn read<T>(&self, question: impl FnOnce(&Connection) -> Result<T, SampleToolFailure>) -> Result<T, SampleToolFailure> {
         question(&self.connection())
     }
 
     /// Runs a change whole or not at all: a failure rolls everything back.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<T, SampleToolFailure>) -> Result<T, SampleToolFailure> {
         let mut connection = self.connection();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let changed = change(&transaction)?;
@@ -108,7 +108,7 @@ impl Company {
 }
 
 /// Records that something really happened to `subject`.
-pub(crate) fn record_effect(transaction: &Transaction<'_>, effect: Effect, subject: &str) -> rusqlite::Result<()> {
+pub(crate) fn record_effect(transaction: &Transaction<'_>, effect: CompanyEffect, subject: &str) -> rusqlite::Result<()> {
     transaction
         .prepare_cached("INSERT INTO effects (kind, subject) VALUES (?1, ?2)")?
         .execute(params![effect.as_str(), subject])?;

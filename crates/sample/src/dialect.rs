@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::wire::{Request, RpcError};
-use crate::{Era, Options};
+use crate::wire::{SampleRequest, SampleRpcError};
+use crate::{ServedEras, SampleOptions};
 
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -27,27 +27,27 @@ const INSTRUCTIONS: &str = "The back office of Lindgren & Roth, a fictional comp
 
 /// How one request is to be understood and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum ProtocolDialect {
     Legacy,
     Modern,
 }
 
-impl Dialect {
+impl ProtocolDialect {
     /// Decides from the request alone wherever possible: a dual-era server serves both at once.
-    pub(crate) fn of(era: Era, initialised: bool, request: &Request) -> Result<Self, RpcError> {
+    pub(crate) fn for_request(era: ServedEras, initialised: bool, request: &SampleRequest) -> Result<Self, SampleRpcError> {
         let meta = request.params.get("_meta").and_then(Value::as_object);
         let declared = meta.and_then(|meta| meta.get(PROTOCOL_VERSION));
         let method = request.method.as_str();
         let legacy = match era {
-            Era::LegacyOnly => true,
-            Era::ModernOnly => false,
-            Era::Both => method == "initialize" || declared.is_none() && (initialised || method == "ping"),
+            ServedEras::LegacyOnly => true,
+            ServedEras::ModernOnly => false,
+            ServedEras::Both => method == "initialize" || declared.is_none() && (initialised || method == "ping"),
         };
         if !legacy {
             return check_modern_meta(era, meta, request).map(|()| Self::Modern);
         }
         if !initialised && method.starts_with("tools/") {
-            return Err(RpcError::invalid_params("`initialize` must come before any other request"));
+            return Err(SampleRpcError::invalid_params("`initialize` must come before any other request"));
         }
         Ok(Self::Legacy)
     }
@@ -76,9 +76,9 @@ impl Dialect {
 }
 
 /// The legacy handshake: the requested revision if we speak it, our newest legacy one otherwise.
-pub(crate) fn initialize(options: &Options, params: &Map<String, Value>) -> Result<Value, RpcError> {
+pub(crate) fn initialize(options: &SampleOptions, params: &Map<String, Value>) -> Result<Value, SampleRpcError> {
     let Some(requested) = params.get("protocolVersion").and_then(Value::as_str) else {
-        return Err(RpcError::invalid_params("`protocolVersion` must be a string"));
+        return Err(SampleRpcError::invalid_params("`protocolVersion` must be a string"));
     };
     let [newest, ..] = LEGACY_VERSIONS;
     let agreed = LEGACY_VERSIONS.into_iter().find(|version| *version == requested).unwrap_or(newest);
@@ -91,7 +91,7 @@ pub(crate) fn initialize(options: &Options, params: &Map<String, Value>) -> Resu
 }
 
 /// The modern description of the server.
-pub(crate) fn discover(options: &Options) -> Value {
+pub(crate) fn discover(options: &SampleOptions) -> Value {
     json!({
         "supportedVersions": supported_versions(options.era),
         "capabilities": capabilities(options),
@@ -99,7 +99,7 @@ pub(crate) fn discover(options: &Options) -> Value {
     })
 }
 
-fn check_modern_meta(era: Era, meta: Option<&Map<String, Value>>, request: &Request) -> Result<(), RpcError> {
+fn check_modern_meta(era: ServedEras, meta: Option<&Map<String, Value>>, request: &SampleRequest) -> Result<(), SampleRpcError> {
     // A legacy client deserves to learn what would work, rather than that it forgot `_meta`.
     let offered = if request.method == "initialize" {
         request.params.get("protocolVersion")
@@ -110,7 +110,7 @@ fn check_modern_meta(era: Era, meta: Option<&Map<String, Value>>, request: &Requ
         return Err(missing_meta(PROTOCOL_VERSION));
     };
     if version != MODERN_VERSION || request.method == "initialize" {
-        return Err(RpcError {
+        return Err(SampleRpcError {
             code: UNSUPPORTED_PROTOCOL_VERSION,
             message: "unsupported protocol version".into(),
             data: Some(json!({ "supported": supported_versions(era), "requested": version })),
@@ -123,17 +123,17 @@ fn check_modern_meta(era: Era, meta: Option<&Map<String, Value>>, request: &Requ
     }
 }
 
-fn missing_meta(key: &str) -> RpcError {
-    RpcError::invalid_params(format!("every request must carry `_meta[\"{key}\"]`"))
+fn missing_meta(key: &str) -> SampleRpcError {
+    SampleRpcError::invalid_params(format!("every request must carry `_meta[\"{key}\"]`"))
 }
 
-fn supported_versions(era: Era) -> Vec<&'static str> {
-    let modern = (era != Era::LegacyOnly).then_some(MODERN_VERSION);
-    let legacy = LEGACY_VERSIONS.into_iter().filter(|_| era != Era::ModernOnly);
+fn supported_versions(era: ServedEras) -> Vec<&'static str> {
+    let modern = (era != ServedEras::LegacyOnly).then_some(MODERN_VERSION);
+    let legacy = LEGACY_VERSIONS.into_iter().filter(|_| era != ServedEras::ModernOnly);
     modern.into_iter().chain(legacy).collect()
 }
 
-fn capabilities(options: &Options) -> Value {
+fn capabilities(options: &SampleOptions) -> Value {
     // The list only ever changes through `admin_toggle_beta_tools`, which misbehaviour lists.
     json!({ "tools": { "listChanged": options.misbehaviour } })
 }

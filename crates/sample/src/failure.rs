@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-pub(crate) type Outcome = Result<Value, Failure>;
+pub(crate) type SampleToolOutcome = Result<Value, SampleToolFailure>;
 
 /// Why a tool did not do what it was asked; the text is what the agent reads.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum SampleToolFailure {
     #[error("invalid arguments: {0}")]
     Arguments(#[from] serde_json::Error),
     #[error("{0}")]
@@ -15,7 +15,7 @@ pub(crate) enum Failure {
     Database(#[from] rusqlite::Error),
 }
 
-impl Failure {
+impl SampleToolFailure {
     pub(crate) fn declined(text: impl Into<String>) -> Self {
         Self::Declined(text.into())
     }

@@ -18,7 +18,7 @@ pub(crate) struct Month(String);
 /// A moment as RFC 3339 writes it, with an offset.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Moment {
+pub(crate) struct DateTime {
     text: String,
     seconds: i64,
 }
@@ -40,7 +40,7 @@ impl Month {
     }
 }
 
-impl Moment {
+impl DateTime {
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
@@ -78,7 +78,7 @@ impl TryFrom<String> for Month {
     }
 }
 
-impl TryFrom<String> for Moment {
+impl TryFrom<String> for DateTime {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {

@@ -32,23 +32,23 @@ use std::path::PathBuf;
 
 use company::Company;
 pub use contracts::CONTRACTS;
-use server::Server;
-use wire::Outlet;
+use server::SampleServer;
+use wire::SampleOutput;
 
 /// How one run of the sample server is set up.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct SampleOptions {
     /// Where the company keeps its records; `None` keeps them in memory for this run only.
     pub database: Option<PathBuf>,
     /// Whether the tools that misbehave on purpose are listed and can be called.
     pub misbehaviour: bool,
     /// Which revisions of the protocol are spoken.
-    pub era: Era,
+    pub era: ServedEras,
 }
 
 /// Which eras of MCP the server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Era {
+pub enum ServedEras {
     /// Both, decided request by request.
     #[default]
     Both,
@@ -92,7 +92,7 @@ pub enum SampleError {
 ///
 /// Every answer is one line and is flushed as it is written. Calls that take long run on their own
 /// threads, which is why the output has to be owned and sendable.
-pub fn serve(options: Options, input: impl BufRead, output: impl Write + Send + 'static) -> Result<(), SampleError> {
+pub fn serve(options: SampleOptions, input: impl BufRead, output: impl Write + Send + 'static) -> Result<(), SampleError> {
     let company = Company::open(options.database.as_deref()).map_err(SampleError::Database)?;
-    Server::new(options, company, Outlet::new(output)).run(input)
+    SampleServer::new(options, company, SampleOutput::new(output)).run(input)
 }

@@ -34,7 +34,7 @@ pub(crate) fn set(schema: &mut Value, key: &str, value: Value) {
     }
 }
 
-pub(crate) fn nothing() -> Value {
+pub(crate) fn no_properties() -> Value {
     object(&[], json!({}))
 }
 

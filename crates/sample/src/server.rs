@@ -9,146 +9,146 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::call::Call;
-use crate::catalogue::{self, Listed};
+use crate::call::SampleCall;
+use crate::catalogue::{self, ListedToolGroups};
 use crate::company::Company;
-use crate::dialect::{self, Dialect};
-use crate::session::Session;
-use crate::tool::Run;
-use crate::wire::{INTERNAL_ERROR, Incoming, METHOD_NOT_FOUND, Notification, Outlet, Request, RpcError, read_line};
+use crate::dialect::{self, ProtocolDialect};
+use crate::session::SampleSession;
+use crate::tool::ToolRunner;
+use crate::wire::{INTERNAL_ERROR, IncomingLine, METHOD_NOT_FOUND, SampleNotification, SampleOutput, SampleRequest, SampleRpcError, read_line};
 use crate::workers::Workers;
-use crate::{Options, SampleError};
+use crate::{SampleOptions, SampleError};
 
-pub(crate) struct Server {
-    options: Options,
-    session: Arc<Session>,
+pub(crate) struct SampleServer {
+    options: SampleOptions,
+    session: Arc<SampleSession>,
 }
 
 /// Why a request was not served: its own fault, or the end of the connection.
-enum Unserved {
-    Refused(RpcError),
+enum SampleRequestError {
+    Refused(SampleRpcError),
     Broken(SampleError),
 }
 
-impl Server {
-    pub(crate) fn new(options: Options, company: Company, outlet: Outlet) -> Self {
-        Self { options, session: Arc::new(Session::new(company, outlet)) }
+impl SampleServer {
+    pub(crate) fn new(options: SampleOptions, company: Company, outlet: SampleOutput) -> Self {
+        Self { options, session: Arc::new(SampleSession::new(company, outlet)) }
     }
 
     pub(crate) fn run(self, mut input: impl BufRead) -> Result<(), SampleError> {
         let mut workers = Workers::default();
         while let Some(line) = read_line(&mut input)? {
             workers.collect_finished()?;
-            match Incoming::parse(&line) {
-                Incoming::Request(request) => self.answer_request(request, &mut workers)?,
-                Incoming::Notification(notification) => self.hear(&notification),
-                Incoming::Malformed(id, error) => self.session.outlet.refuse(id.as_ref(), error)?,
-                Incoming::Ignored => {}
+            match IncomingLine::parse(&line) {
+                IncomingLine::Request(request) => self.answer_request(request, &mut workers)?,
+                IncomingLine::Notification(notification) => self.handle_notification(&notification),
+                IncomingLine::Malformed(id, error) => self.session.outlet.refuse(id.as_ref(), error)?,
+                IncomingLine::Ignored => {}
             }
         }
         workers.finish()?;
-        let subscriptions = std::mem::take(&mut self.session.remembered().subscriptions);
+        let subscriptions = std::mem::take(&mut self.session.state().subscriptions);
         subscriptions.close(&self.session.outlet)
     }
 
-    fn listed(&self) -> Listed {
-        Listed { misbehaviour: self.options.misbehaviour, beta: self.session.remembered().beta_tools }
+    fn listed_groups(&self) -> ListedToolGroups {
+        ListedToolGroups { misbehaviour: self.options.misbehaviour, beta: self.session.state().beta_tools }
     }
 
-    fn hear(&self, notification: &Notification) {
+    fn handle_notification(&self, notification: &SampleNotification) {
         // Calls are never cancelled; a subscription is, or the client would keep hearing of it.
         if notification.method == "notifications/cancelled"
             && let Some(id) = notification.params.get("requestId")
         {
-            self.session.remembered().subscriptions.cancel(id);
+            self.session.state().subscriptions.cancel(id);
         }
     }
 
-    fn answer_request(&self, request: Request, workers: &mut Workers) -> Result<(), SampleError> {
+    fn answer_request(&self, request: SampleRequest, workers: &mut Workers) -> Result<(), SampleError> {
         let id = request.id.clone();
         match self.serve_request(request, workers) {
             Ok(()) => Ok(()),
-            Err(Unserved::Refused(error)) => self.session.outlet.refuse(Some(&id), error),
-            Err(Unserved::Broken(error)) => Err(error),
+            Err(SampleRequestError::Refused(error)) => self.session.outlet.refuse(Some(&id), error),
+            Err(SampleRequestError::Broken(error)) => Err(error),
         }
     }
 
-    fn serve_request(&self, request: Request, workers: &mut Workers) -> Result<(), Unserved> {
-        let initialised = self.session.remembered().initialised;
-        let dialect = Dialect::of(self.options.era, initialised, &request)?;
+    fn serve_request(&self, request: SampleRequest, workers: &mut Workers) -> Result<(), SampleRequestError> {
+        let initialised = self.session.state().initialised;
+        let dialect = ProtocolDialect::for_request(self.options.era, initialised, &request)?;
         let result = match (dialect, request.method.as_str()) {
             (_, "tools/call") => return self.serve_call(request, dialect, workers),
-            (Dialect::Modern, "subscriptions/listen") => return self.subscribe(&request),
-            (Dialect::Legacy, "initialize") => {
+            (ProtocolDialect::Modern, "subscriptions/listen") => return self.subscribe(&request),
+            (ProtocolDialect::Legacy, "initialize") => {
                 let result = dialect::initialize(&self.options, &request.params)?;
-                self.session.remembered().initialised = true;
+                self.session.state().initialised = true;
                 result
             }
-            (Dialect::Legacy, "ping") => json!({}),
-            (Dialect::Modern, "server/discover") => dialect.complete_cacheable(dialect::discover(&self.options)),
+            (ProtocolDialect::Legacy, "ping") => json!({}),
+            (ProtocolDialect::Modern, "server/discover") => dialect.complete_cacheable(dialect::discover(&self.options)),
             (_, "tools/list") => {
-                let page = catalogue::page(self.listed(), request.params.get("cursor"))?;
+                let page = catalogue::page(self.listed_groups(), request.params.get("cursor"))?;
                 dialect.complete_cacheable(page)
             }
             (_, method) => {
                 let text = format!("unknown method: `{method}`");
-                return Err(RpcError::new(METHOD_NOT_FOUND, text).into());
+                return Err(SampleRpcError::new(METHOD_NOT_FOUND, text).into());
             }
         };
         Ok(self.session.outlet.answer(&request.id, &result)?)
     }
 
-    fn subscribe(&self, request: &Request) -> Result<(), Unserved> {
-        let mut remembered = self.session.remembered();
+    fn subscribe(&self, request: &SampleRequest) -> Result<(), SampleRequestError> {
+        let mut remembered = self.session.state();
         let params = remembered.subscriptions.open(request, self.options.misbehaviour)?;
         Ok(self.session.outlet.notify("notifications/subscriptions/acknowledged", &params)?)
     }
 
-    fn serve_call(&self, request: Request, dialect: Dialect, workers: &mut Workers) -> Result<(), Unserved> {
+    fn serve_call(&self, request: SampleRequest, dialect: ProtocolDialect, workers: &mut Workers) -> Result<(), SampleRequestError> {
         let (run, mut call) = self.prepare_call(request, dialect)?;
         match run {
-            Run::AtOnce(work) => {
+            ToolRunner::AtOnce(work) => {
                 let outcome = work(&self.session.company, std::mem::take(&mut call.arguments));
                 self.session.answer_call(&call, outcome)?;
             }
-            Run::Inline(script) => script(&self.session, &call)?,
-            Run::Background(script) if workers.has_room() => {
+            ToolRunner::Inline(script) => script(&self.session, &call)?,
+            ToolRunner::Background(script) if workers.has_room() => {
                 let session = Arc::clone(&self.session);
                 workers.start(move || script(&session, &call))?;
             }
-            Run::Background(_) => {
-                return Err(RpcError::new(INTERNAL_ERROR, "too many calls are running").into());
+            ToolRunner::Background(_) => {
+                return Err(SampleRpcError::new(INTERNAL_ERROR, "too many calls are running").into());
             }
         }
         Ok(())
     }
 
-    fn prepare_call(&self, mut request: Request, dialect: Dialect) -> Result<(Run, Call), RpcError> {
+    fn prepare_call(&self, mut request: SampleRequest, dialect: ProtocolDialect) -> Result<(ToolRunner, SampleCall), SampleRpcError> {
         let Some(name) = request.params.get("name").and_then(Value::as_str) else {
-            return Err(RpcError::invalid_params("`name` must be a string"));
+            return Err(SampleRpcError::invalid_params("`name` must be a string"));
         };
-        let Some(tool) = catalogue::find(self.listed(), name) else {
-            return Err(RpcError::invalid_params(format!("unknown tool: `{name}`")));
+        let Some(tool) = catalogue::find(self.listed_groups(), name) else {
+            return Err(SampleRpcError::invalid_params(format!("unknown tool: `{name}`")));
         };
         let arguments = match request.params.remove("arguments") {
             None => Map::new(),
             Some(Value::Object(arguments)) => arguments,
-            Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
+            Some(_) => return Err(SampleRpcError::invalid_params("`arguments` must be an object")),
         };
         let meta = request.params.get("_meta");
         let progress_token = meta.and_then(|meta| meta.get("progressToken")).cloned();
-        let call = Call { id: request.id, dialect, arguments, progress_token };
+        let call = SampleCall { id: request.id, dialect, arguments, progress_token };
         Ok((tool.run, call))
     }
 }
 
-impl From<RpcError> for Unserved {
-    fn from(error: RpcError) -> Self {
+impl From<SampleRpcError> for SampleRequestError {
+    fn from(error: SampleRpcError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<SampleError> for Unserved {
+impl From<SampleError> for SampleRequestError {
     fn from(error: SampleError) -> Self {
         Self::Broken(error)
     }

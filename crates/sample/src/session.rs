@@ -7,51 +7,51 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::json;
 
 use crate::SampleError;
-use crate::call::{Call, result_of};
+use crate::call::{SampleCall, result_of};
 use crate::company::Company;
-use crate::failure::Outcome;
-use crate::subscriptions::Subscriptions;
-use crate::wire::Outlet;
+use crate::failure::SampleToolOutcome;
+use crate::subscriptions::SampleSubscriptions;
+use crate::wire::SampleOutput;
 
-pub(crate) struct Session {
+pub(crate) struct SampleSession {
     pub(crate) company: Company,
-    pub(crate) outlet: Outlet,
-    remembered: Mutex<Remembered>,
+    pub(crate) outlet: SampleOutput,
+    state: Mutex<SampleSessionState>,
 }
 
 /// What is remembered between messages.
 #[derive(Default)]
-pub(crate) struct Remembered {
+pub(crate) struct SampleSessionState {
     pub(crate) initialised: bool,
     pub(crate) beta_tools: bool,
-    pub(crate) subscriptions: Subscriptions,
+    pub(crate) subscriptions: SampleSubscriptions,
 }
 
-impl Session {
-    pub(crate) fn new(company: Company, outlet: Outlet) -> Self {
-        Self { company, outlet, remembered: Mutex::default() }
+impl SampleSession {
+    pub(crate) fn new(company: Company, outlet: SampleOutput) -> Self {
+        Self { company, outlet, state: Mutex::default() }
     }
 
     /// Answers a call with what its tool brought back.
-    pub(crate) fn answer_call(&self, call: &Call, outcome: Outcome) -> Result<(), SampleError> {
+    pub(crate) fn answer_call(&self, call: &SampleCall, outcome: SampleToolOutcome) -> Result<(), SampleError> {
         let result = call.dialect.complete(result_of(outcome));
         self.outlet.answer(&call.id, &result)
     }
 
     /// Shows or hides the beta tools and notifies the client; returns whether they are shown.
     pub(crate) fn toggle_beta_tools(&self) -> Result<bool, SampleError> {
-        let mut remembered = self.remembered();
-        remembered.beta_tools = !remembered.beta_tools;
+        let mut state = self.state();
+        state.beta_tools = !state.beta_tools;
         // A legacy client hears of it by having shaken hands, a modern one only by subscribing.
-        if remembered.initialised {
+        if state.initialised {
             self.outlet.notify("notifications/tools/list_changed", &json!({}))?;
         }
-        remembered.subscriptions.tell_list_changed(&self.outlet)?;
-        Ok(remembered.beta_tools)
+        state.subscriptions.notify_list_changed(&self.outlet)?;
+        Ok(state.beta_tools)
     }
 
-    pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, SampleSessionState> {
         // These are plain values that no panic can leave half-changed.
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

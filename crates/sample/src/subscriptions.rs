@@ -6,35 +6,35 @@
 use serde_json::{Value, json};
 
 use crate::SampleError;
-use crate::dialect::{Dialect, SUBSCRIPTION_ID};
-use crate::wire::{INTERNAL_ERROR, Outlet, Request, RpcError};
+use crate::dialect::{ProtocolDialect, SUBSCRIPTION_ID};
+use crate::wire::{INTERNAL_ERROR, SampleOutput, SampleRequest, SampleRpcError};
 
 const SUBSCRIPTIONS_MAX: usize = 16;
 
 #[derive(Default)]
-pub(crate) struct Subscriptions {
-    open: Vec<Subscription>,
+pub(crate) struct SampleSubscriptions {
+    open: Vec<SampleSubscription>,
 }
 
-struct Subscription {
+struct SampleSubscription {
     /// The id of the request that opened it, which also names it.
     id: Value,
     hears_tools: bool,
 }
 
-impl Subscriptions {
+impl SampleSubscriptions {
     /// Opens a subscription and returns the parameters of its acknowledgement.
-    pub(crate) fn open(&mut self, request: &Request, list_can_change: bool) -> Result<Value, RpcError> {
+    pub(crate) fn open(&mut self, request: &SampleRequest, list_can_change: bool) -> Result<Value, SampleRpcError> {
         let wanted = request.params.get("notifications");
         let Some(wanted) = wanted.and_then(Value::as_object) else {
             let text = "`notifications` must be an object";
-            return Err(RpcError::invalid_params(text));
+            return Err(SampleRpcError::invalid_params(text));
         };
         if self.open.len() >= SUBSCRIPTIONS_MAX {
-            return Err(RpcError::new(INTERNAL_ERROR, "too many subscriptions"));
+            return Err(SampleRpcError::new(INTERNAL_ERROR, "too many subscriptions"));
         }
         let hears_tools = list_can_change && wanted.get("toolsListChanged") == Some(&Value::Bool(true));
-        self.open.push(Subscription { id: request.id.clone(), hears_tools });
+        self.open.push(SampleSubscription { id: request.id.clone(), hears_tools });
         let honoured = if hears_tools { json!({ "toolsListChanged": true }) } else { json!({}) };
         Ok(json!({ "_meta": { SUBSCRIPTION_ID: request.id }, "notifications": honoured }))
     }
@@ -43,9 +43,9 @@ impl Subscriptions {
         self.open.retain(|subscription| subscription.id != *id);
     }
 
-    pub(crate) fn tell_list_changed(&self, outlet: &Outlet) -> Result<(), SampleError> {
+    pub(crate) fn notify_list_changed(&self, outlet: &SampleOutput) -> Result<(), SampleError> {
         let listeners = self.open.iter().filter(|listener| listener.hears_tools);
-        for Subscription { id, .. } in listeners {
+        for SampleSubscription { id, .. } in listeners {
             let params = json!({ "_meta": { SUBSCRIPTION_ID: id } });
             outlet.notify("notifications/tools/list_changed", &params)?;
         }
@@ -53,10 +53,10 @@ impl Subscriptions {
     }
 
     /// Ends every subscription with the result its request was waiting for.
-    pub(crate) fn close(self, outlet: &Outlet) -> Result<(), SampleError> {
-        for Subscription { id, .. } in self.open {
+    pub(crate) fn close(self, outlet: &SampleOutput) -> Result<(), SampleError> {
+        for SampleSubscription { id, .. } in self.open {
             let result = json!({ "_meta": { SUBSCRIPTION_ID: id } });
-            outlet.answer(&id, &Dialect::Modern.complete(result))?;
+            outlet.answer(&id, &ProtocolDialect::Modern.complete(result))?;
         }
         Ok(())
     }

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::{Era, Options, SampleError, serve};
+use crate::{ServedEras, SampleOptions, SampleError, serve};
 
-const HONEST: Options = Options { database: None, misbehaviour: false, era: Era::Both };
-const MISBEHAVING: Options = Options { misbehaviour: true, ..HONEST };
+const HONEST: SampleOptions = SampleOptions { database: None, misbehaviour: false, era: ServedEras::Both };
+const MISBEHAVING: SampleOptions = SampleOptions { misbehaviour: true, ..HONEST };
 
 /// What the server said until its input ended, or until it stopped.
 struct Conversation {
@@ -67,12 +67,12 @@ impl Write for Tape {
     }
 }
 
-fn converse(options: Options, messages: &[Value]) -> Conversation {
+fn converse(options: SampleOptions, messages: &[Value]) -> Conversation {
     let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
     converse_raw(options, &lines.join("\n"))
 }
 
-fn converse_raw(options: Options, input: &str) -> Conversation {
+fn converse_raw(options: SampleOptions, input: &str) -> Conversation {
     let tape = Tape::default();
     let ended = serve(options, input.as_bytes(), tape.clone());
     let said = tape.0.lock().unwrap().clone();

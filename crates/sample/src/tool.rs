@@ -7,15 +7,15 @@ use serde_json::{Map, Value, json};
 
 use crate::SampleError;
 use crate::arguments::Arguments;
-use crate::call::Call;
+use crate::call::SampleCall;
 use crate::company::Company;
-use crate::failure::Outcome;
-use crate::session::Session;
+use crate::failure::SampleToolOutcome;
+use crate::session::SampleSession;
 
 /// A tool that talks to the client itself: it reports progress, or it misbehaves.
-pub(crate) type Script = fn(&Session, &Call) -> Result<(), SampleError>;
+pub(crate) type ToolScript = fn(&SampleSession, &SampleCall) -> Result<(), SampleError>;
 
-pub(crate) struct Tool {
+pub(crate) struct SampleTool {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) description: &'static str,
@@ -23,17 +23,17 @@ pub(crate) struct Tool {
     /// Absent only on tools that never give an honest answer.
     pub(crate) output: Option<fn() -> Value>,
     pub(crate) hints: Hints,
-    pub(crate) run: Run,
+    pub(crate) run: ToolRunner,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Run {
+pub(crate) enum ToolRunner {
     /// Answers at once from the company's records.
-    AtOnce(fn(&Company, Arguments) -> Outcome),
+    AtOnce(fn(&Company, Arguments) -> SampleToolOutcome),
     /// Speaks for itself, before the next message is read.
-    Inline(Script),
+    Inline(ToolScript),
     /// Speaks for itself, while other calls are served.
-    Background(Script),
+    Background(ToolScript),
 }
 
 /// The annotations a tool carries, named by what it does to the world.
@@ -50,7 +50,7 @@ pub(crate) enum Hints {
     Commits,
 }
 
-impl Tool {
+impl SampleTool {
     /// The tool as `tools/list` shows it.
     pub(crate) fn describe(&self) -> Value {
         let mut description = Map::new();

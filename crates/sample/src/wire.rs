@@ -21,37 +21,37 @@ pub(crate) const INTERNAL_ERROR: i64 = -32603;
 
 /// One line of input, told apart by what it asks of us.
 #[derive(Debug)]
-pub(crate) enum Incoming {
-    Request(Request),
-    Notification(Notification),
+pub(crate) enum IncomingLine {
+    Request(SampleRequest),
+    Notification(SampleNotification),
     /// Not a message we can serve; the answer carries the id when one could be read.
-    Malformed(Option<Value>, RpcError),
+    Malformed(Option<Value>, SampleRpcError),
     /// An empty line, or an answer to a request we never sent.
     Ignored,
 }
 
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct SampleRequest {
     pub(crate) id: Value,
     pub(crate) method: String,
     pub(crate) params: Map<String, Value>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Notification {
+pub(crate) struct SampleNotification {
     pub(crate) method: String,
     pub(crate) params: Map<String, Value>,
 }
 
 /// A JSON-RPC error object.
 #[derive(Debug)]
-pub(crate) struct RpcError {
+pub(crate) struct SampleRpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: Option<Value>,
 }
 
-impl RpcError {
+impl SampleRpcError {
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
@@ -61,15 +61,15 @@ impl RpcError {
     }
 }
 
-impl Incoming {
+impl IncomingLine {
     pub(crate) fn parse(line: &[u8]) -> Self {
         if line.trim_ascii().is_empty() {
             return Self::Ignored;
         }
         match serde_json::from_slice(line) {
             Ok(Value::Object(message)) => Self::from_object(message),
-            Ok(_) => Self::Malformed(None, RpcError::new(INVALID_REQUEST, "a message is one JSON object")),
-            Err(_) => Self::Malformed(None, RpcError::new(PARSE_ERROR, "a line is not JSON")),
+            Ok(_) => Self::Malformed(None, SampleRpcError::new(INVALID_REQUEST, "a message is one JSON object")),
+            Err(_) => Self::Malformed(None, SampleRpcError::new(PARSE_ERROR, "a line is not JSON")),
         }
     }
 
@@ -77,7 +77,7 @@ impl Incoming {
         let id = message.remove("id");
         // The protocol narrows JSON-RPC: an id is a string or an integer, never null.
         let usable_id = id.clone().filter(|id| id.is_string() || id.is_i64() || id.is_u64());
-        let malformed = |text: &str| Self::Malformed(usable_id.clone(), RpcError::new(INVALID_REQUEST, text));
+        let malformed = |text: &str| Self::Malformed(usable_id.clone(), SampleRpcError::new(INVALID_REQUEST, text));
         if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
             return malformed("`jsonrpc` must be \"2.0\"");
         }
@@ -94,8 +94,8 @@ impl Incoming {
             Some(_) => return malformed("`params` must be an object"),
         };
         match (id, usable_id.clone()) {
-            (None, _) => Self::Notification(Notification { method, params }),
-            (Some(_), Some(id)) => Self::Request(Request { id, method, params }),
+            (None, _) => Self::Notification(SampleNotification { method, params }),
+            (Some(_), Some(id)) => Self::Request(SampleRequest { id, method, params }),
             (Some(_), None) => malformed("`id` must be a string or an integer"),
         }
     }
@@ -112,11 +112,11 @@ pub(crate) fn read_line(input: &mut impl BufRead) -> Result<Option<Vec<u8>>, Sam
 }
 
 /// The server's only way out. Whoever holds the lock writes whole lines.
-pub(crate) struct Outlet {
+pub(crate) struct SampleOutput {
     writer: Mutex<Box<dyn Write + Send>>,
 }
 
-impl Outlet {
+impl SampleOutput {
     pub(crate) fn new(writer: impl Write + Send + 'static) -> Self {
         Self { writer: Mutex::new(Box::new(writer)) }
     }
@@ -125,7 +125,7 @@ impl Outlet {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
     }
 
-    pub(crate) fn refuse(&self, id: Option<&Value>, error: RpcError) -> Result<(), SampleError> {
+    pub(crate) fn refuse(&self, id: Option<&Value>, error: SampleRpcError) -> Result<(), SampleError> {
         let mut message = Map::new();
         message.insert("jsonrpc".into(), "2.0".into());
         if let Some(id) = id {

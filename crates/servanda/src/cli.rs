@@ -29,7 +29,7 @@ pub(crate) use remove::RemoveArgs;
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
-    clients::{ClientName, Scope},
+    clients::{ClientName, ClientFileScope},
     config::{CONFIG_FILE, DRAIN_MS_MIN},
 };
 
@@ -186,7 +186,7 @@ pub(crate) struct ConnectArgs {
     pub client: Option<ClientName>,
     /// Whose file of it: this folder's or this user's.
     #[arg(long, requires = "client", conflicts_with = "file")]
-    pub scope: Option<Scope>,
+    pub scope: Option<ClientFileScope>,
     /// This file instead of the client's usual one.
     #[arg(long, value_name = "PATH")]
     pub file: Option<PathBuf>,
@@ -217,7 +217,7 @@ pub(crate) struct DisconnectArgs {
     pub client: Option<ClientName>,
     /// Whose file of it, if both are connected.
     #[arg(long, requires = "client", conflicts_with = "file")]
-    pub scope: Option<Scope>,
+    pub scope: Option<ClientFileScope>,
     /// The file that was connected with --file.
     #[arg(long, value_name = "PATH", conflicts_with = "client")]
     pub file: Option<PathBuf>,

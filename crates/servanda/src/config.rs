@@ -33,7 +33,7 @@ use servanda_contract::{
 };
 use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_gates::budget::Allowance;
-use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
+use servanda_upstream::{Transport, UpstreamName, UpstreamSpec};
 
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use budgets::BudgetConfig;
@@ -52,7 +52,7 @@ use self::{
     ledger_place::LedgerPlace,
     state_folder::STATE_FOLDER,
 };
-use crate::{failure::Failure, files};
+use crate::{failure::CommandFailure, files};
 
 /// The version of the file's format.
 pub(crate) const CONFIG_VERSION: u32 = 1;
@@ -182,7 +182,7 @@ pub(crate) struct UpstreamConfig {
 
 /// A configuration and the folder its paths are relative to.
 #[derive(Debug, Clone)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedConfig {
     /// What it says.
     pub config: Config,
     /// Where it stands.
@@ -230,7 +230,7 @@ impl Config {
             pins: PinsConfig::default(),
             tasks: BTreeMap::new(),
             expectations: BTreeMap::new(),
-            budgets: BudgetConfig::of_new_users(),
+            budgets: BudgetConfig::defaults_for_new_users(),
             policy: PolicyConfig::default(),
             accepts_lost_commits: false,
             auth: AuthConfig::default(),
@@ -276,12 +276,12 @@ fn config_above() -> Option<PathBuf> {
         .next()
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Reads and checks the configuration at `file`.
-    pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(file: &Path) -> Result<Self, CommandFailure> {
         let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
-                let failure = Failure::bad_input(format!("there is no `{}`", file.display()));
+                let failure = CommandFailure::bad_input(format!("there is no `{}`", file.display()));
                 let above = if file == Path::new(CONFIG_FILE) { config_above() } else { None };
                 if let Some(above) = above {
                     let (above, folder) = (above.display(), above.parent().unwrap_or(&above).display());
@@ -292,7 +292,7 @@ impl Loaded {
                     failure.hint("check the path given with --config or SERVANDA_CONFIG")
                 }
             }
-            _ => Failure::bad_input(format!("cannot read `{}`: {error}", file.display())),
+            _ => CommandFailure::bad_input(format!("cannot read `{}`: {error}", file.display())),
         })?;
         let shown = file.display().to_string();
         let config: Config = document::read(&shown, &text).map_err(|error| bad_document(&error))?;
@@ -304,7 +304,7 @@ impl Loaded {
     }
 
     /// What the format alone cannot say.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), CommandFailure> {
         check(&self.file.display().to_string(), &self.config).map_err(|error| bad_document(&error))
     }
 
@@ -315,11 +315,11 @@ impl Loaded {
 
     /// The place of the ledger. Links inside the configuration's folder are refused, because a repository may contain them, and only the
     /// owner may use the files.
-    pub(crate) fn ledger_place(&self) -> Result<LedgerPlace, Failure> {
+    pub(crate) fn ledger_place(&self) -> Result<LedgerPlace, CommandFailure> {
         let position_file = self.position_file();
         let named = self.config.position_file.as_deref().unwrap_or(Path::new(""));
         state_folder::require_own(&self.folder, named, &position_file)?;
-        let ledger = LedgerPlace::of(&self.config.ledger, position_file, |file| self.beside(Path::new(file)));
+        let ledger = LedgerPlace::parse(&self.config.ledger, position_file, |file| self.beside(Path::new(file)));
         let ledger = ledger.map_err(|failure| failure.at(&self.file, "ledger"))?;
         if let Some(file) = ledger.file() {
             state_folder::require_own(&self.folder, Path::new(&self.config.ledger), file)?;
@@ -350,14 +350,14 @@ impl Loaded {
     }
 
     /// The address of the HTTP door, at which nobody is let in unknown from beyond this machine.
-    pub(crate) fn listen(&self) -> Result<SocketAddr, Failure> {
+    pub(crate) fn listen(&self) -> Result<SocketAddr, CommandFailure> {
         let address = parse_listen(&self.config.listen);
         let address = address.and_then(|address| self.require_guarded(address).map(|()| address));
         address.map_err(|failure| failure.at(&self.file, "listen"))
     }
 
     /// What the upstream of that id is.
-    pub(crate) fn upstream(&self, id: &str, upstream: &UpstreamConfig) -> Result<UpstreamSpec, Failure> {
+    pub(crate) fn upstream(&self, id: &str, upstream: &UpstreamConfig) -> Result<UpstreamSpec, CommandFailure> {
         self.upstream_filled(id, upstream, &expand)
     }
 
@@ -367,7 +367,7 @@ impl Loaded {
         id: &str,
         upstream: &UpstreamConfig,
         expanded: &dyn Fn(&str) -> Result<String, String>,
-    ) -> Result<UpstreamSpec, Failure> {
+    ) -> Result<UpstreamSpec, CommandFailure> {
         let file = self.file.display().to_string();
         let filled = |field: &str, text: &str| {
             expanded(text).map_err(|reason| {
@@ -381,7 +381,7 @@ impl Loaded {
         let filled_map = |field: &str, map: &BTreeMap<String, String>| {
             map.iter()
                 .map(|(name, value)| Ok((name.clone(), filled(field, value)?)))
-                .collect::<Result<BTreeMap<_, _>, Failure>>()
+                .collect::<Result<BTreeMap<_, _>, CommandFailure>>()
         };
         let transport = match (&upstream.command, &upstream.url) {
             (Some(command), _) => Transport::Stdio {
@@ -396,21 +396,21 @@ impl Loaded {
                 headers: filled_map("headers", &upstream.headers)?,
             },
         };
-        let limits = servanda_upstream::Limits {
+        let limits = servanda_upstream::UpstreamLimits {
             message_bytes_max: self.config.limits.message_bytes_max,
             connect_ms_max: self.config.limits.connect_ms_max,
             connections_max: self.config.limits.upstream_connections_max.max(1),
             connection_idle_ms_max: self.config.limits.upstream_connection_idle_ms_max,
-            ..servanda_upstream::Limits::default()
+            ..servanda_upstream::UpstreamLimits::default()
         };
-        Ok(UpstreamSpec { id: UpstreamId(id.to_owned()), transport, limits })
+        Ok(UpstreamSpec { id: UpstreamName(id.to_owned()), transport, limits })
     }
 }
 
 /// The address a door listens on; a name is not resolved, so that nothing listens where nobody expects it.
-pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, Failure> {
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, CommandFailure> {
     text.replace("localhost", "127.0.0.1").parse().map_err(|_| {
-        Failure::bad_input(format!("`{text}` is not an address to listen on")).hint("write it like 127.0.0.1:7332")
+        CommandFailure::bad_input(format!("`{text}` is not an address to listen on")).hint("write it like 127.0.0.1:7332")
     })
 }
 
@@ -459,8 +459,8 @@ fn how_to_set(name: &str) -> String {
     )
 }
 
-pub(crate) fn bad_document(error: &DocumentError) -> Failure {
-    Failure::bad_input(error.to_string()).hint("nothing was started; correct the file and run `servanda check`")
+pub(crate) fn bad_document(error: &DocumentError) -> CommandFailure {
+    CommandFailure::bad_input(error.to_string()).hint("nothing was started; correct the file and run `servanda check`")
 }
 
 fn default_listen() -> String {

@@ -24,13 +24,13 @@ use servanda_effects::budget::BudgetDimension;
 use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, ProbeSubject, CompiledProbe, RegisteredContracts, admit};
 
-use self::reading::{Folder, Unread, Written, read_each};
-pub(crate) use self::server_files::{ServerFiles, of_server, readable};
-use crate::{config::Loaded, failure::Failure};
+use self::reading::{ContractFolder, UnreadableContract, LocatedContract, read_each};
+pub(crate) use self::server_files::{ServerFiles, files_of_server, readable};
+use crate::{config::LoadedConfig, failure::CommandFailure};
 
 /// What is wrong with one file.
 #[derive(Debug, Clone, serde::Serialize)]
-pub(crate) struct Problem {
+pub(crate) struct ContractProblem {
     /// Which.
     pub file: String,
     /// What, one reason each.
@@ -38,13 +38,13 @@ pub(crate) struct Problem {
 }
 
 /// Reads and judges every contract of a configuration.
-pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
+pub(crate) fn judge_all(loaded: &LoadedConfig) -> Result<(Vec<CompiledContract>, Vec<ContractProblem>), CommandFailure> {
     let lock = lock::read(&loaded.lock_file())?;
     judge_with(loaded, lock.as_ref())
 }
 
 /// A contract that was judged by itself, and where it is written.
-struct Judged {
+struct JudgedContract {
     file: String,
     /// The tool, where the file has several.
     within: Option<String>,
@@ -53,21 +53,21 @@ struct Judged {
     verdict: Result<CompiledContract, Vec<String>>,
 }
 
-fn judge_with(loaded: &Loaded, lock: Option<&LockFile>) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
+fn judge_with(loaded: &LoadedConfig, lock: Option<&LockFile>) -> Result<(Vec<CompiledContract>, Vec<ContractProblem>), CommandFailure> {
     let pool = Mutex::new(SectionPool::default());
     let (judged, unread) = read_each(loaded, lock, |mut written| {
         pool.lock().unwrap_or_else(PoisonError::into_inner).unify(&mut written.contract);
-        Judged::of(written, loaded)
+        JudgedContract::new(written, loaded)
     })?;
     let mut problems = Vec::new();
-    for Unread { place, reason, .. } in unread {
-        problems.push(Problem { file: place.file.display().to_string(), reasons: vec![reason] });
+    for UnreadableContract { place, reason, .. } in unread {
+        problems.push(ContractProblem { file: place.file.display().to_string(), reasons: vec![reason] });
     }
     let (mut admitted, mut read) = (Vec::with_capacity(judged.len()), Vec::new());
     let mut registered = RegisteredContracts::new();
     for mut one in judged {
         one.register(&mut registered);
-        let Judged { file, within, verdict, .. } = one;
+        let JudgedContract { file, within, verdict, .. } = one;
         match verdict {
             Ok(contract) => {
                 admitted.push(contract);
@@ -76,7 +76,7 @@ fn judge_with(loaded: &Loaded, lock: Option<&LockFile>) -> Result<(Vec<CompiledC
             Err(reasons) => {
                 let within =
                     |reason: String| within.as_ref().map_or(reason.clone(), |tool| format!("`tools.{tool}`: {reason}"));
-                problems.push(Problem { file, reasons: reasons.into_iter().map(within).collect() });
+                problems.push(ContractProblem { file, reasons: reasons.into_iter().map(within).collect() });
             }
         }
     }
@@ -89,8 +89,8 @@ fn judge_with(loaded: &Loaded, lock: Option<&LockFile>) -> Result<(Vec<CompiledC
 }
 
 /// Contracts that ask tools which are not there, or cannot be asked so. `files` are those of the contracts, in the same order.
-fn unanswerable(admitted: &[CompiledContract], files: &[String]) -> Vec<Problem> {
-    let mut by_name: ByName<'_> = HashMap::new();
+fn unanswerable(admitted: &[CompiledContract], files: &[String]) -> Vec<ContractProblem> {
+    let mut by_name: ContractsByName<'_> = HashMap::new();
     for contract in admitted {
         by_name.entry(&contract.contract().identity.name).or_default().push(contract);
     }
@@ -102,25 +102,25 @@ fn unanswerable(admitted: &[CompiledContract], files: &[String]) -> Vec<Problem>
             if !named.any(|other| !other.effect_class().mutates() && other.preconditions.is_empty()) {
                 let reason =
                     format!("`{member}`: there is no contract `{tool}` that changes nothing and asks nothing first");
-                problems.push(Problem { file: file.clone(), reasons: vec![reason] });
+                problems.push(ContractProblem { file: file.clone(), reasons: vec![reason] });
             }
         }
     }
     for (contract, file) in admitted.iter().zip(files) {
         let reasons: Vec<String> =
-            unpollable(contract.contract(), &by_name).into_iter().chain(unseen(contract, &by_name)).collect();
+            unpollable(contract.contract(), &by_name).into_iter().chain(probe_faults(contract, &by_name)).collect();
         if !reasons.is_empty() {
-            problems.push(Problem { file: file.clone(), reasons });
+            problems.push(ContractProblem { file: file.clone(), reasons });
         }
     }
     problems
 }
 
 /// Contracts by name, in the order in which they were admitted.
-type ByName<'a> = HashMap<&'a str, Vec<&'a CompiledContract>>;
+type ContractsByName<'a> = HashMap<&'a str, Vec<&'a CompiledContract>>;
 
 /// Budgets of tools that there are not, which would limit nothing, and in a currency that no call is paid in, which would refuse all.
-fn unfit_budgets(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Problem> {
+fn unfit_budgets(loaded: &LoadedConfig, admitted: &[CompiledContract]) -> Option<ContractProblem> {
     let allowances = loaded.config.allowances();
     let contracts = || admitted.iter().map(CompiledContract::contract);
     let is_known = |tool: &str| contracts().any(|contract| contract.identity.name == tool);
@@ -148,11 +148,11 @@ fn unfit_budgets(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Probl
             ));
         }
     }
-    (!reasons.is_empty()).then(|| Problem { file: loaded.file.display().to_string(), reasons })
+    (!reasons.is_empty()).then(|| ContractProblem { file: loaded.file.display().to_string(), reasons })
 }
 
 /// Why the tools that probes name cannot be asked as they say.
-fn unseen(contract: &CompiledContract, by_name: &ByName<'_>) -> Vec<String> {
+fn probe_faults(contract: &CompiledContract, by_name: &ContractsByName<'_>) -> Vec<String> {
     let fault = |probe: &CompiledProbe| {
         let ProbeSubject::Tool(inquiry) = &probe.subject else { return None };
         let tool = *by_name.get(inquiry.tool.as_str())?.first()?;
@@ -162,7 +162,7 @@ fn unseen(contract: &CompiledContract, by_name: &ByName<'_>) -> Vec<String> {
 }
 
 /// Why the tool that a plan names cannot tell how an operation stands, if it cannot.
-fn unpollable(contract: &ToolContract, by_name: &ByName<'_>) -> Option<String> {
+fn unpollable(contract: &ToolContract, by_name: &ContractsByName<'_>) -> Option<String> {
     let plan = contract.execution.as_ref()?.poll.as_ref()?;
     let tool = *by_name.get(plan.tool.as_str())?.first()?;
     let (ours, theirs) = (&contract.binding.upstream, &tool.contract().binding.upstream);
@@ -192,36 +192,36 @@ pub(crate) fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (Stri
 }
 
 /// Which tools have a contract, by upstream and own name; one that is not admitted is a contract all the same.
-pub(crate) fn bindings(loaded: &Loaded) -> Result<BTreeSet<(String, String)>, Failure> {
-    let Folder { written, unread } = Folder::read(loaded)?;
-    let bound = |written: Written| (written.contract.binding.upstream, written.contract.binding.tool);
+pub(crate) fn bindings(loaded: &LoadedConfig) -> Result<BTreeSet<(String, String)>, CommandFailure> {
+    let ContractFolder { written, unread } = ContractFolder::read(loaded)?;
+    let bound = |written: LocatedContract| (written.contract.binding.upstream, written.contract.binding.tool);
     Ok(written.into_iter().map(bound).chain(unread.into_iter().filter_map(|unread| unread.binding)).collect())
 }
 
 /// Every contract of a configuration, or a failure that lists all that is wrong.
-pub(crate) fn load(loaded: &Loaded) -> Result<Vec<CompiledContract>, Failure> {
+pub(crate) fn load(loaded: &LoadedConfig) -> Result<Vec<CompiledContract>, CommandFailure> {
     admitted(judge_all(loaded)?)
 }
 
 /// The same with pins that a running gateway holds, whatever became of the lock file.
-pub(crate) fn load_with(loaded: &Loaded, lock: Option<&LockFile>) -> Result<Vec<CompiledContract>, Failure> {
+pub(crate) fn load_with(loaded: &LoadedConfig, lock: Option<&LockFile>) -> Result<Vec<CompiledContract>, CommandFailure> {
     admitted(judge_with(loaded, lock)?)
 }
 
-fn admitted((admitted, problems): (Vec<CompiledContract>, Vec<Problem>)) -> Result<Vec<CompiledContract>, Failure> {
+fn admitted((admitted, problems): (Vec<CompiledContract>, Vec<ContractProblem>)) -> Result<Vec<CompiledContract>, CommandFailure> {
     if problems.is_empty() {
         return Ok(admitted);
     }
-    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    let lines: Vec<String> = problems.iter().map(ContractProblem::to_string).collect();
     let count = match problems.len() {
         1 => "a contract is not admitted".to_owned(),
         count => format!("{count} contracts are not admitted"),
     };
-    Err(Failure::bad_input(format!("{count}\n{}", lines.join("\n")))
+    Err(CommandFailure::bad_input(format!("{count}\n{}", lines.join("\n")))
         .hint("nothing was started; correct the files and run `servanda check`"))
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for ContractProblem {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, reason) in self.reasons.iter().enumerate() {
             let separator = if number == 0 { "" } else { "\n" };
@@ -236,8 +236,8 @@ impl std::fmt::Display for Problem {
     }
 }
 
-impl Judged {
-    fn of(written: Written, loaded: &Loaded) -> Self {
+impl JudgedContract {
+    fn new(written: LocatedContract, loaded: &LoadedConfig) -> Self {
         let (file, within) = (written.place.file.display().to_string(), written.place.tool.clone());
         let identity = &written.contract.identity;
         let version = (identity.name.clone(), identity.version.clone());
@@ -261,7 +261,7 @@ impl Judged {
 }
 
 /// Judges a contract by itself.
-fn judge(written: Written, loaded: &Loaded) -> Result<CompiledContract, Vec<String>> {
+fn judge(written: LocatedContract, loaded: &LoadedConfig) -> Result<CompiledContract, Vec<String>> {
     let time_limit = written.field(written.contract.timeout_field(), &loaded.file);
     let contract = written.contract;
     let upstream = contract.binding.upstream.clone();
@@ -277,7 +277,7 @@ fn judge(written: Written, loaded: &Loaded) -> Result<CompiledContract, Vec<Stri
         let reason = "is a header, but the upstream is started by a command and takes none: use `meta` or `argument`";
         reasons.push(format!("`effect.key`: {reason}"));
     }
-    reasons.extend(unserved(&contract));
+    reasons.extend(unserved_reasons(&contract));
     match admit(contract, &RegisteredContracts::new()) {
         Ok(admitted) if reasons.is_empty() => Ok(admitted.with_time_limit_place(time_limit)),
         Ok(_) => Err(reasons),
@@ -290,7 +290,7 @@ fn judge(written: Written, loaded: &Loaded) -> Result<CompiledContract, Vec<Stri
 }
 
 /// Demands this version cannot meet: serving the tool as if they were not there would be worse than not serving it.
-fn unserved(contract: &ToolContract) -> Vec<String> {
+fn unserved_reasons(contract: &ToolContract) -> Vec<String> {
     let mut reasons = Vec::new();
     // A timestamp begins with its date, and dates compare as text.
     if let Some(date) = &contract.identity.lifecycle.sunset_date

@@ -6,7 +6,7 @@ use servanda_ledger::LedgerError;
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandFailure {
     message: String,
     hint: Option<String>,
     code: u8,
@@ -21,7 +21,7 @@ const REFUSED: u8 = 3;
 /// The call was sent and nobody knows how it ended.
 const UNKNOWN: u8 = 4;
 
-impl Failure {
+impl CommandFailure {
     /// Something failed while running.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, code: FAILED }
@@ -72,19 +72,19 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for CommandFailure {
     fn from(error: std::io::Error) -> Self {
         Self::failed(error.to_string())
     }
 }
 
-impl From<LedgerError> for Failure {
+impl From<LedgerError> for CommandFailure {
     fn from(error: LedgerError) -> Self {
         let (says, hint) = (error.to_string(), error.hint());
         match error {

@@ -21,7 +21,7 @@ use servanda_files as files;
 
 use crate::{
     cli::{Cli, Command},
-    failure::Failure,
+    failure::CommandFailure,
     screen::Screen,
     stopping::{DRAIN_MS_MAX, Stop},
 };
@@ -32,7 +32,7 @@ const ENDING_POLL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
     // Before anything else: a supervisor of a stdio server is this program, too, and needs nothing of what follows.
-    if let Some(ended) = servanda_upstream::supervisor::run_as_told(std::env::args_os()) {
+    if let Some(ended) = servanda_upstream::supervisor::run_if_supervisor(std::env::args_os()) {
         return ended;
     }
     let cli = match Cli::try_parse() {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
+fn run(cli: &Cli, screen: Screen) -> Result<(), CommandFailure> {
     // What needs no runtime does not get one.
     match &cli.command {
         Command::Schema(args) => return commands::schema::run(args, screen),
@@ -110,11 +110,11 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
 
 /// A command that only asks, until it is told to stop. Dropping it drops its upstreams, whose tasks then end the servers;
 /// they are waited for, because a server left behind is found much later.
-async fn until_stopped(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+async fn until_stopped(command: impl Future<Output = Result<(), CommandFailure>>) -> Result<(), CommandFailure> {
     let stop = Stop::on_signals(DRAIN_MS_MAX)?;
     tokio::select! {
         outcome = command => return outcome,
-        () = stop.told.cancelled() => {}
+        () = stop.requested.cancelled() => {}
     }
     let tasks = tokio::runtime::Handle::current().metrics();
     let over = async {
@@ -130,7 +130,7 @@ async fn until_stopped(command: impl Future<Output = Result<(), Failure>>) -> Re
     if !ended {
         tracing::error!("a server may still be running");
     }
-    Err(Failure::failed("stopped"))
+    Err(CommandFailure::failed("stopped"))
 }
 
 /// What is in memory is nobody's to read afterwards: there are secrets in it, of ours and, in the servers we start, of theirs.

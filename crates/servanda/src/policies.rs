@@ -5,40 +5,40 @@ mod files;
 
 use std::{path::Path, sync::Arc};
 
-use servanda_engine::{Authorities, Tenants};
+use servanda_engine::{Authorities, UpstreamTenants};
 use servanda_gates::CompiledContract;
 use servanda_policy::{BuiltInPermits, PolicyLimits, PolicyLoadFailure, Policies, ShadowPolicies, PolicySource, Vocabulary};
 
 pub(crate) use files::{has_folder, watched};
 
 use crate::{
-    config::{Loaded, PolicyMode},
-    failure::Failure,
+    config::{LoadedConfig, PolicyMode},
+    failure::CommandFailure,
     screen::plural,
 };
 
 /// Texts of policies and the files they are from, as people know them.
 #[derive(Debug, Default)]
-pub(crate) struct Written(Vec<(String, String)>);
+pub(crate) struct PolicyTexts(Vec<(String, String)>);
 
-impl Written {
+impl PolicyTexts {
     /// What `policy.files` names.
-    pub(crate) fn of_files(loaded: &Loaded) -> Result<Self, Failure> {
-        files::read(loaded, &files::named(loaded)?)
+    pub(crate) fn from_files(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
+        files::read(loaded, &files::policy_files(loaded)?)
     }
 
     /// What `policy.shadow` names.
-    pub(crate) fn of_shadow(loaded: &Loaded) -> Result<Self, Failure> {
-        files::read(loaded, &files::next(loaded)?)
+    pub(crate) fn from_shadow(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
+        files::read(loaded, &files::shadow_files(loaded)?)
     }
 
     /// What a file or a folder has that somebody named on the command line.
-    pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn from_path(path: &Path) -> Result<Self, CommandFailure> {
         files::read_at(path)
     }
 
     /// The policies, or everything that is wrong with them.
-    pub(crate) fn load(&self, vocabulary: &Arc<Vocabulary>, defaults: BuiltInPermits) -> Result<Policies, Failure> {
+    pub(crate) fn load(&self, vocabulary: &Arc<Vocabulary>, defaults: BuiltInPermits) -> Result<Policies, CommandFailure> {
         let sources: Vec<PolicySource<'_>> = self.0.iter().map(|(name, text)| PolicySource { name, text }).collect();
         Policies::load(Arc::clone(vocabulary), &sources, defaults, &PolicyLimits::default()).map_err(|error| mistakes(&error))
     }
@@ -46,26 +46,26 @@ impl Written {
 
 /// The words that policies of a configuration are written in.
 pub(crate) fn vocabulary<'a>(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     contracts: impl IntoIterator<Item = &'a CompiledContract>,
-) -> Result<Arc<Vocabulary>, Failure> {
-    tenants(loaded).vocabulary(contracts).map(Arc::new).map_err(|error| Failure::bad_input(error.to_string()))
+) -> Result<Arc<Vocabulary>, CommandFailure> {
+    tenants(loaded).vocabulary(contracts).map(Arc::new).map_err(|error| CommandFailure::bad_input(error.to_string()))
 }
 
 /// What calls are decided by in a configuration, and what is tried out beside it.
 pub(crate) fn authorities<'a>(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     contracts: impl IntoIterator<Item = &'a CompiledContract>,
-) -> Result<Authorities, Failure> {
+) -> Result<Authorities, CommandFailure> {
     let policy = &loaded.config.policy;
     let vocabulary = vocabulary(loaded, contracts)?;
-    let written = Written::of_files(loaded)?.load(&vocabulary, policy.defaults())?;
+    let written = PolicyTexts::from_files(loaded)?.load(&vocabulary, policy.defaults())?;
     let (in_force, shadow) = match policy.mode {
         // What protects tenants from each other and the built-in permits: nobody is safer without the latter and nobody stuck.
-        PolicyMode::Shadow => (Written::default().load(&vocabulary, BuiltInPermits::On)?, Some(written)),
+        PolicyMode::Shadow => (PolicyTexts::default().load(&vocabulary, BuiltInPermits::On)?, Some(written)),
         PolicyMode::Enforce if policy.shadow.is_empty() => (written, None),
         PolicyMode::Enforce => {
-            let next = Written::of_shadow(loaded)?.load(&vocabulary, policy.defaults())?;
+            let next = PolicyTexts::from_shadow(loaded)?.load(&vocabulary, policy.defaults())?;
             (written, Some(next))
         }
     };
@@ -77,7 +77,7 @@ pub(crate) fn authorities<'a>(
 }
 
 /// What whoever starts a gateway must not miss: policies that somebody wrote and that decide nothing.
-pub(crate) fn warning(loaded: &Loaded, authorities: &Authorities) -> Option<String> {
+pub(crate) fn warning(loaded: &LoadedConfig, authorities: &Authorities) -> Option<String> {
     let shadow = authorities.shadow().filter(|_| loaded.config.policy.mode == PolicyMode::Shadow)?;
     let written = plural(shadow.policies().written_count(), "policy", "policies");
     Some(format!(
@@ -87,12 +87,12 @@ pub(crate) fn warning(loaded: &Loaded, authorities: &Authorities) -> Option<Stri
 }
 
 /// Whose the upstreams are.
-fn tenants(loaded: &Loaded) -> Tenants {
+fn tenants(loaded: &LoadedConfig) -> UpstreamTenants {
     loaded.config.upstreams.iter().map(|(id, upstream)| (id.clone(), upstream.tenants.clone())).collect()
 }
 
-fn mistakes(error: &PolicyLoadFailure) -> Failure {
-    Failure::bad_input(error.to_string()).hint(
+fn mistakes(error: &PolicyLoadFailure) -> CommandFailure {
+    CommandFailure::bad_input(error.to_string()).hint(
         "nothing was started; correct the policies and run `servanda check`; `servanda policy schema` has the words",
     )
 }

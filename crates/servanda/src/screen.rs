@@ -26,12 +26,12 @@ use owo_colors::{OwoColorize as _, Stream};
 use serde::Serialize;
 use servanda_contract::legibility::{hidden_characters, reveal};
 
-use self::table::Table;
+use self::table::TextTable;
 pub(crate) use self::{
     usage::tell_usage,
     wrap::{fitted, stderr_width, stdout_width, wrapped},
 };
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// How long a wait may last before it shows.
 const SHOWN_AFTER_MS: u64 = 500;
@@ -45,7 +45,7 @@ pub(crate) struct Screen {
 
 /// A mood a word can be shown in. Colour only repeats what the word says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum TextStyle {
     /// As it should be.
     Good,
     /// Worth a look.
@@ -64,7 +64,7 @@ pub(crate) enum Mood {
 )]
 impl Screen {
     /// A line of data. A program that asked for JSON gets JSON whatever a command says: text becomes the `message` of an object.
-    pub(crate) fn data(self, line: impl Display) -> Result<(), Failure> {
+    pub(crate) fn data(self, line: impl Display) -> Result<(), CommandFailure> {
         if self.json {
             let line = line.to_string();
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok();
@@ -76,7 +76,7 @@ impl Screen {
     }
 
     /// A page of sentences as data. On a terminal its lines are broken between words.
-    pub(crate) fn page(self, text: impl Display) -> Result<(), Failure> {
+    pub(crate) fn page(self, text: impl Display) -> Result<(), CommandFailure> {
         if self.json {
             return self.data(text);
         }
@@ -85,7 +85,7 @@ impl Screen {
     }
 
     /// Writes bytes as they are, for programs, or for a person who asked for them.
-    pub(crate) fn raw(self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn raw(self, text: &str) -> Result<(), CommandFailure> {
         self.write(text.as_bytes())
     }
 
@@ -94,27 +94,27 @@ impl Screen {
         io::stdout().is_terminal()
     }
 
-    fn write(self, line: &[u8]) -> Result<(), Failure> {
+    fn write(self, line: &[u8]) -> Result<(), CommandFailure> {
         match io::stdout().write_all(line).and_then(|()| io::stdout().write_all(b"\n")) {
             // Whoever read it has seen enough, as `head` does; that is no failure of ours.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(Failure::from),
+            written => written.map_err(CommandFailure::from),
         }
     }
 
     /// A line of data that has to be on one line already, one of many that come; breaks off when nobody reads them any more.
-    pub(crate) fn stream(self, line: &str) -> Result<ControlFlow<()>, Failure> {
+    pub(crate) fn stream(self, line: &str) -> Result<ControlFlow<()>, CommandFailure> {
         let line = shown(line, has_colour(Stream::Stdout));
         let mut stdout = io::stdout().lock();
         match stdout.write_all(line.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
-            written => written.map(|()| ControlFlow::Continue(())).map_err(Failure::from),
+            written => written.map(|()| ControlFlow::Continue(())).map_err(CommandFailure::from),
         }
     }
 
     /// Data as JSON.
-    pub(crate) fn json<T: Serialize>(self, value: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
+    pub(crate) fn json<T: Serialize>(self, value: &T) -> Result<(), CommandFailure> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| CommandFailure::failed(error.to_string()))?;
         self.write(escaped_json(&text).as_bytes())
     }
 
@@ -127,7 +127,7 @@ impl Screen {
     }
 
     /// How a failed command ends.
-    pub(crate) fn failure(self, failure: &Failure) {
+    pub(crate) fn failure(self, failure: &CommandFailure) {
         if self.json {
             let error = serde_json::json!({
                 "error": { "message": failure.to_string(), "hint": failure.hint_text(), "exit_code": failure.code() }
@@ -135,16 +135,16 @@ impl Screen {
             self.say(error);
             return;
         }
-        self.say(format_args!("{} {failure}", paint_stderr("error:", Mood::Bad)));
+        self.say(format_args!("{} {failure}", paint_stderr("error:", TextStyle::Bad)));
         if let Some(hint) = failure.hint_text() {
-            self.say(format_args!("{} {hint}", paint_stderr("hint:", Mood::Strong)));
+            self.say(format_args!("{} {hint}", paint_stderr("hint:", TextStyle::Strong)));
         }
     }
 
     /// What to do next.
     pub(crate) fn hint(self, hint: impl Display) {
         if !self.json {
-            self.say(format_args!("{} {hint}", paint_stderr("hint:", Mood::Strong)));
+            self.say(format_args!("{} {hint}", paint_stderr("hint:", TextStyle::Strong)));
         }
     }
 
@@ -208,7 +208,7 @@ pub(crate) fn spelled_out(text: &str) -> String {
 pub(crate) fn warn(text: impl Display) {
     Screen { json: false }.say(format_args!(
         "{} {}",
-        paint_stderr("warning:", Mood::Careful),
+        paint_stderr("warning:", TextStyle::Careful),
         one_line(&text.to_string())
     ));
 }
@@ -234,12 +234,12 @@ fn has_colour(stream: Stream) -> bool {
 }
 
 /// A table with a head, as wide as the terminal.
-pub(crate) fn table(head: &[&str]) -> Table {
-    Table::new(head)
+pub(crate) fn table(head: &[&str]) -> TextTable {
+    TextTable::new(head)
 }
 
 /// A table as text.
-pub(crate) fn lines(table: &Table) -> String {
+pub(crate) fn lines(table: &TextTable) -> String {
     table.lines()
 }
 
@@ -265,26 +265,26 @@ pub(crate) fn plural(number: usize, one: &str, many: &str) -> String {
 }
 
 /// A word of data in its mood.
-pub(crate) fn paint(word: &str, mood: Mood) -> String {
+pub(crate) fn paint(word: &str, mood: TextStyle) -> String {
     paint_for(Stream::Stdout, word, mood)
 }
 
 /// A word for stderr in its mood.
-pub(crate) fn paint_stderr(word: &str, mood: Mood) -> String {
+pub(crate) fn paint_stderr(word: &str, mood: TextStyle) -> String {
     paint_for(Stream::Stderr, word, mood)
 }
 
-fn paint_for(stream: Stream, word: &str, mood: Mood) -> String {
+fn paint_for(stream: Stream, word: &str, mood: TextStyle) -> String {
     let word = &*reveal(word);
     if !has_colour(stream) {
         return word.to_owned();
     }
     match mood {
-        Mood::Good => colour::around(word, "32", "39"),
-        Mood::Careful => colour::around(word, "33", "39"),
-        Mood::Bad => colour::around(word, "31", "39"),
-        Mood::Quiet => colour::around(word, "2", "0"),
-        Mood::Strong => colour::around(word, "1", "0"),
+        TextStyle::Good => colour::around(word, "32", "39"),
+        TextStyle::Careful => colour::around(word, "33", "39"),
+        TextStyle::Bad => colour::around(word, "31", "39"),
+        TextStyle::Quiet => colour::around(word, "2", "0"),
+        TextStyle::Strong => colour::around(word, "1", "0"),
     }
 }
 

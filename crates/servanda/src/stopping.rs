@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    failure::Failure,
+    failure::CommandFailure,
     screen::{Screen, count},
 };
 
@@ -37,7 +37,7 @@ const TOLD_AFTER_MS: u64 = 1_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
     /// Cancelled by the first signal: what is under way is finished.
-    pub told: CancellationToken,
+    pub requested: CancellationToken,
     /// Cancelled by the second: nothing is waited for any more.
     pub hurry: CancellationToken,
     since: Arc<OnceLock<Instant>>,
@@ -47,7 +47,7 @@ pub(crate) struct Stop {
 /// When each phase of the end has to be over, so that the whole is over in time. A phase that needs less leaves more to the next.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "moments, which `by` says of each")]
-pub(crate) struct EndPlan {
+pub(crate) struct ShutdownDeadlines {
     /// Calls in flight have ended or are cut off.
     pub calls_by: Instant,
     /// What runs beside calls has ended, and so have the upstreams' servers.
@@ -58,7 +58,7 @@ pub(crate) struct EndPlan {
     pub all_by: Instant,
 }
 
-struct Signals {
+struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
     /// None where whoever started us wants us to outlive the terminal.
@@ -67,15 +67,15 @@ struct Signals {
 
 impl Stop {
     /// Listens for SIGINT, SIGTERM and SIGHUP from now on. The whole end is to take no longer than that.
-    pub(crate) fn on_signals(drain_ms_max: u64) -> Result<Self, Failure> {
-        let mut signals = Signals {
+    pub(crate) fn on_signals(drain_ms_max: u64) -> Result<Self, CommandFailure> {
+        let mut signals = StopSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             // `nohup` has it ignored; listening for it would undo that.
             terminal_end: if hang_up_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) },
         };
         let stop = Self {
-            told: CancellationToken::new(),
+            requested: CancellationToken::new(),
             hurry: CancellationToken::new(),
             since: Arc::new(OnceLock::new()),
             drain_max: Duration::from_millis(drain_ms_max),
@@ -84,7 +84,7 @@ impl Stop {
         tokio::spawn(async move {
             signals.next().await;
             heard.begin();
-            heard.told.cancel();
+            heard.requested.cancel();
             signals.next().await;
             heard.hurry.cancel();
         });
@@ -97,8 +97,8 @@ impl Stop {
     }
 
     /// When each phase of the end has to be over. The end has begun.
-    pub(crate) fn plan(&self) -> EndPlan {
-        EndPlan::of(self.begin(), self.drain_max)
+    pub(crate) fn deadlines(&self) -> ShutdownDeadlines {
+        ShutdownDeadlines::new(self.begin(), self.drain_max)
     }
 
     /// How long a door waits for requests before it gives them up: until calls that were cut off are on record and answered.
@@ -108,13 +108,13 @@ impl Stop {
 
     /// Waits until the end has begun and calls have had their time. Never comes to that by itself.
     pub(crate) async fn calls_are_over(&self) {
-        self.told.cancelled().await;
-        tokio::time::sleep_until(self.plan().calls_by).await;
+        self.requested.cancelled().await;
+        tokio::time::sleep_until(self.deadlines().calls_by).await;
     }
 
     /// Once told to stop, says what is waited for. Never ends by itself.
-    pub(crate) async fn tell(&self, engine: &Engine, screen: Screen) -> Infallible {
-        self.told.cancelled().await;
+    pub(crate) async fn report_waiting(&self, engine: &Engine, screen: Screen) -> Infallible {
+        self.requested.cancelled().await;
         let mut calls = engine.calls_in_flight();
         if calls == 0 {
             tokio::time::sleep(Duration::from_millis(TOLD_AFTER_MS)).await;
@@ -128,8 +128,8 @@ impl Stop {
     }
 }
 
-impl EndPlan {
-    fn of(since: Instant, drain_max: Duration) -> Self {
+impl ShutdownDeadlines {
+    fn new(since: Instant, drain_max: Duration) -> Self {
         let after = |parts: u32| since + drain_max * parts / PARTS;
         Self {
             calls_by: after(CALL_PARTS),
@@ -140,7 +140,7 @@ impl EndPlan {
     }
 }
 
-impl Signals {
+impl StopSignals {
     async fn next(&mut self) {
         let terminal_end = async {
             match &mut self.terminal_end {
@@ -172,7 +172,7 @@ mod tests {
     fn every_phase_is_over_before_the_next_and_all_in_time() {
         let began = Instant::now();
         for drain_max in [500, 8_000, 85_000].map(Duration::from_millis) {
-            let EndPlan { calls_by, servers_by, records_by, all_by } = EndPlan::of(began, drain_max);
+            let ShutdownDeadlines { calls_by, servers_by, records_by, all_by } = ShutdownDeadlines::new(began, drain_max);
             assert_eq!(calls_by - began, drain_max * 5 / 8);
             assert!(calls_by < servers_by && servers_by < records_by && records_by < all_by);
             assert!(all_by < began + drain_max);

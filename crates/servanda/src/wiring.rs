@@ -5,11 +5,11 @@ mod ending;
 mod health;
 pub(crate) mod preflight;
 pub(crate) mod reload;
-pub(crate) mod remembered;
+pub(crate) mod remembered_names;
 pub(crate) mod survey;
 mod upkeep;
 mod upstream_set;
-mod visitors_notebook;
+mod command_notebook;
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +21,13 @@ use std::{
 use servanda_catalog::Catalog;
 use servanda_effects::Notebook;
 use servanda_engine::{
-    Authorities, Engine, EngineParts, Limits, RefusedLimits, SystemClock, World,
+    Authorities, Engine, EngineParts, EngineLimits, RefusedCallLimits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
 };
 use servanda_gates::{GateLimits, repair::RepairLimits};
 use servanda_ledger::{Ledger, Migration, LedgerSchemaPolicy};
-use servanda_porter::{Porter, Terms};
-use servanda_upstream::{Post, Upstream};
+use servanda_porter::{CredentialAuthenticator, AuthnSettings};
+use servanda_upstream::{WebhookClient, Upstream};
 use tokio_util::{
     sync::{CancellationToken, WaitForCancellationFutureOwned},
     task::TaskTracker,
@@ -38,21 +38,21 @@ use self::{
     health::LedgerHealth,
     preflight::Preflight,
     upkeep::CurrentRetention,
-    upstream_set::showing,
+    upstream_set::with_credentials,
 };
 pub(crate) use self::{
     catalogs::{catalog, hold_quarantined},
-    ending::Unfinished,
-    upstream_set::{fleeting, upstreams},
+    ending::UnfinishedWork,
+    upstream_set::{notebook_for_command, upstreams},
 };
 use crate::{
-    config::{CredentialConfig, Loaded},
+    config::{CredentialConfig, LoadedConfig},
     contracts::{
         self,
-        lock::{self, LockKeeper},
+        lock::{self, LockFileWatcher},
     },
     credentials,
-    failure::Failure,
+    failure::CommandFailure,
     policies,
 };
 
@@ -61,18 +61,18 @@ const FIRST_ANSWERS_MS_MAX: u64 = 10_000;
 
 /// A gateway, put together.
 #[derive(Debug)]
-pub(crate) struct Station {
+pub(crate) struct AssembledGateway {
     /// Takes calls through.
     pub engine: Arc<Engine>,
     /// Knows who is let in at the HTTP door.
-    pub porter: Arc<Porter>,
+    pub authenticator: Arc<CredentialAuthenticator>,
     /// Where the HTTP door is, once it is open.
     door: OnceLock<SocketAddr>,
     ledger: Arc<Ledger>,
     /// How long the ledger keeps what is over.
     retention: CurrentRetention,
     /// Of the configuration that holds now.
-    round: Mutex<Round>,
+    epoch: Mutex<ConfigEpoch>,
     followers: TaskTracker,
     stop: CancellationToken,
     /// Cancelled when this process has nothing more to settle.
@@ -85,18 +85,18 @@ pub(crate) struct Station {
 
 /// What belongs to one configuration and ends with it.
 #[derive(Debug)]
-struct Round {
-    lock: Arc<LockKeeper>,
+struct ConfigEpoch {
+    lock: Arc<LockFileWatcher>,
     probe_interval: Duration,
     /// What each upstream is shown.
     shown: BTreeMap<String, Vec<CredentialConfig>>,
     stop: CancellationToken,
 }
 
-impl Station {
+impl AssembledGateway {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error. `schema` says
     /// what happens to a ledger of an earlier version; `door` is where callers will come in over HTTP, if they do.
-    pub(crate) async fn assemble(loaded: &Loaded, schema: LedgerSchemaPolicy, door: Option<SocketAddr>) -> Result<Self, Failure> {
+    pub(crate) async fn assemble(loaded: &LoadedConfig, schema: LedgerSchemaPolicy, door: Option<SocketAddr>) -> Result<Self, CommandFailure> {
         // Read once: contracts have the schemas of the pins, and share them.
         let pins = lock::pins(loaded)?;
         let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
@@ -106,7 +106,7 @@ impl Station {
         limit(&ledger, loaded).await;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
-        let upstreams = showing(loaded, upstreams, &notebook)?;
+        let upstreams = with_credentials(loaded, upstreams, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
             world: world(loaded, catalog, upstreams, callbacks, authorities),
@@ -115,13 +115,13 @@ impl Station {
             effects: ledger.clone(),
             budgets: ledger.clone(),
             clock: Arc::new(SystemClock),
-            limits: Limits {
+            limits: EngineLimits {
                 gates: GateLimits {
                     arguments_bytes_max: limits.arguments_bytes_max,
                     arguments_depth_max: limits.arguments_depth_max,
                 },
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
-                refused: RefusedLimits {
+                refused: RefusedCallLimits {
                     calls_per_minute_max: limits.refused_calls_per_minute_max.max(1),
                     records_per_day_max: limits.refused_records_per_day_max.max(1),
                 },
@@ -133,29 +133,29 @@ impl Station {
         // What is held back is not let through once before that is known.
         if let Err(error) = engine.recall_quarantine().await {
             ledger.close().await;
-            return Err(Failure::failed(format!("which tools are held back cannot be read: {}", error.reason()))
+            return Err(CommandFailure::failed(format!("which tools are held back cannot be read: {}", error.reason()))
                 .hint("nothing was started; `servanda doctor` looks at the ledger"));
         }
-        let porter = match Porter::new(ledger.clone(), Arc::new(SystemClock), loaded.sealing_keys(), Terms::Local) {
-            Ok(porter) => Arc::new(porter),
+        let authenticator = match CredentialAuthenticator::new(ledger.clone(), Arc::new(SystemClock), loaded.sealing_keys(), AuthnSettings::Local) {
+            Ok(authenticator) => Arc::new(authenticator),
             Err(error) => {
                 ledger.close().await;
-                return Err(Failure::failed(format!("no HTTP client can be made: {error}")));
+                return Err(CommandFailure::failed(format!("no HTTP client can be made: {error}")));
             }
         };
         let (stop, ledger_closes) = (CancellationToken::new(), CancellationToken::new());
-        let round = Mutex::new(Round::of(loaded, &engine, &stop));
+        let epoch = Mutex::new(ConfigEpoch::new(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
         let session_idle_ms_max = limits.session_idle_ms_max;
         let retention = CurrentRetention::new(loaded.config.retention.retention());
         let (door, asked) = (OnceLock::new(), CancellationToken::new());
         Ok(Self {
             engine,
-            porter,
+            authenticator: porter: authenticator,
             door,
             ledger,
             retention,
-            round,
+            epoch: round: epoch,
             followers,
             stop,
             ledger_closes,
@@ -165,8 +165,8 @@ impl Station {
     }
 
     /// Lets people in at that address as the configuration says, or nobody.
-    pub(crate) fn admit_at(&self, loaded: &Loaded, address: SocketAddr) -> Result<(), Failure> {
-        self.porter.replace(loaded.admission_terms(address, &self.engine.catalog())?);
+    pub(crate) fn admit_at(&self, loaded: &LoadedConfig, address: SocketAddr) -> Result<(), CommandFailure> {
+        self.authenticator.replace(loaded.admission_terms(address, &self.engine.catalog())?);
         // Once is enough: a station has one door.
         let _ = self.door.set(address);
         Ok(())
@@ -182,7 +182,7 @@ impl Station {
         LedgerHealth {
             ledger: Arc::clone(&self.ledger),
             engine: Arc::clone(&self.engine),
-            porter: Arc::clone(&self.porter),
+            authenticator: Arc::clone(&self.authenticator),
             asked: self.asked.clone(),
             configuration,
         }
@@ -201,19 +201,19 @@ impl Station {
     /// Says that this process is alive, so that nobody takes over what it does: until its ledger is closed.
     pub(crate) fn stay_alive(&self) {
         let (engine, over) = (Arc::clone(&self.engine), self.ledger_closes.clone());
-        tokio::spawn(async move { engine.stay_alive(over).await });
+        tokio::spawn(async move { engine.send_heartbeats(over).await });
     }
 
     /// Settles effects that others left behind.
     fn look_after_effects(&self) {
         let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
-        self.followers.spawn(async move { engine.look_after_effects(stop).await });
+        self.followers.spawn(async move { engine.recover_effects(stop).await });
     }
 
     /// Tells callbacks of what ended.
     fn deliver_callbacks(&self) {
         let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
-        match Post::new(ANSWER_MS_MAX) {
+        match WebhookClient::new(ANSWER_MS_MAX) {
             Ok(post) => {
                 self.followers.spawn(async move { engine.deliver_callbacks(Arc::new(post), stop).await });
             }
@@ -223,7 +223,7 @@ impl Station {
 
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
-        self.follow_round();
+        self.follow_epoch();
         let (discovery, asked, stop) = (self.engine.discovery(), self.asked.clone(), self.stop.clone());
         self.followers.spawn(async move {
             let _done = asked.drop_guard();
@@ -243,8 +243,8 @@ impl Station {
     /// Works by another configuration from now on; on an error everything stays as it was. Calls in flight end in the world
     /// they began in, and an upstream that is configured as before keeps its connections. One that is not is ended when its
     /// last call is over.
-    pub(crate) async fn reload(&self, loaded: &Loaded) -> Result<(), Failure> {
-        let pins = lock::pins_after(loaded, self.engine.discovery().agreed())?;
+    pub(crate) async fn reload(&self, loaded: &LoadedConfig) -> Result<(), CommandFailure> {
+        let pins = lock::pins_after(loaded, self.engine.discovery().agreed_lock())?;
         let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
         let catalog = Arc::new(catalog_by(loaded, contracts, pins)?);
         let callbacks = Arc::new(loaded.callbacks()?);
@@ -253,7 +253,7 @@ impl Station {
         let mut upstreams = BTreeMap::new();
         for (id, config) in &loaded.config.upstreams {
             let spec = loaded.upstream(id, config)?;
-            let shown_as_before = self.round().shown.get(id) == Some(&config.credential);
+            let shown_as_before = self.epoch().shown.get(id) == Some(&config.credential);
             let kept = before.get(id).filter(|upstream| *upstream.spec() == spec && shown_as_before).cloned();
             let upstream = match kept {
                 Some(kept) => kept,
@@ -266,35 +266,35 @@ impl Station {
         let next = world(loaded, catalog, upstreams, callbacks, authorities);
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
         if let Some(terms) = terms {
-            self.porter.replace(terms);
+            self.authenticator.replace(terms);
         }
         self.retention.replace(loaded.config.retention.retention());
         limit(&self.ledger, loaded).await;
-        let next = Round::of(loaded, &self.engine, &self.stop);
-        let former = std::mem::replace(&mut *self.round(), next);
+        let next = ConfigEpoch::new(loaded, &self.engine, &self.stop);
+        let former = std::mem::replace(&mut *self.epoch(), next);
         former.stop.cancel();
-        self.follow_round();
+        self.follow_epoch();
         Ok(())
     }
 
-    fn follow_round(&self) {
-        let round = self.round();
+    fn follow_epoch(&self) {
+        let epoch = self.epoch();
         let discovery = self.engine.discovery();
         for id in self.engine.upstreams().into_keys() {
-            self.followers.spawn(Arc::clone(&discovery).follow(id, round.probe_interval, round.stop.clone()));
+            self.followers.spawn(Arc::clone(&discovery).follow(id, epoch.probe_interval, epoch.stop.clone()));
         }
-        self.followers.spawn(round.lock.clone().watch(round.probe_interval, round.stop.clone()));
+        self.followers.spawn(epoch.lock.clone().watch(epoch.probe_interval, epoch.stop.clone()));
     }
 
-    fn round(&self) -> MutexGuard<'_, Round> {
-        self.round.lock().unwrap_or_else(PoisonError::into_inner)
+    fn epoch(&self) -> MutexGuard<'_, ConfigEpoch> {
+        self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Round {
-    fn of(loaded: &Loaded, engine: &Engine, stop: &CancellationToken) -> Self {
+impl ConfigEpoch {
+    fn new(loaded: &LoadedConfig, engine: &Engine, stop: &CancellationToken) -> Self {
         Self {
-            lock: Arc::new(LockKeeper::new(loaded, engine.discovery())),
+            lock: Arc::new(LockFileWatcher::new(loaded, engine.discovery())),
             probe_interval: Duration::from_millis(loaded.config.limits.probe_interval_ms),
             shown: loaded.config.upstreams.iter().map(|(id, config)| (id.clone(), config.credential.clone())).collect(),
             stop: stop.child_token(),
@@ -303,7 +303,7 @@ impl Round {
 }
 
 /// Has the ledger keep to the limits of a configuration. Where its size cannot be seen now, it is looked at again with every beat.
-async fn limit(ledger: &Ledger, loaded: &Loaded) {
+async fn limit(ledger: &Ledger, loaded: &LoadedConfig) {
     if let Err(error) = ledger.set_limits(loaded.config.ledger_limits.limits()).await {
         tracing::warn!(%error, "the size of the ledger could not be measured");
     }
@@ -311,7 +311,7 @@ async fn limit(ledger: &Ledger, loaded: &Loaded) {
 
 /// What a configuration makes of its parts.
 fn world(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     catalog: Arc<Catalog>,
     upstreams: BTreeMap<String, Upstream>,
     callbacks: Arc<Callbacks>,
@@ -322,7 +322,7 @@ fn world(
 }
 
 /// What calls of a catalog's tools are decided by: read before anything is made, because a bad rule refuses the start.
-fn authorities(loaded: &Loaded, catalog: &Catalog) -> Result<Arc<Authorities>, Failure> {
+fn authorities(loaded: &LoadedConfig, catalog: &Catalog) -> Result<Arc<Authorities>, CommandFailure> {
     let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
     policies::authorities(loaded, contracts).map(Arc::new)
 }

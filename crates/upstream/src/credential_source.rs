@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use servanda_authority::{Authenticated, Method, Secret, rights::Scope};
+use servanda_authority::{AuthenticatedCaller, CredentialMethod, Secret, rights::Scope};
 use servanda_contract::{
     CallId, Caller, Digest,
     tool::{EffectClass, SideEffectClass},
@@ -15,7 +15,7 @@ use servanda_contract::{
 use servanda_effects::PortFuture;
 use tokio::time::Instant;
 
-use crate::UpstreamId;
+use crate::UpstreamName;
 
 /// How often a source is asked what to do about one request that the server did not let in.
 pub const REJECTIONS_MAX: usize = 2;
@@ -25,13 +25,13 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
     /// What is shown with this request. Asked just before it is sent, and again after [`Remedy::TryAgain`].
     ///
     /// Must be cancel safe: whoever asks gives up at [`Errand::deadline`].
-    fn present<'a>(&'a self, errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>>;
+    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>>;
 
     /// What can be done: the server answered a request that carried what was presented with 401 or 403. Asked at most
     /// [`REJECTIONS_MAX`] times for one request. Such an answer means that the request was not executed, so it is repeated.
     ///
     /// Must be cancel safe.
-    fn rejected<'a>(&'a self, errand: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy>;
+    fn rejected<'a>(&'a self, errand: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy>;
 
     /// Whether what is presented belongs to a single user. Then every user (tenant and principal) has connections, sessions
     /// and processes of their own to the server, which nobody else ever uses; the shared connection is the gateway's alone.
@@ -45,22 +45,22 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
 
 /// For what something is presented.
 #[derive(Debug, Clone)]
-pub struct Errand {
+pub struct CredentialRequest {
     /// The server.
-    pub upstream: UpstreamId,
+    pub upstream: UpstreamName,
     /// On whose behalf; none is the gateway itself, as when it asks what the server offers.
     pub on_behalf_of: Option<Arc<Caller>>,
     /// Their checked credential, where it is at hand: not for what the gateway takes up again from its records.
-    pub authority: Option<Arc<Authenticated>>,
+    pub authority: Option<Arc<AuthenticatedCaller>>,
     /// The call, if it is one.
-    pub call: Option<CallErrand>,
+    pub call: Option<CredentialCall>,
     /// When the request is not waited for any more.
     pub deadline: Instant,
 }
 
 /// A call, as a source may know it.
 #[derive(Debug, Clone)]
-pub struct CallErrand {
+pub struct CredentialCall {
     /// Its id.
     pub call_id: CallId,
     /// The tool, as the server names it.
@@ -70,12 +70,12 @@ pub struct CallErrand {
     /// What it may do.
     pub effect: EffectClass,
     /// Under which contract it was let through.
-    pub entrusted: Option<Arc<Entrusted>>,
+    pub requirements: Option<Arc<CallRequirements>>,
 }
 
 /// What a call was judged to need, for sources that tell the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entrusted {
+pub struct CallRequirements {
     /// The contract's name.
     pub tool: String,
     /// Every scope of the contract.
@@ -86,16 +86,16 @@ pub struct Entrusted {
 
 /// On whose behalf a request is made.
 #[derive(Debug, Clone)]
-pub enum Behalf {
+pub enum RequestUser {
     /// Somebody whose credential was checked.
-    Holder(Arc<Authenticated>),
+    Holder(Arc<AuthenticatedCaller>),
     /// Somebody whose call is on record: who they are is all that is left of it.
     Recorded(Arc<Caller>),
 }
 
 /// What is shown. Every value is taken out of whatever comes back from the server.
 #[derive(Debug, Clone, Default)]
-pub struct Presented {
+pub struct PresentedCredentials {
     /// Header fields, for HTTP. Of a value of two words (`Bearer x`) that has nothing hidden in it the second is the secret.
     pub headers: Vec<(String, Secret)>,
     /// Values for arguments of a tool call, by JSON pointer. They are put in as texts.
@@ -113,7 +113,7 @@ pub struct Presented {
 /// Why nothing can be shown, so that nothing is sent. It never has a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{told}")]
-pub struct NotPresented {
+pub struct MissingCredential {
     /// What kind of lack it is.
     pub lack: CredentialLack,
     /// What is the matter.
@@ -133,7 +133,7 @@ pub enum CredentialLack {
 
 /// How a server did not let a request in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
+pub struct CredentialRejection {
     /// 401 or 403.
     pub status: u16,
     /// Its `WWW-Authenticate` fields, one after the other with commas between them, bounded.
@@ -148,10 +148,10 @@ pub enum Remedy {
     /// There is something else to show: it is asked for, and the request is made again.
     TryAgain,
     /// There is nothing to be done by us.
-    GiveUp(NotPresented),
+    GiveUp(MissingCredential),
 }
 
-impl Behalf {
+impl RequestUser {
     /// Tenant and principal.
     pub fn user(&self) -> (&str, &str) {
         match self {
@@ -162,9 +162,9 @@ impl Behalf {
 
     /// Tenant and principal of a user who has a share of what is limited. None in local mode, where all callers are one principal.
     /// What is on record does not say how its caller was let in, so it has a share always.
-    pub(crate) fn sharer(&self) -> Option<(&str, &str)> {
+    pub(crate) fn limited_user(&self) -> Option<(&str, &str)> {
         match self {
-            Self::Holder(authority) if *authority.method() == Method::Local => None,
+            Self::Holder(authority) if *authority.method() == CredentialMethod::Local => None,
             Self::Holder(_) | Self::Recorded(_) => Some(self.user()),
         }
     }
@@ -176,7 +176,7 @@ impl Behalf {
         }
     }
 
-    pub(crate) fn authority(&self) -> Option<Arc<Authenticated>> {
+    pub(crate) fn authority(&self) -> Option<Arc<AuthenticatedCaller>> {
         match self {
             Self::Holder(authority) => Some(Arc::clone(authority)),
             Self::Recorded(_) => None,
@@ -184,7 +184,7 @@ impl Behalf {
     }
 }
 
-impl Presented {
+impl PresentedCredentials {
     /// A header field.
     pub fn header(name: impl Into<String>, value: Secret) -> Self {
         Self { headers: vec![(name.into(), value)], ..Self::default() }
@@ -192,7 +192,7 @@ impl Presented {
 
     /// Together with what another source shows.
     #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn merged_with(mut self, other: Self) -> Self {
         self.headers.extend(other.headers);
         self.arguments.extend(other.arguments);
         self.environment.extend(other.environment);
@@ -202,7 +202,7 @@ impl Presented {
     }
 }
 
-impl NotPresented {
+impl MissingCredential {
     /// It cannot be had at present.
     pub fn unavailable(told: impl Into<String>) -> Self {
         Self { lack: CredentialLack::Unavailable, told: told.into(), hint: None }
@@ -215,7 +215,7 @@ impl NotPresented {
 
     /// With what to do about it.
     #[must_use]
-    pub fn hinting(self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }

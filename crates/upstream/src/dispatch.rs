@@ -11,21 +11,21 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, CallErrand, Counterpart, Delivery, Errand, PerformFailure, Question,
+    Answer, CredentialCall, UpstreamRequester, RequestOptions, CredentialRequest, PerformFailure, UpstreamInquiry,
     connection::{
-        Connection,
+        UpstreamConnection,
         link::{Link, Wire},
-        pool::{Lease, Pool, Purpose},
+        pool::{ConnectionLease, ConnectionPool, LeasePurpose},
     },
-    eras::{Client, Place},
+    eras::{EraClient, ConnectionChoice},
     request::{
-        Ended, Outgoing, Terms, WhenCancelled,
-        audience::{Audience, Caller},
+        ExchangeEnd, WireRequest, WireRequestTerms, CancellationMode,
+        audience::{RequestAudience, CallerSink},
         message::meta_of,
         overtime::Overtime,
-        patience::Patience,
+        pausable_deadline::PausableDeadline,
     },
-    shared::Setting,
+    shared::SharedContext,
 };
 
 /// How many connections a request may try. A request that may change something is taken by one of them at most.
@@ -33,11 +33,11 @@ const CONNECTIONS_MAX: usize = 2;
 
 /// How often it may turn out that a request belongs on another connection: once when the server is met, and once when it does not
 /// take the legacy handshake.
-const PLACES_MAX: usize = 3;
+const CONNECTION_CHOICES_MAX: usize = 3;
 
 /// What became of a request, without the evidence that it was allowed.
 #[derive(Debug)]
-pub(crate) struct Called {
+pub(crate) struct DispatchOutcome {
     pub(crate) sent: bool,
     pub(crate) outcome: Result<Answer, PerformFailure>,
     /// The connection that took it.
@@ -46,21 +46,21 @@ pub(crate) struct Called {
 
 /// A request before it is known on which connection it leaves.
 #[derive(Debug)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct RequestDraft<'a> {
     method: &'static str,
     /// What it is about, for the modern header.
     name: Option<&'a str>,
     /// The members of `params` without `_meta`.
-    members: Vec<(&'a str, Member<'a>)>,
+    members: Vec<(&'a str, ParamValue<'a>)>,
     /// Whether it may change something: then it is sent once, and read to its end when cancelled.
     mutates: bool,
     /// The call, where it is one that passed the gates.
-    call: Option<CallErrand>,
+    call: Option<CredentialCall>,
 }
 
 /// The value of a member.
 #[derive(Debug, Clone, Copy)]
-enum Member<'a> {
+enum ParamValue<'a> {
     /// JSON as it is.
     Raw(&'a [u8]),
     /// A text that becomes JSON.
@@ -69,21 +69,21 @@ enum Member<'a> {
 
 /// All connections of one upstream.
 #[derive(Debug)]
-pub(crate) struct Connections {
-    pub(crate) setting: Arc<Setting>,
+pub(crate) struct UpstreamConnections {
+    pub(crate) setting: Arc<SharedContext>,
     /// The one that is shared.
-    pub(crate) base: Connection,
+    pub(crate) base: UpstreamConnection,
     /// Those that belong to one counterpart each.
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<ConnectionPool>,
 }
 
 /// A connection for one request.
-struct Leased {
+struct LeasedLink {
     link: Arc<Link>,
-    _lease: Option<Lease>,
+    _lease: Option<ConnectionLease>,
 }
 
-impl Member<'_> {
+impl ParamValue<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Raw(json) => json.len(),
@@ -92,35 +92,35 @@ impl Member<'_> {
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a> RequestDraft<'a> {
     /// A tool call. The arguments must be JSON.
     pub(crate) fn call(tool: &'a str, arguments: &'a Bytes, effect: EffectClass) -> Self {
         let arguments: &[u8] = if arguments.is_empty() { b"{}" } else { arguments };
-        let members = vec![("name", Member::Text(tool)), ("arguments", Member::Raw(arguments))];
+        let members = vec![("name", ParamValue::Text(tool)), ("arguments", ParamValue::Raw(arguments))];
         Self { method: method::TOOLS_CALL, name: Some(tool), members, mutates: effect.mutates(), call: None }
     }
 
     /// The same with what a source may know of it.
-    pub(crate) fn known(self, call: Option<CallErrand>) -> Self {
+    pub(crate) fn with_call(self, call: Option<CredentialCall>) -> Self {
         Self { call, ..self }
     }
 
     /// Any other request.
-    pub(crate) fn question(question: &'a Question) -> Self {
+    pub(crate) fn inquiry(question: &'a UpstreamInquiry) -> Self {
         let members = question.params.iter();
-        let members = members.map(|(name, value)| (name.as_str(), Member::Raw(value.get().as_bytes()))).collect();
+        let members = members.map(|(name, value)| (name.as_str(), ParamValue::Raw(value.get().as_bytes()))).collect();
         let mutates = matches!(question.method, method::TASKS_UPDATE | method::TASKS_CANCEL);
         Self { method: question.method, name: question.name.as_deref(), members, mutates, call: None }
     }
 
     /// A page of a list.
     pub(crate) fn page(method: &'static str, cursor: Option<&'a str>) -> Self {
-        let cursor = cursor.map(|cursor| ("cursor", Member::Text(cursor)));
+        let cursor = cursor.map(|cursor| ("cursor", ParamValue::Text(cursor)));
         Self { method, name: None, members: cursor.into_iter().collect(), mutates: false, call: None }
     }
 
     /// Whether there is nothing of a client's in it, so that nothing a server asks or says in confidence is about it.
-    fn is_the_gateways(&self) -> bool {
+    fn is_gateway_request(&self) -> bool {
         matches!(
             self.method,
             method::TOOLS_LIST
@@ -134,14 +134,14 @@ impl<'a> Draft<'a> {
     }
 
     /// The body, and where the arguments of a tool call are in it.
-    fn body(&self, id: i64, era: Era, delivery: &Delivery) -> (Vec<u8>, Option<Range<usize>>) {
+    fn body(&self, id: i64, era: Era, delivery: &RequestOptions) -> (Vec<u8>, Option<Range<usize>>) {
         let bytes_expected = self.members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         let mut body = RequestBody::new(id, self.method, bytes_expected);
         let mut arguments = None;
         for (name, value) in &self.members {
             let place = match value {
-                Member::Raw(json) => body.add(name, json),
-                Member::Text(text) => body.add_text(name, text),
+                ParamValue::Raw(json) => body.add(name, json),
+                ParamValue::Text(text) => body.add_text(name, text),
             };
             arguments = Some(place).filter(|_| self.method == method::TOOLS_CALL && *name == "arguments").or(arguments);
         }
@@ -164,51 +164,51 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Connections {
+impl UpstreamConnections {
     /// Makes a request on these terms and says what became of it.
     pub(crate) async fn deliver(
         &self,
-        draft: &Draft<'_>,
-        delivery: Delivery,
+        draft: &RequestDraft<'_>,
+        delivery: RequestOptions,
         overtime: Option<&Arc<Overtime>>,
-    ) -> Called {
-        let patience = Patience::until(delivery.deadline);
+    ) -> DispatchOutcome {
+        let patience = PausableDeadline::until(delivery.deadline);
         let mut sent = false;
         let mut not_taken = None;
         for _ in 0..CONNECTIONS_MAX {
             let leased = match self.lease(draft, &delivery).await {
                 Ok(leased) => leased,
-                Err(failure) => return Called { sent, outcome: Err(failure), edition: None },
+                Err(failure) => return DispatchOutcome { sent, outcome: Err(failure), edition: None },
             };
             let link = &leased.link;
             // A server that was started anew may be another one, so nobody's word about the former counts.
             if draft.method == method::TOOLS_CALL && self.setting.is_guarded() && !link.is_judged() {
                 let why = "its tools were not listed on this connection, so nobody knows what a call would do";
-                return Called { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
+                return DispatchOutcome { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
             }
             // A key that does not arrive would make a repeat a second effect.
             if delivery.key_header.is_some() && !matches!(link.wire, Wire::Http(_)) {
                 let why = "its connection carries no headers, so it would not get the key that makes a repeat safe";
-                return Called { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
+                return DispatchOutcome { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
             }
             let id = self.setting.next_id();
             let era = link.peer.era();
             let params: &[_] = if draft.method == method::TOOLS_CALL { &delivery.param_headers } else { &[] };
             let (body, arguments) = draft.body(id, era, &delivery);
-            let request = Outgoing::new(id, draft.method, Some(link.peer.version), body)
-                .about(draft.name, params)
-                .keyed(delivery.key_header.as_ref());
-            let request = Outgoing { arguments, errand: self.errand(draft, &delivery), ..request };
-            let terms = Terms { overtime: overtime.cloned(), ..terms(draft, &delivery, patience.clone()) };
+            let request = WireRequest::new(id, draft.method, Some(link.peer.version), body)
+                .with_name(draft.name, params)
+                .with_key_header(delivery.key_header.as_ref());
+            let request = WireRequest { arguments, errand: self.errand(draft, &delivery), ..request };
+            let terms = WireRequestTerms { overtime: overtime.cloned(), ..terms(draft, &delivery, patience.clone()) };
             let ended = link.exchange(request, terms).await;
             let again = match &ended {
-                Ended::NeverLeft { .. } => true,
+                ExchangeEnd::NeverLeft { .. } => true,
                 // A server can execute a call and then disown the session; nobody could tell.
-                Ended::Disowned(_) => !draft.mutates,
-                Ended::Answered(_) | Ended::Failed(_) | Ended::NotLetIn { .. } => false,
+                ExchangeEnd::Disowned(_) => !draft.mutates,
+                ExchangeEnd::Answered(_) | ExchangeEnd::Failed(_) | ExchangeEnd::NotLetIn { .. } => false,
             };
             if again {
-                sent |= matches!(ended, Ended::Disowned(_));
+                sent |= matches!(ended, ExchangeEnd::Disowned(_));
                 await_departure(link, delivery.deadline, &delivery.cancel).await;
                 not_taken = Some(ended);
                 continue;
@@ -216,93 +216,93 @@ impl Connections {
             let outcome = ended.outcome();
             sent |= outcome.as_ref().err().is_none_or(PerformFailure::sent);
             let outcome = outcome.map(|result| Answer { result, era });
-            return Called { sent, outcome, edition: Some(link.edition) };
+            return DispatchOutcome { sent, outcome, edition: Some(link.edition) };
         }
         let failure = not_taken.and_then(|ended| ended.outcome().err());
         let outcome = Err(failure.unwrap_or_else(|| PerformFailure::unavailable("no connection took the request")));
-        Called { sent, outcome, edition: None }
+        DispatchOutcome { sent, outcome, edition: None }
     }
 
     /// For what something is presented; nothing where nothing is.
-    fn errand(&self, draft: &Draft<'_>, delivery: &Delivery) -> Option<Errand> {
+    fn errand(&self, draft: &RequestDraft<'_>, delivery: &RequestOptions) -> Option<CredentialRequest> {
         self.setting.credentials.as_ref()?;
-        let errand = self.setting.errand(Some(&delivery.counterpart), delivery.deadline);
-        Some(Errand { call: draft.call.clone(), ..errand })
+        let errand = self.setting.errand(Some(&delivery.requester), delivery.deadline);
+        Some(CredentialRequest { call: draft.call.clone(), ..errand })
     }
 
     /// The connection that the next request of this counterpart is made on, if it is there already.
-    pub(crate) fn present(&self, counterpart: &Counterpart) -> Option<Arc<Link>> {
-        match self.known_as(counterpart) {
+    pub(crate) fn ready_link(&self, counterpart: &UpstreamRequester) -> Option<Arc<Link>> {
+        match self.connection_requester(counterpart) {
             Some(own) => self.pool.get(&own)?.ready(),
             None => self.base.ready(),
         }
     }
 
     /// Whether requests of this counterpart are known to be made on a connection of its own.
-    pub(crate) fn has_own(&self, counterpart: &Counterpart) -> bool {
-        self.known_as(counterpart).is_some_and(|own| !own.is_anybodys())
+    pub(crate) fn has_own(&self, counterpart: &UpstreamRequester) -> bool {
+        self.connection_requester(counterpart).is_some_and(|own| !own.is_shared())
     }
 
     /// As whom the server knows this counterpart, by a connection that is not the shared one; none where it knows it by the
     /// shared one, or where nobody knows yet.
-    pub(crate) fn known_as(&self, counterpart: &Counterpart) -> Option<Counterpart> {
-        if self.is_users_own(counterpart) {
+    pub(crate) fn connection_requester(&self, counterpart: &UpstreamRequester) -> Option<UpstreamRequester> {
+        if self.is_personal_to(counterpart) {
             return Some(counterpart.clone());
         }
-        let client = Client { era: counterpart.era, answers: answers_anything(counterpart) };
+        let client = EraClient { era: counterpart.era, answers: can_be_asked(counterpart) };
         let place = match self.setting.known_eras.get() {
-            Some(eras) => eras.place(client, self.setting.has_sessions()),
+            Some(eras) => eras.choose_connection(client, self.setting.has_sessions()),
             // Nobody knows at the moment, but what is there works.
-            None if client.answers && self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()) => Place::Own,
-            None => Place::Shared,
+            None if client.answers && self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()) => ConnectionChoice::Own,
+            None => ConnectionChoice::Shared,
         };
         match place {
-            Place::Shared => None,
-            Place::SharedByLegacy => Some(Counterpart { era: Era::Legacy, ..Counterpart::nobody() }),
-            Place::Own => Some(counterpart.clone()),
+            ConnectionChoice::Shared => None,
+            ConnectionChoice::SharedByLegacy => Some(UpstreamRequester { era: Era::Legacy, ..UpstreamRequester::gateway() }),
+            ConnectionChoice::Own => Some(counterpart.clone()),
         }
     }
 
     /// Whether what the server is shown is this counterpart's alone, so that nobody else may use the connection.
-    pub(crate) fn is_users_own(&self, counterpart: &Counterpart) -> bool {
+    pub(crate) fn is_personal_to(&self, counterpart: &UpstreamRequester) -> bool {
         counterpart.on_behalf_of.is_some() && self.setting.is_personal()
     }
 
     /// A connection that requests of this counterpart are made on, for the gateway's use of it. Cancel safe.
-    pub(crate) async fn link(&self, counterpart: &Counterpart, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {
+    pub(crate) async fn link(&self, counterpart: &UpstreamRequester, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {
         let lasting = CancellationToken::new();
-        self.lease_of(counterpart, Purpose::Gateway, deadline, &lasting).await.map(|leased| leased.link)
+        self.lease_of(counterpart, LeasePurpose::Gateway, deadline, &lasting).await.map(|leased| leased.link)
     }
 
     /// The connection that requests of this counterpart are made on. Cancel safe.
-    async fn lease(&self, draft: &Draft<'_>, delivery: &Delivery) -> Result<Leased, PerformFailure> {
-        let Delivery { counterpart, deadline, cancel, .. } = delivery;
-        let purpose = if draft.is_the_gateways() { Purpose::Gateway } else { Purpose::Client };
+    async fn lease(&self, draft: &RequestDraft<'_>, delivery: &RequestOptions) -> Result<LeasedLink, PerformFailure> {
+        let RequestOptions { requester: counterpart, deadline, cancel, .. } = delivery;
+        let purpose = if draft.is_gateway_request() { LeasePurpose::Gateway } else { LeasePurpose::Client };
         self.lease_of(counterpart, purpose, *deadline, cancel).await
     }
 
     async fn lease_of(
         &self,
-        counterpart: &Counterpart,
-        purpose: Purpose,
+        counterpart: &UpstreamRequester,
+        purpose: LeasePurpose,
         deadline: Instant,
         cancel: &CancellationToken,
-    ) -> Result<Leased, PerformFailure> {
+    ) -> Result<LeasedLink, PerformFailure> {
         let mut turned_away = None;
-        for _ in 0..PLACES_MAX {
-            let Some(own) = self.known_as(counterpart) else {
+        for _ in 0..CONNECTION_CHOICES_MAX {
+            let Some(own) = self.connection_requester(counterpart) else {
                 let link = self.base.link(deadline, cancel).await?;
                 // Only the shared connection tells whether this counterpart is known by another one.
-                if self.known_as(counterpart).is_none() {
-                    return Ok(Leased { link, _lease: None });
+                if self.connection_requester(counterpart).is_none() {
+                    return Ok(LeasedLink { link, _lease: None });
                 }
                 continue;
             };
             let lease = self.pool.lease(&own, purpose)?;
             match lease.connection.link(deadline, cancel).await {
-                Ok(link) => return Ok(Leased { link, _lease: Some(lease) }),
+                Ok(link) => return Ok(LeasedLink { link, _lease: Some(lease) }),
                 // A server that turns out to have only the modern era is asked on the shared connection.
-                Err(failure) if self.known_as(counterpart).as_ref() == Some(&own) => return Err(failure),
+                Err(failure) if self.connection_requester(counterpart).as_ref() == Some(&own) => return Err(failure),
                 Err(failure) => turned_away = Some(failure),
             }
         }
@@ -311,32 +311,32 @@ impl Connections {
 }
 
 /// Whether the server may ask it something. What most clients declare is not taken apart for every request.
-fn answers_anything(counterpart: &Counterpart) -> bool {
+fn can_be_asked(counterpart: &UpstreamRequester) -> bool {
     counterpart.capabilities.as_json() != "{}" && counterpart.capabilities.answers_anything()
 }
 
-fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
-    let caller = delivery.remarks.clone().map(|sink| {
+fn terms(draft: &RequestDraft<'_>, delivery: &RequestOptions, patience: PausableDeadline) -> WireRequestTerms {
+    let caller = delivery.server_messages.clone().map(|sink| {
         let wants_log = delivery.log_level.is_some();
-        Caller { sink: Arc::new(sink), wants_progress: delivery.wants_progress, wants_log }
+        CallerSink { sink: Arc::new(sink), wants_progress: delivery.wants_progress, wants_log }
     });
-    Terms {
+    WireRequestTerms {
         patience,
         cancel: delivery.cancel.clone(),
         when_cancelled: if draft.mutates && draft.method == method::TOOLS_CALL {
-            WhenCancelled::ReadOn
+            CancellationMode::ReadOn
         } else {
-            WhenCancelled::Abandon
+            CancellationMode::Abandon
         },
         audience: match caller {
-            Some(caller) => Audience::Caller(caller),
-            None if draft.is_the_gateways() => Audience::Nobody,
-            None => Audience::Deaf { wants_log: delivery.log_level.is_some() },
+            Some(caller) => RequestAudience::Caller(caller),
+            None if draft.is_gateway_request() => RequestAudience::Nobody,
+            None => RequestAudience::Muted { wants_log: delivery.log_level.is_some() },
         },
         tell_server: true,
         // What asks about a task or ends it dispatches nothing.
         lease: delivery.lease.clone().filter(|_| draft.method == method::TOOLS_CALL),
-        behalf: delivery.counterpart.on_behalf_of.clone(),
+        behalf: delivery.requester.on_behalf_of.clone(),
         overtime: None,
     }
 }
@@ -344,7 +344,7 @@ fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
 /// A connection that did not take a request is about to go; the next one comes after it.
 async fn await_departure(link: &Link, deadline: Instant, cancel: &CancellationToken) {
     tokio::select! {
-        _ = link.departure().told() => {}
+        _ = link.departure().reported() => {}
         () = cancel.cancelled() => {}
         () = tokio::time::sleep_until(deadline) => {}
     }

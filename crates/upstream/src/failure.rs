@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use servanda_contract::legibility;
 use servanda_mcp::{Era, envelope::code};
 
-use crate::NotPresented;
+use crate::MissingCredential;
 
 /// How many characters of foreign text a sentence of ours quotes.
 pub(crate) const QUOTE_CHARS_MAX: usize = 300;
@@ -22,7 +22,7 @@ pub enum PerformFailure {
     },
     /// Nothing was sent: what the server has to be shown is not there.
     #[error("the upstream cannot be shown what it asks for: {0}")]
-    NotPresented(NotPresented),
+    NotPresented(MissingCredential),
     /// The server did not let the request in, and there is nothing else to show it. HTTP says that such a request was not
     /// executed, and whoever presents credentials to a server goes by that: the same request is made again with others.
     #[error("the upstream did not let the request in (HTTP status {status}): {why}")]
@@ -30,7 +30,7 @@ pub enum PerformFailure {
         /// 401 or 403.
         status: u16,
         /// What can be done about it.
-        why: NotPresented,
+        why: MissingCredential,
     },
     /// Nothing was sent: too many requests, connections or watches are there already.
     #[error("the upstream is as busy as it may be: {in_flight_max} at once is the limit")]
@@ -139,7 +139,7 @@ impl PerformFailure {
     }
 
     /// What the server would have to be shown, where that is why.
-    pub fn lack(&self) -> Option<&NotPresented> {
+    pub fn lack(&self) -> Option<&MissingCredential> {
         match self {
             Self::NotPresented(why) | Self::NotLetIn { why, .. } => Some(why),
             _ => None,
@@ -214,8 +214,8 @@ mod tests {
         let table = [
             (PerformFailure::unavailable("refused"), true),
             (PerformFailure::Busy { in_flight_max: 1 }, true),
-            (PerformFailure::NotPresented(NotPresented::unavailable("no secret")), true),
-            (PerformFailure::NotLetIn { status: 401, why: NotPresented::not_permitted("no login") }, true),
+            (PerformFailure::NotPresented(MissingCredential::unavailable("no secret")), true),
+            (PerformFailure::NotLetIn { status: 401, why: MissingCredential::not_permitted("no login") }, true),
             (PerformFailure::Cancelled { sent: false }, true),
             (PerformFailure::Cancelled { sent: true }, false),
             (PerformFailure::TimedOut { note: None }, false),

@@ -4,7 +4,7 @@
 //! An HTTP/1.1 connection has no task of its own: the task that makes a request also drives the connection, so a request is one
 //! write and a read or two on one thread. HTTP/2 is used where TLS agreed on it, and only such a connection runs in a task.
 
-mod attention;
+mod poll_waker;
 mod body;
 mod dial;
 mod endpoint;
@@ -25,15 +25,15 @@ use hyper::{
 };
 
 pub(crate) use self::{
-    body::RequestBody,
-    endpoint::Endpoint,
+    body::HttpRequestBody,
+    endpoint::HttpEndpoint,
     error::HttpError,
-    origin::{Origin, Target, basic_authorization},
-    response::Response,
+    origin::{Origin, RequestTarget, basic_authorization},
+    response::UpstreamResponse,
 };
 use self::{
     inline::InlineConnection,
-    pool::{Carrier, Pool, Shared},
+    pool::{OriginConnection, OriginPool, Http2Sender},
     tls::Tls,
 };
 
@@ -55,21 +55,21 @@ pub(crate) struct ClientLimits {
 pub(crate) struct HttpClient(Arc<Inner>);
 
 /// A request that was not answered: why, and the request itself where not a byte of it left.
-type NotAnswered = (HttpError, Option<Box<Request<RequestBody>>>);
+type SendFailure = (HttpError, Option<Box<Request<HttpRequestBody>>>);
 
 #[derive(Debug)]
 struct Inner {
     origin: Origin,
     tls: Option<Tls>,
     limits: ClientLimits,
-    pool: Arc<Pool>,
+    pool: Arc<OriginPool>,
 }
 
 impl HttpClient {
     /// Connects to nothing yet. Fails where TLS is needed and the system has no certificates to verify a server with.
     pub(crate) fn new(origin: Origin, limits: ClientLimits) -> Result<Self, HttpError> {
         let tls = if origin.is_tls() { Some(Tls::new(origin.host())?) } else { None };
-        let pool = Arc::new(Pool::new(limits));
+        let pool = Arc::new(OriginPool::new(limits));
         Ok(Self(Arc::new(Inner { origin, tls, limits, pool })))
     }
 
@@ -82,10 +82,10 @@ impl HttpClient {
     pub(crate) fn send(
         &self,
         method: Method,
-        target: &Target,
+        target: &RequestTarget,
         headers: HeaderMap,
-        body: RequestBody,
-    ) -> impl Future<Output = Result<Response, HttpError>> {
+        body: HttpRequestBody,
+    ) -> impl Future<Output = Result<UpstreamResponse, HttpError>> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.headers_mut() = headers;
@@ -104,9 +104,9 @@ impl HttpClient {
         }
     }
 
-    async fn send_anew(&self, request: Request<RequestBody>, target: &Target) -> Result<Response, HttpError> {
+    async fn send_anew(&self, request: Request<HttpRequestBody>, target: &RequestTarget) -> Result<UpstreamResponse, HttpError> {
         let dialed = dial::dial(&self.0.origin, self.0.tls.as_ref(), self.0.limits.connect_ms_max).await?;
-        if let Carrier::Shared(sender) = &dialed {
+        if let OriginConnection::Shared(sender) = &dialed {
             self.0.pool.share(sender);
         }
         self.send_on(dialed, request, target).await.map_err(|(error, _)| error)
@@ -114,22 +114,22 @@ impl HttpClient {
 
     async fn send_on(
         &self,
-        carrier: Carrier,
-        request: Request<RequestBody>,
-        target: &Target,
-    ) -> Result<Response, NotAnswered> {
+        carrier: OriginConnection,
+        request: Request<HttpRequestBody>,
+        target: &RequestTarget,
+    ) -> Result<UpstreamResponse, SendFailure> {
         match carrier {
-            Carrier::Inline(connection) => self.send_inline(connection, request, target).await,
-            Carrier::Shared(sender) => Box::pin(send_shared(sender, request, target)).await,
+            OriginConnection::Inline(connection) => self.send_inline(connection, request, target).await,
+            OriginConnection::Shared(sender) => Box::pin(send_shared(sender, request, target)).await,
         }
     }
 
     fn send_inline(
         &self,
         mut connection: Box<InlineConnection>,
-        mut request: Request<RequestBody>,
-        target: &Target,
-    ) -> impl Future<Output = Result<Response, NotAnswered>> {
+        mut request: Request<HttpRequestBody>,
+        target: &RequestTarget,
+    ) -> impl Future<Output = Result<UpstreamResponse, SendFailure>> {
         *request.uri_mut() = target.path.clone();
         if !request.headers().contains_key(HOST) {
             request.headers_mut().insert(HOST, self.0.origin.host_header().clone());
@@ -137,7 +137,7 @@ impl HttpClient {
         let sent = connection.begin(request);
         async move {
             match connection.finish(sent).await {
-                Ok(answered) => Ok(Response::inline(answered, connection, &self.0.pool)),
+                Ok(answered) => Ok(UpstreamResponse::inline(answered, connection, &self.0.pool)),
                 Err(refused) => Err(not_answered(refused)),
             }
         }
@@ -145,17 +145,17 @@ impl HttpClient {
 }
 
 async fn send_shared(
-    mut sender: Shared,
-    mut request: Request<RequestBody>,
-    target: &Target,
-) -> Result<Response, NotAnswered> {
+    mut sender: Http2Sender,
+    mut request: Request<HttpRequestBody>,
+    target: &RequestTarget,
+) -> Result<UpstreamResponse, SendFailure> {
     *request.uri_mut() = target.absolute.clone();
     // HTTP/2 says it in the URI.
     request.headers_mut().remove(HOST);
-    sender.try_send_request(request).await.map(Response::shared).map_err(not_answered)
+    sender.try_send_request(request).await.map(UpstreamResponse::shared).map_err(not_answered)
 }
 
-fn not_answered(mut refused: TrySendError<Request<RequestBody>>) -> NotAnswered {
+fn not_answered(mut refused: TrySendError<Request<HttpRequestBody>>) -> SendFailure {
     let whole = refused.take_message().filter(|request| request.body().is_whole()).map(Box::new);
     (HttpError::Lost(refused.into_error()), whole)
 }

@@ -17,7 +17,7 @@ pub struct OwnerLease {
 
 /// Until when bytes of one dispatch may leave.
 #[derive(Debug, Clone)]
-pub struct Lease {
+pub struct DispatchLease {
     own_until: Instant,
     owner: Arc<OwnerLease>,
     lasts_on: bool,
@@ -35,7 +35,7 @@ impl OwnerLease {
     }
 }
 
-impl Lease {
+impl DispatchLease {
     /// The lease of a dispatch by itself: until `own_until`.
     pub fn new(own_until: Instant, owner: Arc<OwnerLease>) -> Self {
         Self { own_until, owner, lasts_on: false }
@@ -60,12 +60,12 @@ mod tests {
 
     use tokio::time::{Instant, advance};
 
-    use super::{Lease, OwnerLease};
+    use super::{DispatchLease, OwnerLease};
 
     #[tokio::test(start_paused = true)]
     async fn a_dispatch_goes_by_its_own_lease_and_by_the_process_s() {
         let (owner, start) = (Arc::new(OwnerLease::default()), Instant::now());
-        let own = Lease::new(start + Duration::from_secs(15), Arc::clone(&owner));
+        let own = DispatchLease::new(start + Duration::from_secs(15), Arc::clone(&owner));
         let lease = own.clone().extended();
         assert!(lease.holds() && own.holds());
         advance(Duration::from_secs(15)).await;

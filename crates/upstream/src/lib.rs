@@ -9,14 +9,14 @@ mod connection;
 mod conversation;
 mod credential_source;
 mod credentials;
-mod delivery;
+mod options;
 mod dispatch;
 mod eras;
 mod failure;
 mod http;
 mod http_client;
 mod lease;
-mod post;
+mod webhook;
 mod request;
 mod retry_after;
 mod shared;
@@ -30,20 +30,20 @@ mod upstream;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{OwnWatch, UpstreamStatus};
+pub use connection::{ConnectionResourceWatch, UpstreamStatus};
 pub use credential_source::{
-    Behalf, CallErrand, CredentialLack, CredentialSource, Entrusted, Errand, NotPresented, Presented, REJECTIONS_MAX,
-    Rejection, Remedy,
+    RequestUser, CredentialCall, CredentialLack, CredentialSource, CallRequirements, CredentialRequest, MissingCredential, PresentedCredentials, REJECTIONS_MAX,
+    CredentialRejection, Remedy,
 };
 pub use credentials::is_argument_pointer;
-pub use delivery::{
-    Announcement, Answer, Ask, Bystander, Continuation, Counterpart, Delivery, LateSink, Offer, Performed, Question,
-    Remark, RemarkSink, Reply,
+pub use options::{
+    Announcement, Answer, UpstreamQuestion, ServerMessageSink, Continuation, UpstreamRequester, RequestOptions, LateAnswerSender, UpstreamOffer, UpstreamOutcome, UpstreamInquiry,
+    ServerMessage, ServerMessageSender, QuestionReply,
 };
 pub use failure::{PerformFailure, UpstreamError};
-pub use lease::{Lease, OwnerLease};
-pub use post::{Letter, NotPosted, Post, PostAddress, Receipt};
+pub use lease::{DispatchLease, OwnerLease};
+pub use webhook::{WebhookMessage, WebhookSendError, WebhookClient, WebhookAddress, WebhookResponse};
 pub use retry_after::retry_after_ms;
-pub use spec::{Limits, Transport, UpstreamId, UpstreamSpec};
-pub use tool_list::{ListedTool, RejectedTool, ToolList};
+pub use spec::{UpstreamLimits, Transport, UpstreamName, UpstreamSpec};
+pub use tool_list::{UpstreamListedTool, RejectedTool, ToolList};
 pub use upstream::Upstream;

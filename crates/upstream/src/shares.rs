@@ -7,11 +7,11 @@ const PRINCIPALS_SHARE: usize = 4;
 const LEFT_BY_TENANT: usize = 4;
 
 /// How many of `of` things one principal may hold.
-pub(crate) fn of_principal(of: usize) -> usize {
+pub(crate) fn principal_share(of: usize) -> usize {
     (of / PRINCIPALS_SHARE).max(1)
 }
 
 /// How many of `of` things one tenant may hold.
-pub(crate) fn of_tenant(of: usize) -> usize {
+pub(crate) fn tenant_share(of: usize) -> usize {
     (of - of / LEFT_BY_TENANT).max(1)
 }

@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 /// The upstream's name in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct UpstreamId(pub String);
+pub struct UpstreamName(pub String);
 
 /// One configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamSpec {
     /// Its name.
-    pub id: UpstreamId,
+    pub id: UpstreamName,
     /// How it is reached.
     pub transport: Transport,
     /// How much of it is endured.
-    pub limits: Limits,
+    pub limits: UpstreamLimits,
 }
 
 /// How a server is reached. `Debug` shows no values of variables and headers.
@@ -49,7 +49,7 @@ pub enum Transport {
 
 /// How much of a server is endured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct UpstreamLimits {
     /// The longest single message it may send.
     pub message_bytes_max: usize,
     /// How long starting it and agreeing on the protocol may take, and each page of its tool list.
@@ -82,7 +82,7 @@ pub struct Limits {
     pub late_answer_ms_max: u64,
 }
 
-impl Default for Limits {
+impl Default for UpstreamLimits {
     fn default() -> Self {
         Self {
             message_bytes_max: 16 * 1024 * 1024,
@@ -103,20 +103,20 @@ impl Default for Limits {
     }
 }
 
-impl UpstreamId {
+impl UpstreamName {
     /// The text form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for UpstreamId {
+impl fmt::Display for UpstreamName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl From<&str> for UpstreamId {
+impl From<&str> for UpstreamName {
     fn from(text: &str) -> Self {
         Self(text.to_owned())
     }

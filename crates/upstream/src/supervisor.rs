@@ -38,11 +38,11 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// Plays the role of a supervisor or of a server about to start, if the arguments say so, and returns how that ended. Otherwise the
 /// servers that this process starts from now on are supervised. Meant to be the first thing that `main` does.
-pub fn run_as_told(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub fn run_if_supervisor(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.into_iter().skip(1);
     match args.next().as_deref().and_then(OsStr::to_str) {
-        Some(SUPERVISE) => Some(Role::of(args).map_or(ExitCode::from(NOT_STARTED), |role| watch::run(&role))),
-        Some(BECOME) => Some(Role::of(args).map_or(ExitCode::from(NOT_STARTED), |role| role.become_server())),
+        Some(SUPERVISE) => Some(SupervisorRole::parse(args).map_or(ExitCode::from(NOT_STARTED), |role| watch::run(&role))),
+        Some(BECOME) => Some(SupervisorRole::parse(args).map_or(ExitCode::from(NOT_STARTED), |role| role.become_server())),
         _ => {
             if let Some(program) = this_program() {
                 // The same every time.
@@ -62,14 +62,14 @@ pub(crate) fn prefix() -> Option<(&'static PathBuf, [String; 2])> {
 
 /// Which process started this one, and which server is meant.
 #[derive(Debug)]
-struct Role {
+struct SupervisorRole {
     parent: Pid,
     command: OsString,
     args: Vec<OsString>,
 }
 
-impl Role {
-    fn of(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+impl SupervisorRole {
+    fn parse(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         let parent = args.next()?.to_str()?.parse().ok().and_then(Pid::from_raw)?;
         Some(Self { parent, command: args.next()?, args: args.collect() })
     }
@@ -98,14 +98,14 @@ impl Role {
     fn become_server(&self) -> ExitCode {
         #[cfg(target_os = "linux")]
         if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
-            complain(&format!("this server may outlive its supervisor: {error}"));
+            write_error(&format!("this server may outlive its supervisor: {error}"));
         }
         // Upholds: the kernel tells only of an end that is still to come.
         if !self.has_parent() {
             return ExitCode::from(NOT_STARTED);
         }
         let error = Command::new(&self.command).args(&self.args).exec();
-        complain(&format!("`{}` could not be started: {error}", self.command.to_string_lossy()));
+        write_error(&format!("`{}` could not be started: {error}", self.command.to_string_lossy()));
         ExitCode::from(NOT_STARTED)
     }
 }
@@ -117,7 +117,7 @@ fn this_program() -> Option<PathBuf> {
 }
 
 /// Says something on the server's standard error, whose lines the gateway reads.
-fn complain(what: &str) {
+fn write_error(what: &str) {
     // There is nowhere else to say it.
     let _ = writeln!(std::io::stderr(), "servanda: {what}");
 }
@@ -132,11 +132,11 @@ mod tests {
 
     #[test]
     fn a_role_needs_a_parent_and_a_command() {
-        let role = Role::of(args("17 node server.js --port 1")).unwrap();
+        let role = SupervisorRole::parse(args("17 node server.js --port 1")).unwrap();
         assert_eq!((role.parent.as_raw_nonzero().get(), role.command.to_str()), (17, Some("node")));
         assert_eq!(role.args, ["server.js", "--port", "1"]);
         for wrong in ["", "0 node", "x node", "17"] {
-            assert!(Role::of(args(wrong)).is_none(), "{wrong}");
+            assert!(SupervisorRole::parse(args(wrong)).is_none(), "{wrong}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::HashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Limits, UpstreamError};
+use crate::{UpstreamLimits, UpstreamError};
 
 /// How many times the longest message all definitions together may be.
 const LIST_MESSAGES_MAX: usize = 4;
@@ -16,7 +16,7 @@ const LIST_MESSAGES_MAX: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct ToolList {
     /// The tools, in the server's order. Names are unique.
-    pub tools: Vec<ListedTool>,
+    pub tools: Vec<UpstreamListedTool>,
     /// Definitions that cannot be used. They hide no others.
     pub rejected: Vec<RejectedTool>,
     /// The connection that all of it came on; none where it came on more than one.
@@ -25,7 +25,7 @@ pub struct ToolList {
 
 /// One tool.
 #[derive(Debug, Clone)]
-pub struct ListedTool {
+pub struct UpstreamListedTool {
     /// Its name at this upstream.
     pub name: String,
     /// Its definition, exactly as the server wrote it.
@@ -43,17 +43,17 @@ pub struct RejectedTool {
 
 /// The list while its pages come in.
 #[derive(Debug)]
-pub(crate) struct Gathering {
+pub(crate) struct ToolListBuilder {
     list: ToolList,
     names: HashSet<String>,
     cursors: HashSet<String>,
     pages: usize,
     bytes: usize,
-    limits: Limits,
+    limits: UpstreamLimits,
 }
 
 #[derive(Deserialize)]
-struct Page<'a> {
+struct ToolListPage<'a> {
     #[serde(borrow)]
     tools: Vec<&'a RawValue>,
     #[serde(borrow, default, rename = "nextCursor")]
@@ -61,13 +61,13 @@ struct Page<'a> {
 }
 
 #[derive(Deserialize)]
-struct Named<'a> {
+struct ToolNameField<'a> {
     #[serde(borrow, default)]
     name: Option<&'a RawValue>,
 }
 
-impl Gathering {
-    pub(crate) fn new(limits: Limits) -> Self {
+impl ToolListBuilder {
+    pub(crate) fn new(limits: UpstreamLimits) -> Self {
         Self { list: ToolList::default(), names: HashSet::new(), cursors: HashSet::new(), pages: 0, bytes: 0, limits }
     }
 
@@ -77,7 +77,7 @@ impl Gathering {
         if !result.trim_ascii_start().starts_with(b"{") {
             return Err(UpstreamError::NotAList { why: "a page is not an object".to_owned() });
         }
-        let page: Page<'_> =
+        let page: ToolListPage<'_> =
             serde_json::from_slice(result).map_err(|error| UpstreamError::NotAList { why: error.to_string() })?;
         self.pages += 1;
         self.bytes = self.bytes.saturating_add(result.len());
@@ -115,7 +115,7 @@ impl Gathering {
             }
             Ok(name) => {
                 self.names.insert(name.clone());
-                self.list.tools.push(ListedTool { name, definition: definition.to_owned() });
+                self.list.tools.push(UpstreamListedTool { name, definition: definition.to_owned() });
             }
             Err(reason) => self.list.rejected.push(RejectedTool { position, reason }),
         }
@@ -127,7 +127,7 @@ fn tool_name(definition: &RawValue) -> Result<String, String> {
     if !definition.get().starts_with('{') {
         return Err("the definition is not an object".to_owned());
     }
-    let named: Named<'_> =
+    let named: ToolNameField<'_> =
         serde_json::from_str(definition.get()).map_err(|_| "the definition has more than one `name`".to_owned())?;
     let name = named.name.ok_or("the definition has no `name`")?;
     serde_json::from_str(name.get()).map_err(|_| "the definition's `name` is not a string".to_owned())
@@ -137,8 +137,8 @@ fn tool_name(definition: &RawValue) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn gathering() -> Gathering {
-        Gathering::new(Limits { pages_max: 3, tools_max: 5, message_bytes_max: 1_000, ..Limits::default() })
+    fn gathering() -> ToolListBuilder {
+        ToolListBuilder::new(UpstreamLimits { pages_max: 3, tools_max: 5, message_bytes_max: 1_000, ..UpstreamLimits::default() })
     }
 
     #[test]

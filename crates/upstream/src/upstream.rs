@@ -16,27 +16,27 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Announcement, Answer, Bystander, CallErrand, Counterpart, CredentialSource, Delivery, LateSink, Offer,
-    PerformFailure, Performed, Question, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
+    Announcement, Answer, ServerMessageSink, CredentialCall, UpstreamRequester, CredentialSource, RequestOptions, LateAnswerSender, UpstreamOffer,
+    PerformFailure, UpstreamOutcome, UpstreamInquiry, ToolList, UpstreamError, UpstreamName, UpstreamSpec, UpstreamStatus,
     connection::{
-        Connection, OwnWatch,
+        UpstreamConnection, ConnectionResourceWatch,
         link::Link,
         listening,
-        pool::{Pool, Purpose},
+        pool::{ConnectionPool, LeasePurpose},
     },
-    dispatch::{Called, Connections, Draft},
+    dispatch::{DispatchOutcome, UpstreamConnections, RequestDraft},
     eras::Eras,
-    request::{Terms, message, overtime::Overtime},
-    shared::{Setting, watches::Subject},
-    tool_list::Gathering,
+    request::{WireRequestTerms, message, overtime::Overtime},
+    shared::{SharedContext, watches::WatchSubject},
+    tool_list::ToolListBuilder,
 };
 
 /// One configured MCP server. Clones share the connections; when the last clone is gone, the server is ended.
 #[derive(Clone)]
-pub struct Upstream(Arc<Handle>);
+pub struct Upstream(Arc<UpstreamInner>);
 
-struct Handle {
-    connections: Connections,
+struct UpstreamInner {
+    connections: UpstreamConnections,
     stop: CancellationToken,
     _stop_when_dropped: DropGuard,
 }
@@ -46,24 +46,24 @@ struct OwnedCall {
     tool: String,
     arguments: Bytes,
     effect: EffectClass,
-    call: Option<CallErrand>,
+    call: Option<CredentialCall>,
 }
 
 impl Upstream {
     /// A handle; nothing is started before it is needed. Must be called within a tokio runtime. What is learned about the
     /// server and worth knowing after a restart goes into the notebook.
     pub fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
-        Self::showing(spec, notebook, Vec::new())
+        Self::with_credentials(spec, notebook, Vec::new())
     }
 
     /// The same for a server that is shown what these sources present.
-    pub fn showing(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, sources: Vec<Arc<dyn CredentialSource>>) -> Self {
-        let setting = Arc::new(Setting::new(spec, notebook, sources));
+    pub fn with_credentials(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, sources: Vec<Arc<dyn CredentialSource>>) -> Self {
+        let setting = Arc::new(SharedContext::new(spec, notebook, sources));
         let stop = CancellationToken::new();
-        let base = Connection::new(&setting, None, stop.child_token());
-        let pool = Pool::new(Arc::clone(&setting), stop.clone());
-        let connections = Connections { setting, base, pool };
-        Self(Arc::new(Handle { connections, _stop_when_dropped: stop.clone().drop_guard(), stop }))
+        let base = UpstreamConnection::new(&setting, None, stop.child_token());
+        let pool = ConnectionPool::new(Arc::clone(&setting), stop.clone());
+        let connections = UpstreamConnections { setting, base, pool };
+        Self(Arc::new(UpstreamInner { connections, _stop_when_dropped: stop.clone().drop_guard(), stop }))
     }
 
     /// Whether it is shown anything that a source presents.
@@ -82,7 +82,7 @@ impl Upstream {
     }
 
     /// Its name in the configuration.
-    pub fn id(&self) -> &UpstreamId {
+    pub fn id(&self) -> &UpstreamName {
         &self.setting().spec.id
     }
 
@@ -90,15 +90,15 @@ impl Upstream {
     /// `connect_ms_max`.
     ///
     /// Cancel safe: nothing but the list is lost.
-    pub async fn tools(&self, counterpart: &Counterpart) -> Result<ToolList, UpstreamError> {
+    pub async fn tools(&self, counterpart: &UpstreamRequester) -> Result<ToolList, UpstreamError> {
         let limits = &self.setting().spec.limits;
-        let mut gathering = Gathering::new(limits.clone());
+        let mut gathering = ToolListBuilder::new(limits.clone());
         let mut cursor: Option<String> = None;
         let mut editions = BTreeSet::new();
         loop {
             let deadline = Instant::now() + Duration::from_millis(limits.connect_ms_max);
-            let delivery = Delivery { counterpart: counterpart.clone(), ..Delivery::until(deadline) };
-            let page = self.deliver(&Draft::page(method::TOOLS_LIST, cursor.as_deref()), delivery).await;
+            let delivery = RequestOptions { requester: counterpart.clone(), ..RequestOptions::for_gateway(deadline) };
+            let page = self.deliver(&RequestDraft::page(method::TOOLS_LIST, cursor.as_deref()), delivery).await;
             editions.extend(page.edition);
             cursor = gathering.add_page(&page.outcome?.result)?;
             if cursor.is_none() {
@@ -116,49 +116,49 @@ impl Upstream {
     ///
     /// Not cancel safe: a call that has been sent and is then dropped may still be executed, and nobody learns how it
     /// ended. Run it in a task of its own and cancel through [`Delivery::cancel`].
-    pub async fn perform(&self, fenced: Fenced, mut delivery: Delivery) -> Performed {
+    pub async fn perform(&self, fenced: Fenced, mut delivery: RequestOptions) -> UpstreamOutcome {
         let started = Instant::now();
         let called = if fenced.upstream() == self.id().as_str() {
             let (tool, arguments) = (fenced.upstream_tool(), fenced.arguments());
-            let draft = Draft::call(tool, arguments, fenced.effect_class());
-            let call = self.setting().credentials.as_ref().map(|_| CallErrand {
+            let draft = RequestDraft::call(tool, arguments, fenced.effect_class());
+            let call = self.setting().credentials.as_ref().map(|_| CredentialCall {
                 call_id: fenced.call_id().clone(),
                 tool: tool.to_owned(),
                 arguments: Digest::compute(DigestDomain::Arguments, &[arguments]),
                 effect: fenced.effect_class(),
-                entrusted: delivery.entrusted.clone(),
+                requirements: delivery.requirements.clone(),
             });
             match delivery.late.take().filter(|_| fenced.effect_class().mutates()) {
                 Some(late) => {
                     let (effect, arguments) = (fenced.effect_class(), arguments.clone());
                     let owned = OwnedCall { tool: tool.to_owned(), arguments, effect, call };
-                    self.outlive(owned, delivery, late).await
+                    self.call_with_overtime(owned, delivery, late).await
                 }
-                None => self.deliver(&draft.known(call), delivery).await,
+                None => self.deliver(&draft.with_call(call), delivery).await,
             }
         } else {
             let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
-            Called { sent: false, outcome: Err(PerformFailure::Unavailable { why }), edition: None }
+            DispatchOutcome { sent: false, outcome: Err(PerformFailure::Unavailable { why }), edition: None }
         };
         let took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Performed { fenced, sent: called.sent, took_us, outcome: called.outcome }
+        UpstreamOutcome { fenced, sent: called.sent, took_us, outcome: called.outcome }
     }
 
     /// Makes a request that is not a tool call. Connects if needed.
     ///
     /// Cancel safe in the sense that only the answer is lost.
-    pub async fn ask(&self, question: Question, delivery: Delivery) -> Result<Answer, PerformFailure> {
-        self.deliver(&Draft::question(&question), delivery).await.outcome
+    pub async fn ask(&self, question: UpstreamInquiry, delivery: RequestOptions) -> Result<Answer, PerformFailure> {
+        self.deliver(&RequestDraft::inquiry(&question), delivery).await.outcome
     }
 
     /// What a server says outside any request. A receiver that lags loses the oldest.
     pub fn announcements(&self) -> broadcast::Receiver<Announcement> {
-        self.setting().news.announcements()
+        self.setting().announcement_bus.announcements()
     }
 
     /// What the server says about itself, once it is connected; connects if needed. A server of both eras says it in the
     /// modern one.
-    pub async fn offer(&self, deadline: Instant) -> Result<Offer, PerformFailure> {
+    pub async fn offer(&self, deadline: Instant) -> Result<UpstreamOffer, PerformFailure> {
         let link = match self.base_link(deadline).await {
             Ok(link) => link,
             // Which side of the protocol it speaks is the same for every user.
@@ -170,10 +170,10 @@ impl Upstream {
     /// What the server says about itself to this counterpart: a server of both eras says it in the counterpart's.
     ///
     /// Cancel safe: nothing but the offer is lost.
-    pub async fn offer_to(&self, counterpart: &Counterpart, deadline: Instant) -> Result<Offer, PerformFailure> {
+    pub async fn offer_to(&self, counterpart: &UpstreamRequester, deadline: Instant) -> Result<UpstreamOffer, PerformFailure> {
         let offer = self.offer(deadline).await?;
         let keeps_era = offer.era == Era::Modern && counterpart.era == Era::Legacy;
-        if !keeps_era || self.0.connections.known_as(counterpart).is_none() {
+        if !keeps_era || self.0.connections.connection_requester(counterpart).is_none() {
             return Ok(offer);
         }
         self.0.connections.link(counterpart, deadline).await.map(|link| offer_on(&link))
@@ -186,13 +186,13 @@ impl Upstream {
     ///
     /// Cancel safe: a wish that is not waited for is none.
     pub async fn watch(&self, uri: &str, deadline: Instant) -> Result<(), PerformFailure> {
-        self.watch_subject(Subject::Resource(uri.to_owned()), deadline).await
+        self.watch_subject(WatchSubject::Resource(uri.to_owned()), deadline).await
     }
 
     /// Does not want to hear of it any more.
     pub fn unwatch(&self, uri: &str) {
-        let subject = Subject::Resource(uri.to_owned());
-        if self.setting().watches.unwish(&subject) {
+        let subject = WatchSubject::Resource(uri.to_owned());
+        if self.setting().watches.unwatch(&subject) {
             self.unsubscribe(subject);
         }
     }
@@ -201,19 +201,19 @@ impl Upstream {
     /// server is modern too, and [`Upstream::watch`] is what it needs.
     ///
     /// Cancel safe: a wish that is not waited for ends with the connection.
-    pub async fn watch_alone(
+    pub async fn watch_on_own_connection(
         &self,
-        counterpart: &Counterpart,
+        counterpart: &UpstreamRequester,
         uri: &str,
         deadline: Instant,
-    ) -> Result<Option<OwnWatch>, PerformFailure> {
-        let users_own = self.0.connections.is_users_own(counterpart);
+    ) -> Result<Option<ConnectionResourceWatch>, PerformFailure> {
+        let users_own = self.0.connections.is_personal_to(counterpart);
         let shares = !counterpart.capabilities.answers_anything() && !users_own;
         if shares || self.offer(deadline).await.is_ok_and(|offer| offer.era == Era::Modern) {
             return Ok(None);
         }
-        let lease = self.0.connections.pool.lease(counterpart, Purpose::Gateway)?;
-        OwnWatch::begin(self.setting(), counterpart, lease, uri, deadline).await.map(Some)
+        let lease = self.0.connections.pool.lease(counterpart, LeasePurpose::Gateway)?;
+        ConnectionResourceWatch::start(self.setting(), counterpart, lease, uri, deadline).await.map(Some)
     }
 
     /// Wants to hear when a task of a modern server changes. The wish holds until [`Upstream::unwatch_task`].
@@ -226,28 +226,28 @@ impl Upstream {
         match link.peer.era() {
             Era::Legacy => Ok(()),
             Era::Modern if !link.peer.announces.tasks => Err(not_announced("tasks")),
-            Era::Modern => self.watch_subject(Subject::Task(task_id.to_owned()), deadline).await,
+            Era::Modern => self.watch_subject(WatchSubject::Task(task_id.to_owned()), deadline).await,
         }
     }
 
     /// Does not want to hear of it any more.
     pub fn unwatch_task(&self, task_id: &str) {
-        self.setting().watches.unwish(&Subject::Task(task_id.to_owned()));
+        self.setting().watches.unwatch(&WatchSubject::Task(task_id.to_owned()));
     }
 
     /// Where remarks go that no request of this affinity can be said to have caused: questions and log lines that a legacy
     /// server sends between requests. Without it such questions are declined.
-    pub fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>) {
+    pub fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) {
         if !self.setting().attached.attach(affinity, bystander) {
             tracing::warn!(upstream = %self.id(), "too many clients listen to remarks outside requests");
         }
     }
 
     /// Tells a legacy server something on the connection of that counterpart, if there is one.
-    pub fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {
-        let link = self.0.connections.present(counterpart);
+    pub fn notify(&self, counterpart: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>) {
+        let link = self.0.connections.ready_link(counterpart);
         if let Some(link) = link.filter(|link| link.peer.era() == Era::Legacy) {
-            link.say(message::told(method, params));
+            link.notify_if_room(message::client_notification(method, params));
         }
     }
 
@@ -259,25 +259,25 @@ impl Upstream {
 
     /// Counts up whenever the tool list may have changed: the server says so, or a new connection was made.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.setting().news.changes()
+        self.setting().announcement_bus.changes()
     }
 
     /// The number of the connection that the next request of this counterpart is made on, unlike any other's; none while
     /// there is no such connection.
-    pub fn edition(&self, counterpart: &Counterpart) -> Option<u64> {
-        self.0.connections.present(counterpart).map(|link| link.edition)
+    pub fn edition(&self, counterpart: &UpstreamRequester) -> Option<u64> {
+        self.0.connections.ready_link(counterpart).map(|link| link.edition)
     }
 
     /// Whether requests of this counterpart are made on a connection of its own, as far as is known: a legacy server may
     /// offer something else on each.
-    pub fn has_own_connection(&self, counterpart: &Counterpart) -> bool {
+    pub fn has_own_connection(&self, counterpart: &UpstreamRequester) -> bool {
         self.0.connections.has_own(counterpart)
     }
 
     /// As whom the server knows this counterpart, as far as is known: by its own connection, by the one that legacy clients
     /// share at a server of both eras, or as nobody by the one that all share.
-    pub fn known_as(&self, counterpart: &Counterpart) -> Counterpart {
-        self.0.connections.known_as(counterpart).unwrap_or_else(Counterpart::nobody)
+    pub fn connection_requester(&self, counterpart: &UpstreamRequester) -> UpstreamRequester {
+        self.0.connections.connection_requester(counterpart).unwrap_or_else(UpstreamRequester::gateway)
     }
 
     /// Whether legacy clients may be offered something by themselves: the server has their era, or was not asked for it yet.
@@ -291,13 +291,13 @@ impl Upstream {
     }
 
     /// Says whether no tool is called on a connection before [`Upstream::vouch`] says that it may be. It is not so at first.
-    pub fn guard(&self, guarded: bool) {
+    pub fn require_judged(&self, guarded: bool) {
         self.setting().guard(guarded);
     }
 
     /// Says whether tools may be called on this counterpart's present connection, if it is the one of that edition.
-    pub fn vouch(&self, counterpart: &Counterpart, edition: u64, judged: bool) {
-        if let Some(link) = self.0.connections.present(counterpart).filter(|link| link.edition == edition) {
+    pub fn set_judged(&self, counterpart: &UpstreamRequester, edition: u64, judged: bool) {
+        if let Some(link) = self.0.connections.ready_link(counterpart).filter(|link| link.edition == edition) {
             link.set_judged(judged);
         }
     }
@@ -337,27 +337,27 @@ impl Upstream {
         tool: &str,
         arguments: &Bytes,
         effect: EffectClass,
-        mut delivery: Delivery,
-    ) -> Called {
+        mut delivery: RequestOptions,
+    ) -> DispatchOutcome {
         if let Some(late) = delivery.late.take() {
             let owned = OwnedCall { tool: tool.to_owned(), arguments: arguments.clone(), effect, call: None };
-            return self.outlive(owned, delivery, late).await;
+            return self.call_with_overtime(owned, delivery, late).await;
         }
-        self.deliver(&Draft::call(tool, arguments, effect), delivery).await
+        self.deliver(&RequestDraft::call(tool, arguments, effect), delivery).await
     }
 
-    async fn deliver(&self, draft: &Draft<'_>, delivery: Delivery) -> Called {
+    async fn deliver(&self, draft: &RequestDraft<'_>, delivery: RequestOptions) -> DispatchOutcome {
         Box::pin(self.0.connections.deliver(draft, delivery, None)).await
     }
 
     /// Makes a call in a task of its own, which goes on when the deadline has passed: what comes then goes to `late`.
-    async fn outlive(&self, owned: OwnedCall, delivery: Delivery, late: LateSink) -> Called {
+    async fn call_with_overtime(&self, owned: OwnedCall, delivery: RequestOptions, late: LateAnswerSender) -> DispatchOutcome {
         let (setting, upstream) = (self.setting(), self.clone());
         let overtime = Overtime::new(&setting.overtime, &setting.spec.limits);
         let goes_on = Arc::clone(&overtime);
         let (told, mut in_time) = tokio::sync::oneshot::channel();
         setting.tasks.spawn(async move {
-            let draft = Draft::call(&owned.tool, &owned.arguments, owned.effect).known(owned.call);
+            let draft = RequestDraft::call(&owned.tool, &owned.arguments, owned.effect).with_call(owned.call);
             let called = Box::pin(upstream.0.connections.deliver(&draft, delivery, Some(&goes_on))).await;
             // Whoever waits is told once: of the end, or that the deadline passed.
             if goes_on.has_begun() {
@@ -372,9 +372,9 @@ impl Upstream {
                 let given_up = || PerformFailure::Died { why: "the call was given up".to_owned() };
                 // The late answer may be there before anybody looked that the deadline had passed.
                 let failure = overtime.failure().unwrap_or_else(given_up);
-                Called { sent: true, outcome: Err(failure), edition: None }
+                DispatchOutcome { sent: true, outcome: Err(failure), edition: None }
             }),
-            failure = overtime.begun() => Called { sent: true, outcome: Err(failure), edition: None },
+            failure = overtime.begun() => DispatchOutcome { sent: true, outcome: Err(failure), edition: None },
         }
     }
 
@@ -382,23 +382,23 @@ impl Upstream {
         self.0.connections.base.link(deadline, &CancellationToken::new()).await
     }
 
-    async fn watch_subject(&self, subject: Subject, deadline: Instant) -> Result<(), PerformFailure> {
+    async fn watch_subject(&self, subject: WatchSubject, deadline: Instant) -> Result<(), PerformFailure> {
         let setting = self.setting();
         if setting.is_personal() {
             return Err(not_announced("what is a single user's own to others"));
         }
-        let turn = tokio::time::timeout_at(deadline, setting.watches.turn.lock()).await;
+        let turn = tokio::time::timeout_at(deadline, setting.watches.change_lock.lock()).await;
         let _turn = turn.map_err(|_| PerformFailure::unavailable("others wait to watch something, too"))?;
-        let wish = setting.watches.wish(subject.clone())?;
+        let wish = setting.watches.watch(subject.clone())?;
         let link = self.base_link(deadline).await?;
         match link.peer.era() {
             Era::Legacy => {
                 let uri = ("uri".to_owned(), to_raw_value(subject.key()).map_err(|_| not_announced("this"))?);
-                let question = Question { method: method::RESOURCES_SUBSCRIBE, name: None, params: vec![uri] };
-                self.ask(question, Delivery::until(deadline)).await?;
+                let question = UpstreamInquiry { method: method::RESOURCES_SUBSCRIBE, name: None, params: vec![uri] };
+                self.ask(question, RequestOptions::for_gateway(deadline)).await?;
             }
             Era::Modern => {
-                let granted = setting.watches.concluded(wish.revision, deadline).await?;
+                let granted = setting.watches.wait_for_outcome(wish.revision, deadline).await?;
                 if !granted.includes(&subject) {
                     return Err(not_announced("this"));
                 }
@@ -409,28 +409,28 @@ impl Upstream {
     }
 
     /// Legacy servers are told; the subscription of a modern one changes by itself.
-    fn unsubscribe(&self, subject: Subject) {
+    fn unsubscribe(&self, subject: WatchSubject) {
         let Some(link) = self.0.connections.base.ready().filter(|link| link.peer.era() == Era::Legacy) else { return };
         let setting = Arc::clone(self.setting());
         self.setting().tasks.spawn(async move {
             // In turn, so that whoever wants it again after this is not unsubscribed by it.
-            let _turn = setting.watches.turn.lock().await;
-            if setting.watches.wants(&subject) {
+            let _turn = setting.watches.change_lock.lock().await;
+            if setting.watches.is_watched(&subject) {
                 return;
             }
             let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
-            let (uri, terms) = (subject.key(), Terms { tell_server: true, ..Terms::until(deadline) });
+            let (uri, terms) = (subject.key(), WireRequestTerms { tell_server: true, ..WireRequestTerms::until(deadline) });
             let _ = Box::pin(listening::subscribe(&setting, &link, method::RESOURCES_UNSUBSCRIBE, uri, terms)).await;
         });
     }
 
-    fn setting(&self) -> &Arc<Setting> {
+    fn setting(&self) -> &Arc<SharedContext> {
         &self.0.connections.setting
     }
 }
 
-fn offer_on(link: &Link) -> Offer {
-    Offer { era: link.peer.era(), capabilities: Arc::clone(&link.peer.capabilities) }
+fn offer_on(link: &Link) -> UpstreamOffer {
+    UpstreamOffer { era: link.peer.era(), capabilities: Arc::clone(&link.peer.capabilities) }
 }
 
 fn not_announced(what: &str) -> PerformFailure {

@@ -11,7 +11,7 @@ use servanda_gates::{
     resolve,
 };
 use servanda_upstream::{
-    Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec, UpstreamStatus,
+    RequestOptions, UpstreamLimits, PerformFailure, Transport, Upstream, UpstreamName, UpstreamSpec, UpstreamStatus,
 };
 use tokio::time::Instant;
 
@@ -72,13 +72,13 @@ fn upstream(id: &str) -> Upstream {
         cwd: None,
     };
     Upstream::new(
-        UpstreamSpec { id: UpstreamId::from(id), transport, limits: Limits::default() },
+        UpstreamSpec { id: UpstreamName::from(id), transport, limits: UpstreamLimits::default() },
         Arc::new(InMemoryNotebook::default()),
     )
 }
 
-fn delivery() -> Delivery {
-    Delivery::until(Instant::now() + Duration::from_mins(1))
+fn delivery() -> RequestOptions {
+    RequestOptions::for_gateway(Instant::now() + Duration::from_mins(1))
 }
 
 #[tokio::test]

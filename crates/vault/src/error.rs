@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::{NotAReference, SecretReference, sealed::KEY_VARIABLE};
+use crate::{InvalidSecretReference, SecretReference, sealed::KEY_VARIABLE};
 
 /// Why a secret cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NoSecret {
+pub enum SecretError {
     /// It is not there.
     #[error("the secret `{0}` is not set")]
     Missing(SecretReference),
@@ -46,19 +46,19 @@ pub enum NoSecret {
     },
     /// Nothing can be called that.
     #[error(transparent)]
-    Name(#[from] NotAReference),
+    Name(#[from] InvalidSecretReference),
     /// There is no encrypted store here.
     #[error("the secret `{0}` is in the encrypted store, and there is none here")]
     NoStore(SecretReference),
     /// The encrypted store is not what it should be.
     #[error(transparent)]
-    Store(#[from] StoreFault),
+    Store(#[from] SecretStoreError),
 }
 
 /// What is the matter with the encrypted store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StoreFault {
+pub enum SecretStoreError {
     /// A file cannot be read, written or locked.
     #[error("`{}` {what}: {source}", path.display())]
     Io {
@@ -126,7 +126,7 @@ pub enum StoreFault {
     NoRandomness,
 }
 
-impl NoSecret {
+impl SecretError {
     /// What somebody who runs the gateway does about it.
     pub fn hint(&self) -> String {
         match self {
@@ -143,7 +143,7 @@ impl NoSecret {
     }
 }
 
-impl StoreFault {
+impl SecretStoreError {
     /// What somebody who runs the gateway does about it.
     pub fn hint(&self) -> String {
         match self {

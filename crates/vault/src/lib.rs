@@ -10,8 +10,8 @@ mod reference;
 mod sealed;
 mod sources;
 
-pub use error::{NoSecret, StoreFault};
-pub use local::{Kept, LocalStore, STORE_FILE};
-pub use reference::{NotAReference, SecretName, SecretReference, is_variable};
+pub use error::{SecretError, SecretStoreError};
+pub use local::{StoredSecretInfo, LocalStore, STORE_FILE};
+pub use reference::{InvalidSecretReference, SecretName, SecretReference, is_variable};
 pub use sealed::{KEY_FILE, KEY_VARIABLE};
 pub use sources::{EnvironmentStore, FileStore, SECRET_BYTES_MAX, SecretStore, Vault};

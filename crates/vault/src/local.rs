@@ -16,11 +16,11 @@ use servanda_authority::Secret;
 use servanda_contract::Timestamp;
 
 use self::{
-    document::{Document, Entry},
-    files::Lock,
+    document::{SecretDocument, SecretEntry},
+    files::StoreLock,
 };
 use crate::{
-    SecretName, StoreFault,
+    SecretName, SecretStoreError,
     sealed::{KEY_BYTES, KEY_FILE, KEY_VARIABLE, StoreKey},
 };
 
@@ -38,12 +38,12 @@ pub struct LocalStore {
     /// The key, in base64, where the environment has it.
     given: Option<Secret>,
     /// What was read last, and of which file.
-    read: Mutex<Option<(files::Stamp, Document)>>,
+    read: Mutex<Option<(files::FileStamp, SecretDocument)>>,
 }
 
 /// A secret that is kept: all that may be said about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredSecretInfo {
     /// Its name.
     pub name: SecretName,
     /// When it was set.
@@ -63,13 +63,13 @@ impl LocalStore {
     }
 
     /// What is kept, by name. No key is needed for that.
-    pub fn list(&self) -> Result<Vec<Kept>, StoreFault> {
-        let document = Document::read(&self.file())?.unwrap_or_default();
-        Ok(document.secrets.into_iter().map(|(name, entry)| Kept { name, set_at: entry.set_at }).collect())
+    pub fn list(&self) -> Result<Vec<StoredSecretInfo>, SecretStoreError> {
+        let document = SecretDocument::read(&self.file())?.unwrap_or_default();
+        Ok(document.secrets.into_iter().map(|(name, entry)| StoredSecretInfo { name, set_at: entry.set_at }).collect())
     }
 
     /// The secret of that name, if there is one.
-    pub fn read(&self, name: &SecretName) -> Result<Option<Secret>, StoreFault> {
+    pub fn read(&self, name: &SecretName) -> Result<Option<Secret>, SecretStoreError> {
         let Some((key, entry)) = self
             .with_document(|document| document.secrets.get(name).map(|entry| (document.key.clone(), entry.clone())))?
         else {
@@ -78,28 +78,28 @@ impl LocalStore {
         let found = self.key()?;
         self.check_key(&found, &key)?;
         let opened = found.open(name.as_str(), entry.set_at, &entry.sealed);
-        opened.map(Some).ok_or_else(|| StoreFault::Tampered(name.to_string()))
+        opened.map(Some).ok_or_else(|| SecretStoreError::Tampered(name.to_string()))
     }
 
     /// Sets a secret. Says whether there was one before. Makes the store and its key where there are none.
-    pub fn set(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, StoreFault> {
+    pub fn set(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, SecretStoreError> {
         let _lock = self.lock()?;
         self.put(name, secret, now)
     }
 
     /// Removes a secret. False if there was none.
-    pub fn remove(&self, name: &SecretName) -> Result<bool, StoreFault> {
+    pub fn remove(&self, name: &SecretName) -> Result<bool, SecretStoreError> {
         let _lock = self.lock()?;
-        let Some(mut document) = Document::read(&self.file())? else { return Ok(false) };
+        let Some(mut document) = SecretDocument::read(&self.file())? else { return Ok(false) };
         let removed = document.secrets.remove(name).is_some();
         if removed {
-            files::replace(&self.file(), &document.written())?;
+            files::replace(&self.file(), &document.to_bytes())?;
         }
         Ok(removed)
     }
 
     /// A secret of the gateway's own, of so many random bytes, made when first asked for. People cannot name it.
-    pub fn own(&self, name: &str, bytes_count: usize, now: Timestamp) -> Result<Secret, StoreFault> {
+    pub fn own(&self, name: &str, bytes_count: usize, now: Timestamp) -> Result<Secret, SecretStoreError> {
         let name = SecretName::own(name);
         if let Some(known) = self.read(&name)? {
             return Ok(known);
@@ -109,27 +109,27 @@ impl LocalStore {
         if let Some(known) = self.read(&name)? {
             return Ok(known);
         }
-        let made = Secret::random(bytes_count).map_err(|_| StoreFault::NoRandomness)?;
+        let made = Secret::random(bytes_count).map_err(|_| SecretStoreError::NoRandomness)?;
         self.put(&name, &made, now)?;
         Ok(made)
     }
 
     /// A key of the gateway's own for that purpose, derived from the store's key. Gateways with the same store key get the same key. If
     /// there is no store, it is made, with its key.
-    pub fn derived(&self, purpose: &str, now: Timestamp) -> Result<Secret, StoreFault> {
-        if Document::read(&self.file())?.is_none() {
+    pub fn derived(&self, purpose: &str, now: Timestamp) -> Result<Secret, SecretStoreError> {
+        if SecretDocument::read(&self.file())?.is_none() {
             // Writes the store too, so that the key that is made now stays the store's key.
             self.own("first", KEY_BYTES, now)?;
         }
-        let document = Document::read(&self.file())?.unwrap_or_default();
+        let document = SecretDocument::read(&self.file())?.unwrap_or_default();
         let key = self.key()?;
         self.check_key(&key, &document.key)?;
         Ok(key.derive(purpose))
     }
 
     /// Whoever calls has the lock.
-    fn put(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, StoreFault> {
-        let mut document = Document::read(&self.file())?.unwrap_or_default();
+    fn put(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, SecretStoreError> {
+        let mut document = SecretDocument::read(&self.file())?.unwrap_or_default();
         let key = if document.is_new() { self.key_or_new()? } else { self.key()? };
         if document.is_new() {
             key.id().clone_into(&mut document.key);
@@ -137,18 +137,18 @@ impl LocalStore {
         self.check_key(&key, &document.key)?;
         let is_known = document.secrets.contains_key(name);
         if document.secrets.len() >= SECRETS_MAX && !is_known {
-            return Err(StoreFault::Full(SECRETS_MAX));
+            return Err(SecretStoreError::Full(SECRETS_MAX));
         }
-        let nonce = Secret::random(12).map_err(|_| StoreFault::NoRandomness)?;
-        let nonce = nonce.expose().try_into().map_err(|_| StoreFault::NoRandomness)?;
-        let sealed = key.seal(name.as_str(), now, secret, nonce).ok_or(StoreFault::NoRandomness)?;
-        document.secrets.insert(name.clone(), Entry { set_at: now, sealed });
-        files::replace(&self.file(), &document.written())?;
+        let nonce = Secret::random(12).map_err(|_| SecretStoreError::NoRandomness)?;
+        let nonce = nonce.expose().try_into().map_err(|_| SecretStoreError::NoRandomness)?;
+        let sealed = key.seal(name.as_str(), now, secret, nonce).ok_or(SecretStoreError::NoRandomness)?;
+        document.secrets.insert(name.clone(), SecretEntry { set_at: now, sealed });
+        files::replace(&self.file(), &document.to_bytes())?;
         Ok(is_known)
     }
 
     /// Works with the store as it is: read again only where the file is another.
-    fn with_document<T>(&self, work: impl FnOnce(&Document) -> Option<T>) -> Result<Option<T>, StoreFault> {
+    fn with_document<T>(&self, work: impl FnOnce(&SecretDocument) -> Option<T>) -> Result<Option<T>, SecretStoreError> {
         let stamp = files::stamp(&self.file());
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(stamp), Some((known, document))) = (&stamp, &*read)
@@ -156,7 +156,7 @@ impl LocalStore {
         {
             return Ok(work(document));
         }
-        let Some(document) = Document::read(&self.file())? else {
+        let Some(document) = SecretDocument::read(&self.file())? else {
             *read = None;
             return Ok(None);
         };
@@ -165,27 +165,27 @@ impl LocalStore {
         Ok(found)
     }
 
-    fn check_key(&self, key: &StoreKey, id: &str) -> Result<(), StoreFault> {
-        if key.id() == id { Ok(()) } else { Err(StoreFault::WrongKey { place: self.key_place() }) }
+    fn check_key(&self, key: &StoreKey, id: &str) -> Result<(), SecretStoreError> {
+        if key.id() == id { Ok(()) } else { Err(SecretStoreError::WrongKey { place: self.key_place() }) }
     }
 
-    fn key(&self) -> Result<StoreKey, StoreFault> {
+    fn key(&self) -> Result<StoreKey, SecretStoreError> {
         let path = self.folder.join(KEY_FILE);
         let text = match &self.given {
             Some(given) => given.clone(),
-            None => files::read_private(&path)?.ok_or(StoreFault::NoKey { path })?,
+            None => files::read_private(&path)?.ok_or(SecretStoreError::NoKey { path })?,
         };
         let bytes = STANDARD.decode(text.expose().trim_ascii()).ok().map(Secret::new);
         bytes
             .and_then(|bytes| StoreKey::from_bytes(&bytes))
-            .ok_or_else(|| StoreFault::BadKey { place: self.key_place() })
+            .ok_or_else(|| SecretStoreError::BadKey { place: self.key_place() })
     }
 
     /// The key, made now if there is none: for a store that has nothing in it yet.
-    fn key_or_new(&self) -> Result<StoreKey, StoreFault> {
+    fn key_or_new(&self) -> Result<StoreKey, SecretStoreError> {
         match self.key() {
-            Err(StoreFault::NoKey { path }) => {
-                let made = Secret::random(KEY_BYTES).map_err(|_| StoreFault::NoRandomness)?;
+            Err(SecretStoreError::NoKey { path }) => {
+                let made = Secret::random(KEY_BYTES).map_err(|_| SecretStoreError::NoRandomness)?;
                 let text = Secret::from(format!("{}\n", STANDARD.encode(made.expose())));
                 files::leave_out_of_git(&self.folder)?;
                 files::replace(&path, text.expose())?;
@@ -202,9 +202,9 @@ impl LocalStore {
         }
     }
 
-    fn lock(&self) -> Result<Lock, StoreFault> {
+    fn lock(&self) -> Result<StoreLock, SecretStoreError> {
         files::make_folder(&self.folder)?;
-        Lock::take(&self.folder.join(LOCK_FILE))
+        StoreLock::take(&self.folder.join(LOCK_FILE))
     }
 }
 

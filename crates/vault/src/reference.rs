@@ -22,7 +22,7 @@ pub struct SecretName(String);
 
 /// Text that names no secret. It does not repeat it: somebody may have written the secret itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotAReference {
+pub enum InvalidSecretReference {
     /// It does not say where.
     #[error("a secret is named `env:NAME`, `file:PATH` or `store:NAME`")]
     NoPlace,
@@ -56,26 +56,26 @@ impl SecretName {
 const OWN: &str = "servanda/";
 
 impl FromStr for SecretName {
-    type Err = NotAReference;
+    type Err = InvalidSecretReference;
 
-    fn from_str(text: &str) -> Result<Self, NotAReference> {
+    fn from_str(text: &str) -> Result<Self, InvalidSecretReference> {
         let good = (1..=NAME_BYTES_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
-        if good { Ok(Self(text.to_owned())) } else { Err(NotAReference::NoName) }
+        if good { Ok(Self(text.to_owned())) } else { Err(InvalidSecretReference::NoName) }
     }
 }
 
 impl FromStr for SecretReference {
-    type Err = NotAReference;
+    type Err = InvalidSecretReference;
 
-    fn from_str(text: &str) -> Result<Self, NotAReference> {
-        let (place, name) = text.split_once(':').ok_or(NotAReference::NoPlace)?;
+    fn from_str(text: &str) -> Result<Self, InvalidSecretReference> {
+        let (place, name) = text.split_once(':').ok_or(InvalidSecretReference::NoPlace)?;
         match place {
             "env" if is_variable(name) => Ok(Self::Environment(name.to_owned())),
             "file" if !name.trim().is_empty() => Ok(Self::File(PathBuf::from(name))),
             "store" => name.parse().map(Self::Store),
-            "env" | "file" => Err(NotAReference::NoName),
-            _ => Err(NotAReference::NoPlace),
+            "env" | "file" => Err(InvalidSecretReference::NoName),
+            _ => Err(InvalidSecretReference::NoPlace),
         }
     }
 }

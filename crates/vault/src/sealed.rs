@@ -30,7 +30,7 @@ pub(crate) struct StoreKey {
 
 /// The nonce, and the ciphertext with its tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedSecret {
     pub(crate) nonce: [u8; NONCE_LEN],
     pub(crate) bytes: Vec<u8>,
 }
@@ -65,7 +65,7 @@ impl StoreKey {
         set_at: Timestamp,
         secret: &Secret,
         nonce: [u8; NONCE_LEN],
-    ) -> Option<Sealed> {
+    ) -> Option<SealedSecret> {
         let mut bytes = Zeroizing::new(secret.expose().to_vec());
         let tag = self.key.seal_in_place_separate_tag(
             Nonce::assume_unique_for_key(nonce),
@@ -73,11 +73,11 @@ impl StoreKey {
             &mut bytes,
         );
         let sealed = [bytes.as_slice(), tag.ok()?.as_ref()].concat();
-        Some(Sealed { nonce, bytes: sealed })
+        Some(SealedSecret { nonce, bytes: sealed })
     }
 
     /// Opens it; none if it is not what was sealed under this name then.
-    pub(crate) fn open(&self, name: &str, set_at: Timestamp, sealed: &Sealed) -> Option<Secret> {
+    pub(crate) fn open(&self, name: &str, set_at: Timestamp, sealed: &SealedSecret) -> Option<Secret> {
         let mut bytes = Zeroizing::new(sealed.bytes.clone());
         let nonce = Nonce::assume_unique_for_key(sealed.nonce);
         let opened = self.key.open_in_place(nonce, Aad::from(bound(name, set_at)), &mut bytes).ok()?;

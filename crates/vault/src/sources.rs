@@ -11,7 +11,7 @@ use std::{
 use servanda_authority::Secret;
 use zeroize::Zeroizing;
 
-use crate::{LocalStore, NoSecret, SecretName, SecretReference};
+use crate::{LocalStore, SecretError, SecretName, SecretReference};
 
 /// Bytes of the longest secret.
 pub const SECRET_BYTES_MAX: usize = servanda_authority::scrubber::SECRET_BYTES_MAX;
@@ -20,7 +20,7 @@ pub const SECRET_BYTES_MAX: usize = servanda_authority::scrubber::SECRET_BYTES_M
 /// [`Vault::get`].
 pub trait SecretStore: Send + Sync + fmt::Debug {
     /// The secret of that name.
-    fn get(&self, name: &str) -> Result<Secret, NoSecret>;
+    fn get(&self, name: &str) -> Result<Secret, SecretError>;
 }
 
 /// The gateway's environment.
@@ -41,9 +41,9 @@ pub struct Vault {
 }
 
 impl SecretStore for EnvironmentStore {
-    fn get(&self, name: &str) -> Result<Secret, NoSecret> {
+    fn get(&self, name: &str) -> Result<Secret, SecretError> {
         let reference = || SecretReference::Environment(name.to_owned());
-        let value = std::env::var_os(name).ok_or_else(|| NoSecret::Missing(reference()))?;
+        let value = std::env::var_os(name).ok_or_else(|| SecretError::Missing(reference()))?;
         checked(Secret::new(value.into_encoded_bytes()), reference)
     }
 }
@@ -54,19 +54,19 @@ impl FileStore {
         Self { folder: folder.into() }
     }
 
-    fn read(&self, path: &Path) -> Result<Secret, NoSecret> {
+    fn read(&self, path: &Path) -> Result<Secret, SecretError> {
         let reference = || SecretReference::File(path.to_owned());
         let full = self.folder.join(path);
         let unreadable = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => NoSecret::Missing(reference()),
-            _ => NoSecret::Unreadable { path: full.clone(), source: error },
+            std::io::ErrorKind::NotFound => SecretError::Missing(reference()),
+            _ => SecretError::Unreadable { path: full.clone(), source: error },
         };
         // Links are followed, because an operator names the file, and some systems hand out secrets behind links.
         let file = servanda_files::open(&full).map_err(unreadable)?;
         // Of the opened file: what the path means may change meanwhile.
         let metadata = file.metadata().map_err(unreadable)?;
         if metadata.permissions().mode() & 0o077 != 0 {
-            return Err(NoSecret::Exposed { path: full });
+            return Err(SecretError::Exposed { path: full });
         }
         let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX + 2));
         file.take(SECRET_BYTES_MAX as u64 + 2).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -76,7 +76,7 @@ impl FileStore {
 }
 
 impl SecretStore for FileStore {
-    fn get(&self, name: &str) -> Result<Secret, NoSecret> {
+    fn get(&self, name: &str) -> Result<Secret, SecretError> {
         self.read(Path::new(name))
     }
 }
@@ -93,12 +93,12 @@ impl Vault {
     }
 
     /// The secret. Looked up every time: who sets a new one need not start anything anew.
-    pub fn get(&self, reference: &SecretReference) -> Result<Secret, NoSecret> {
+    pub fn get(&self, reference: &SecretReference) -> Result<Secret, SecretError> {
         match reference {
             SecretReference::Environment(name) => EnvironmentStore.get(name),
             SecretReference::File(path) => self.files.read(path),
             SecretReference::Store(name) => {
-                let store = self.local.as_ref().ok_or_else(|| NoSecret::NoStore(reference.clone()))?;
+                let store = self.local.as_ref().ok_or_else(|| SecretError::NoStore(reference.clone()))?;
                 store.get(name.as_str())
             }
         }
@@ -106,19 +106,19 @@ impl Vault {
 }
 
 impl SecretStore for LocalStore {
-    fn get(&self, name: &str) -> Result<Secret, NoSecret> {
+    fn get(&self, name: &str) -> Result<Secret, SecretError> {
         let name: SecretName = name.parse()?;
-        let secret = self.read(&name)?.ok_or_else(|| NoSecret::Missing(SecretReference::Store(name.clone())))?;
+        let secret = self.read(&name)?.ok_or_else(|| SecretError::Missing(SecretReference::Store(name.clone())))?;
         checked(secret, || SecretReference::Store(name.clone()))
     }
 }
 
 /// A secret that is one.
-fn checked(secret: Secret, reference: impl Fn() -> SecretReference) -> Result<Secret, NoSecret> {
+fn checked(secret: Secret, reference: impl Fn() -> SecretReference) -> Result<Secret, SecretError> {
     match secret.expose().len() {
-        0 => Err(NoSecret::Empty(reference())),
+        0 => Err(SecretError::Empty(reference())),
         1..=SECRET_BYTES_MAX => Ok(secret),
-        _ => Err(NoSecret::TooLong { reference: reference(), bytes_max: SECRET_BYTES_MAX }),
+        _ => Err(SecretError::TooLong { reference: reference(), bytes_max: SECRET_BYTES_MAX }),
     }
 }
 
@@ -145,14 +145,14 @@ mod tests {
         for mode in [0o640, 0o604, 0o644, 0o660] {
             file(folder.path(), "open", b"s3cret", mode);
             let error = store.get("open").unwrap_err();
-            assert!(matches!(error, NoSecret::Exposed { .. }), "{error}");
+            assert!(matches!(error, SecretError::Exposed { .. }), "{error}");
             assert!(error.hint().starts_with("chmod 600 "), "{}", error.hint());
         }
         file(folder.path(), "empty", b"\n", 0o600);
         file(folder.path(), "long", &vec![b'x'; SECRET_BYTES_MAX + 1], 0o600);
-        assert!(matches!(store.get("empty").unwrap_err(), NoSecret::Empty(_)));
-        assert!(matches!(store.get("long").unwrap_err(), NoSecret::TooLong { .. }));
-        assert!(matches!(store.get("absent").unwrap_err(), NoSecret::Missing(_)));
+        assert!(matches!(store.get("empty").unwrap_err(), SecretError::Empty(_)));
+        assert!(matches!(store.get("long").unwrap_err(), SecretError::TooLong { .. }));
+        assert!(matches!(store.get("absent").unwrap_err(), SecretError::Missing(_)));
         file(folder.path(), "longest", &[vec![b'x'; SECRET_BYTES_MAX], b"\n".to_vec()].concat(), 0o400);
         assert_eq!(store.get("longest").unwrap().expose().len(), SECRET_BYTES_MAX);
     }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::testing::{NOW, golden_json, in_ms, user_rights};
 
-fn terms() -> KeyTerms {
-    KeyTerms {
+fn terms() -> ApiKeySpec {
+    ApiKeySpec {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
         groups: std::collections::BTreeSet::new(),
@@ -16,7 +16,7 @@ fn terms() -> KeyTerms {
     }
 }
 
-fn presented(made: &MadeKey) -> PresentedKey {
+fn presented(made: &CreatedApiKey) -> PresentedKey {
     PresentedKey::read(made.text.as_text().unwrap()).unwrap()
 }
 
@@ -55,13 +55,13 @@ fn another_key_and_another_secret_look_alike() {
 
 #[test]
 fn no_key_is_made_that_could_do_too_much() {
-    let all = KeyTerms { rights: Rights::unlimited(), ..terms() };
-    assert_eq!(make(all, NOW).unwrap_err(), KeyNotMade::AllScopes);
+    let all = ApiKeySpec { rights: Rights::unlimited(), ..terms() };
+    assert_eq!(make(all, NOW).unwrap_err(), ApiKeyCreationError::AllScopes);
     for expires_at in [NOW, in_ms(KEY_LIFETIME_MS_MAX + 1)] {
-        assert_eq!(make(KeyTerms { expires_at, ..terms() }, NOW).unwrap_err(), KeyNotMade::Lifetime);
+        assert_eq!(make(ApiKeySpec { expires_at, ..terms() }, NOW).unwrap_err(), ApiKeyCreationError::Lifetime);
     }
-    let nameless = KeyTerms { principal: String::new(), ..terms() };
-    assert_eq!(make(nameless, NOW).unwrap_err(), KeyNotMade::Name);
+    let nameless = ApiKeySpec { principal: String::new(), ..terms() };
+    assert_eq!(make(nameless, NOW).unwrap_err(), ApiKeyCreationError::Name);
 }
 
 #[test]
@@ -89,13 +89,13 @@ fn t25_what_is_kept_is_golden_and_has_nothing_of_the_secret_but_its_end() {
 #[test]
 fn the_operator_acts_for_the_holder_of_a_key_while_it_is_good() {
     let mut stored = make(terms(), NOW).unwrap().stored;
-    let acting = stored.by_operator(NOW).unwrap();
+    let acting = stored.authenticate_for_operator(NOW).unwrap();
     assert_eq!((acting.tenant(), acting.principal()), (&*stored.tenant, &*stored.principal));
     assert_eq!(acting.lineage(), [stored.credential()], "what revokes the key revokes this");
     assert_eq!(acting.caller().credential, Some(format!("operator:key:{}", stored.id)));
-    assert_eq!(stored.by_operator(stored.expires_at).unwrap_err(), KeyError::Expired);
+    assert_eq!(stored.authenticate_for_operator(stored.expires_at).unwrap_err(), KeyError::Expired);
     stored.revoked_at = Some(NOW);
-    assert_eq!(stored.by_operator(NOW).unwrap_err(), KeyError::Revoked);
+    assert_eq!(stored.authenticate_for_operator(NOW).unwrap_err(), KeyError::Revoked);
 }
 
 #[test]

@@ -27,28 +27,28 @@ fn anything_else_is_refused() {
     for header in
         ["", "Bearer", "Bearer ", "Bearer  ", "Basic YTpi", "Bearer a b", "Bearer a\u{e9}", "Bearer\ta", &long]
     {
-        assert_eq!(Bearer::read(header).unwrap_err(), NotAuthenticated::Header, "{header}");
+        assert_eq!(Bearer::read(header).unwrap_err(), AuthenticationError::Header, "{header}");
     }
-    assert_eq!(Bearer::read("Bearer svk_x").unwrap_err(), NotAuthenticated::ApiKey(KeyError::Malformed));
+    assert_eq!(Bearer::read("Bearer svk_x").unwrap_err(), AuthenticationError::ApiKey(KeyError::Malformed));
     let error = Bearer::read("Bearer abc").unwrap_err();
-    assert_eq!(error, NotAuthenticated::AccessToken(TokenError::Malformed));
+    assert_eq!(error, AuthenticationError::AccessToken(TokenError::Malformed));
 }
 
 #[test]
 fn a_forger_does_not_learn_how_far_a_credential_came() {
     // Whoever shows no credential at all learns how to.
-    assert!(NotAuthenticated::Header.told().contains("`Authorization: Bearer`"));
+    assert!(AuthenticationError::Header.client_message().contains("`Authorization: Bearer`"));
     let alike = [
-        NotAuthenticated::UnknownIssuer,
+        AuthenticationError::UnknownIssuer,
         KeyError::Malformed.into(),
         KeyError::Unknown.into(),
         CapabilityError::Forged.into(),
         CapabilityError::UnknownKey.into(),
         CapabilityError::Depth.into(),
     ];
-    assert!(alike.iter().all(|error: &NotAuthenticated| error.told() == "the credential is not valid here"));
+    assert!(alike.iter().all(|error: &AuthenticationError| error.client_message() == "the credential is not valid here"));
     let tokens = [TokenError::Signature, TokenError::Issuer, TokenError::Algorithm, TokenError::Tenant];
-    assert!(tokens.iter().all(|error| error.told() == "the access token is not valid here"));
-    assert!(NotAuthenticated::KeysUnavailable.may_pass_later());
-    assert!(!NotAuthenticated::from(KeyError::Expired).may_pass_later());
+    assert!(tokens.iter().all(|error| error.client_message() == "the access token is not valid here"));
+    assert!(AuthenticationError::KeysUnavailable.is_temporary());
+    assert!(!AuthenticationError::from(KeyError::Expired).is_temporary());
 }

@@ -6,22 +6,22 @@ use crate::testing::{NOW, in_ms, user, user_rights};
 #[test]
 fn t11_what_was_revoked_or_ran_out_meanwhile_is_refused() {
     let ada = user(user_rights());
-    assert!(ada.recheck(NOW, |_| Standing::Good).is_ok());
+    assert!(ada.recheck(NOW, |_| RevocationStatus::Good).is_ok());
     assert_eq!(
-        ada.recheck(in_ms(86_400_000), |_| Standing::Good).unwrap_err(),
-        NoLongerGood::Expired(in_ms(86_400_000))
+        ada.recheck(in_ms(86_400_000), |_| RevocationStatus::Good).unwrap_err(),
+        RecheckError::Expired(in_ms(86_400_000))
     );
-    assert_eq!(ada.recheck(NOW, |_| Standing::Revoked).unwrap_err(), NoLongerGood::Revoked(ada.credential().clone()));
-    assert_eq!(ada.recheck(NOW, |_| Standing::Unknown).unwrap_err(), NoLongerGood::Unknown(ada.credential().clone()));
+    assert_eq!(ada.recheck(NOW, |_| RevocationStatus::Revoked).unwrap_err(), RecheckError::Revoked(ada.credential().clone()));
+    assert_eq!(ada.recheck(NOW, |_| RevocationStatus::Unknown).unwrap_err(), RecheckError::Unknown(ada.credential().clone()));
 }
 
 #[test]
 fn local_mode_is_one_principal_with_every_right() {
-    let local = Authenticated::local();
+    let local = AuthenticatedCaller::local();
     assert_eq!((local.tenant(), local.principal()), ("local", "local"));
     assert_eq!(local.rights(), &Rights::unlimited());
-    assert_eq!(local.method(), &Method::Local);
-    assert!(local.recheck(NOW, |_| Standing::Good).is_ok());
+    assert_eq!(local.method(), &CredentialMethod::Local);
+    assert!(local.recheck(NOW, |_| RevocationStatus::Good).is_ok());
 }
 
 #[test]

@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 8;
 /// What we wrote.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Root {
+pub(super) struct CredentialRoot {
     pub(super) id: String,
     pub(super) key_id: String,
     pub(super) tenant: String,
@@ -53,7 +53,7 @@ pub struct Caveat {
     pub narrowing: Narrowing,
 }
 
-impl Root {
+impl CredentialRoot {
     pub(super) fn read(part: &str) -> Result<Self, CapabilityError> {
         read(part)
     }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     CredentialBudget,
-    caller::Standing,
-    rights::{Dimension, Resources, Scopes, Tools},
+    caller::RevocationStatus,
+    rights::{RightsDimension, ResourcePatterns, Scopes, ToolPatterns},
     testing::{NOW, any_narrowing, any_rights, golden_json, in_ms, user, user_rights},
 };
 
@@ -41,22 +41,22 @@ fn narrower(text: &str, caveat: &Caveat) -> String {
 fn an_agent_acts_for_the_user_with_less_and_shorter() {
     let ada = user(user_rights());
     let narrowing = Narrowing {
-        scopes: Some(Scopes::of(["billing:read", "hr:read"]).unwrap()),
-        tools: Some(Tools::read(&["billing.invoices.*", "hr.*"]).unwrap()),
-        budget: [(Dimension::Write, 5), (Dimension::Read, 100)].into(),
+        scopes: Some(Scopes::from_words(["billing:read", "hr:read"]).unwrap()),
+        tools: Some(ToolPatterns::read(&["billing.invoices.*", "hr.*"]).unwrap()),
+        budget: [(RightsDimension::Write, 5), (RightsDimension::Read, 100)].into(),
         ..Narrowing::default()
     };
     let made = keys().delegate(&ada, Delegation { narrowing, ..delegation("planner") }, NOW).unwrap();
     let agent = keys().verify(made.text.as_text().unwrap(), NOW).unwrap();
     assert_eq!((agent.tenant(), agent.principal()), ("acme", "ada"));
     assert_eq!(agent.actors(), [Actor::named("planner").unwrap()]);
-    assert_eq!(agent.method(), &Method::AgentCredential);
+    assert_eq!(agent.method(), &CredentialMethod::AgentCredential);
     let rights = agent.rights();
     assert_eq!(rights, &made.rights);
     assert!(rights.is_within(ada.rights()));
-    assert_eq!(rights.scopes, Scopes::of(["billing:read"]).unwrap());
-    assert_eq!(rights.tools, Tools::read(&["billing.invoices.*"]).unwrap());
-    assert_eq!(rights.budget[&Dimension::Write], 5);
+    assert_eq!(rights.scopes, Scopes::from_words(["billing:read"]).unwrap());
+    assert_eq!(rights.tools, ToolPatterns::read(&["billing.invoices.*"]).unwrap());
+    assert_eq!(rights.budget[&RightsDimension::Write], 5);
     assert_eq!((rights.expires_at, rights.depth_left), (in_ms(600_000), 2));
     assert_eq!(keys().verify(made.text.as_text().unwrap(), in_ms(600_000)), Err(CapabilityError::Expired));
 }
@@ -71,22 +71,22 @@ fn t11_revoking_what_it_comes_from_revokes_it() {
     let expected = [&made.credential, ada.credential(), bot.credential()];
     assert!(agent.lineage().iter().eq(expected));
     for revoked in expected {
-        let standing = |id: &CredentialId| if id == revoked { Standing::Revoked } else { Standing::Good };
+        let standing = |id: &CredentialId| if id == revoked { RevocationStatus::Revoked } else { RevocationStatus::Good };
         assert!(agent.recheck(NOW, standing).is_err(), "{revoked}");
     }
-    assert!(agent.recheck(NOW, |_| Standing::Good).is_ok());
+    assert!(agent.recheck(NOW, |_| RevocationStatus::Good).is_ok());
 }
 
 #[test]
 fn a_holder_narrows_it_offline_and_names_the_next() {
-    let narrowing = Narrowing { resources: Some(Resources::read(&["invoice/7"]).unwrap()), ..Narrowing::default() };
+    let narrowing = Narrowing { resources: Some(ResourcePatterns::read(&["invoice/7"]).unwrap()), ..Narrowing::default() };
     let text = narrower(&credential(), &caveat(Some("worker"), narrowing));
     let text = narrower(&text, &caveat(None, Narrowing { expires_at: Some(in_ms(5)), ..Narrowing::default() }));
     let worker = keys().verify(&text, NOW).unwrap();
     assert_eq!(worker.principal(), "ada");
     assert_eq!(worker.actors().iter().map(Actor::name).collect::<Vec<_>>(), ["worker", "planner"]);
     assert!(worker.actors().iter().all(|actor| !actor.is_proven()), "nobody but their holders says so");
-    assert_eq!(worker.rights().resources, Resources::read(&["invoice/7"]).unwrap());
+    assert_eq!(worker.rights().resources, ResourcePatterns::read(&["invoice/7"]).unwrap());
     assert_eq!((worker.rights().expires_at, worker.rights().depth_left), (in_ms(5), 1));
     assert_eq!(keys().verify(&text, in_ms(5)), Err(CapabilityError::Expired));
 }
@@ -99,7 +99,7 @@ fn t9_depth_is_counted_online_and_offline() {
         who = keys().verify(made.text.as_text().unwrap(), NOW).unwrap();
         assert_eq!(who.rights().depth_left, depth_left);
     }
-    assert_eq!(keys().delegate(&who, delegation("d"), NOW).unwrap_err(), NotDelegated::Depth(DepthExhausted(())));
+    assert_eq!(keys().delegate(&who, delegation("d"), NOW).unwrap_err(), DelegationError::Depth(DepthExhausted(())));
 
     let mut text = credential();
     for name in ["a", "b"] {
@@ -160,7 +160,7 @@ fn t28_caveats_cannot_be_taken_out_changed_or_put_in_order() {
 #[test]
 fn t28_a_caveat_is_strict_json_of_what_is_known() {
     let text = credential();
-    let tag = Parts::of(&text).unwrap().tag;
+    let tag = CredentialParts::parse(&text).unwrap().tag;
     let stem = text.rsplit_once('.').unwrap().0;
     let table = [
         r#"{"narrowing":{"depth_left":1,"depth_left":9}}"#,
@@ -198,32 +198,32 @@ fn everything_about_a_credential_is_bounded() {
     let long = format!("{PREFIX}{}", "A".repeat(CREDENTIAL_BYTES_MAX));
     assert_eq!(keys().verify(&long, NOW), Err(CapabilityError::TooLong));
     let patterns: Vec<String> = (0..256).map(|number| format!("{}.{number}", "x".repeat(200))).collect();
-    let wide = Rights { tools: Tools::read(&patterns).unwrap(), ..user_rights() };
-    assert_eq!(keys().delegate(&user(wide), delegation("a"), NOW).unwrap_err(), NotDelegated::TooLarge);
+    let wide = Rights { tools: ToolPatterns::read(&patterns).unwrap(), ..user_rights() };
+    assert_eq!(keys().delegate(&user(wide), delegation("a"), NOW).unwrap_err(), DelegationError::TooLarge);
     let long_life = Delegation { lifetime_ms: u64::MAX, ..delegation("a") };
     let longest = Rights { expires_at: in_ms(10 * AGENT_LIFETIME_MS_MAX), ..user_rights() };
     let made = keys().delegate(&user(longest), long_life, NOW).unwrap();
     assert_eq!(made.rights.expires_at, in_ms(AGENT_LIFETIME_MS_MAX));
     let none = Delegation { lifetime_ms: 0, ..delegation("a") };
-    assert_eq!(keys().delegate(&user(user_rights()), none, NOW).unwrap_err(), NotDelegated::Lifetime);
+    assert_eq!(keys().delegate(&user(user_rights()), none, NOW).unwrap_err(), DelegationError::Lifetime);
 }
 
 #[test]
 fn what_is_in_it_is_golden() {
-    let root = Root {
+    let root = CredentialRoot {
         id: "00112233445566778899aabbccddeeff".to_owned(),
         key_id: "2027-01".to_owned(),
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
         groups: BTreeSet::new(),
         actors: vec![Actor::named("planner").unwrap()],
-        lineage: vec![CredentialId::of("key", "00112233445566778899")],
+        lineage: vec![CredentialId::new("key", "00112233445566778899")],
         issued_at: NOW,
         rights: Rights { expires_at: in_ms(600_000), ..user_rights() },
         budgets: Vec::new(),
     };
     golden_json("agent_root.json", &root);
-    let narrowing = Narrowing { tools: Some(Tools::read(&["billing.pay"]).unwrap()), ..Narrowing::default() };
+    let narrowing = Narrowing { tools: Some(ToolPatterns::read(&["billing.pay"]).unwrap()), ..Narrowing::default() };
     golden_json("agent_caveat.json", &caveat(Some("worker"), narrowing));
     // The codes are part of the format: a credential of an older version must still be read.
     let text = keys().seal(&root).unwrap();
@@ -243,7 +243,7 @@ proptest! {
     ) {
         // Somebody with these rights, by way of a delegation from local mode, which has all.
         let parent = Rights { expires_at: in_ms(parent.expires_at.since_ms(NOW) + 1), ..parent };
-        let everything = Authenticated::local();
+        let everything = AuthenticatedCaller::local();
         let narrowing = Narrowing {
             scopes: Some(parent.scopes.clone()),
             tools: Some(parent.tools.clone()),
@@ -295,7 +295,7 @@ proptest! {
 
 #[test]
 fn an_operator_gives_an_agent_what_a_user_may_and_not_everything() {
-    let terms = |rights: Rights| UserTerms {
+    let terms = |rights: Rights| DelegatingUser {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
         groups: ["staff".to_owned()].into(),
@@ -310,21 +310,21 @@ fn an_operator_gives_an_agent_what_a_user_may_and_not_everything() {
     let who = keys().verify(handed_on.text.as_text().unwrap(), NOW).unwrap();
     assert!(who.groups().contains("staff"), "the user's, whoever acts");
     let all = terms(Rights::unlimited());
-    assert_eq!(keys().grant(&all, delegation("planner"), NOW).unwrap_err(), NotDelegated::AllScopes);
-    let nobody = UserTerms { principal: String::new(), ..terms(user_rights()) };
-    assert_eq!(keys().grant(&nobody, delegation("planner"), NOW).unwrap_err(), NotDelegated::Name);
+    assert_eq!(keys().grant(&all, delegation("planner"), NOW).unwrap_err(), DelegationError::AllScopes);
+    let nobody = DelegatingUser { principal: String::new(), ..terms(user_rights()) };
+    assert_eq!(keys().grant(&nobody, delegation("planner"), NOW).unwrap_err(), DelegationError::Name);
 }
 
 /// What a child draws is drawn under everything it comes from that has a budget: to hand it on often is no way to have more.
 #[test]
 fn t9_every_credential_with_a_budget_of_its_own_is_drawn_on() {
-    let writes = |limit| Narrowing { budget: [(Dimension::Write, limit)].into(), ..Narrowing::default() };
-    let hand_on = |who: &Authenticated, narrowing| {
+    let writes = |limit| Narrowing { budget: [(RightsDimension::Write, limit)].into(), ..Narrowing::default() };
+    let hand_on = |who: &AuthenticatedCaller, narrowing| {
         let made = keys().delegate(who, Delegation { narrowing, ..delegation("next") }, NOW).unwrap();
         (keys().verify(made.text.as_text().unwrap(), NOW).unwrap(), made)
     };
-    let limits = |who: &Authenticated| -> Vec<(CredentialId, u64)> {
-        let limit = |budget: &CredentialBudget| (budget.credential.clone(), budget.limits[&Dimension::Write]);
+    let limits = |who: &AuthenticatedCaller| -> Vec<(CredentialId, u64)> {
+        let limit = |budget: &CredentialBudget| (budget.credential.clone(), budget.limits[&RightsDimension::Write]);
         who.budgets().iter().map(limit).collect()
     };
     let ada = user(Rights { budget: BTreeMap::new(), ..user_rights() });

@@ -21,7 +21,7 @@ pub struct ExchangeAnswer<'a> {
 
 impl<'a> ExchangeAnswer<'a> {
     /// The answer for a credential that was made; none if its text were no text, which it always is.
-    pub fn of(made: &'a AgentCredential, now: Timestamp) -> Option<Self> {
+    pub fn for_credential(made: &'a AgentCredential, now: Timestamp) -> Option<Self> {
         Some(Self {
             access_token: made.text.as_text()?,
             issued_token_type: ACCESS_TOKEN_TYPE,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::capability::NotDelegated;
+use crate::capability::DelegationError;
 
 /// An error as it is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -79,7 +79,7 @@ pub enum ExchangeError {
     Lifetime,
     /// Too much for a header, or no randomness.
     #[error("the credential cannot be made: {0}")]
-    NotMade(NotDelegated),
+    NotMade(DelegationError),
 }
 
 impl ExchangeError {
@@ -93,7 +93,7 @@ impl ExchangeError {
             Self::ScopeText | Self::Scope { .. } | Self::NothingLeft => ErrorCode::InvalidScope,
             Self::Target { .. } => ErrorCode::InvalidTarget,
             Self::Later => ErrorCode::TemporarilyUnavailable,
-            Self::NotMade(NotDelegated::Randomness(_)) => ErrorCode::ServerError,
+            Self::NotMade(DelegationError::Randomness(_)) => ErrorCode::ServerError,
             Self::NotMade(_) => ErrorCode::InvalidRequest,
         }
     }
@@ -114,11 +114,11 @@ impl ExchangeError {
     }
 }
 
-impl From<NotDelegated> for ExchangeError {
-    fn from(error: NotDelegated) -> Self {
+impl From<DelegationError> for ExchangeError {
+    fn from(error: DelegationError) -> Self {
         match error {
-            NotDelegated::Depth(_) => Self::Depth,
-            NotDelegated::Lifetime => Self::Lifetime,
+            DelegationError::Depth(_) => Self::Depth,
+            DelegationError::Lifetime => Self::Lifetime,
             other => Self::NotMade(other),
         }
     }

@@ -34,13 +34,13 @@ pub struct ExchangeRequest {
     /// The scopes that are wanted.
     pub scopes: Option<Scopes>,
     /// What else is wanted.
-    pub terms: Terms,
+    pub terms: TokenExchangeTerms,
 }
 
 /// What OAuth has no word for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Terms {
+pub struct TokenExchangeTerms {
     /// The agent's name, where it has no credential of its own.
     #[serde(default)]
     pub agent: Option<String>,
@@ -95,18 +95,18 @@ impl ExchangeRequest {
         if targets.len() > TARGETS_MAX {
             return Err(ExchangeError::Request("too many targets"));
         }
-        let scopes = one("scope")?.map(Scopes::of_line).transpose().map_err(|_| ExchangeError::ScopeText)?;
+        let scopes = one("scope")?.map(Scopes::parse_line).transpose().map_err(|_| ExchangeError::ScopeText)?;
         Ok(Self {
             subject_token: Secret::from(subject_token.to_owned()),
             actor_token: actor_token.map(|token| Secret::from(token.to_owned())),
             targets,
             scopes,
-            terms: one("servanda_terms")?.map(Terms::read).transpose()?.unwrap_or_default(),
+            terms: one("servanda_terms")?.map(TokenExchangeTerms::read).transpose()?.unwrap_or_default(),
         })
     }
 }
 
-impl Terms {
+impl TokenExchangeTerms {
     fn read(text: &str) -> Result<Self, ExchangeError> {
         let limits = JsonLimits { bytes_max: TERMS_BYTES_MAX, depth_max: TERMS_DEPTH_MAX };
         let refused = ExchangeError::Request(

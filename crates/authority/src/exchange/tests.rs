@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     Secret,
     capability::RootKeys,
-    rights::{Dimension, Resources, Tools},
+    rights::{RightsDimension, ResourcePatterns, ToolPatterns},
     testing::{NOW, any_narrowing, golden_json, in_ms, user, user_of, user_rights},
 };
 
@@ -48,14 +48,14 @@ fn decided(changes: &[(&str, &str)]) -> Result<Delegation, ExchangeError> {
 }
 
 /// All the way to who the agent is.
-fn minted(subject: &Authenticated, delegation: Delegation) -> Authenticated {
+fn minted(subject: &AuthenticatedCaller, delegation: Delegation) -> AuthenticatedCaller {
     let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
     let made = keys.delegate(subject, delegation, NOW).unwrap();
     keys.verify(made.text.as_text().unwrap(), NOW).unwrap()
 }
 
 /// What the agent has then.
-fn issued(subject: &Authenticated, delegation: Delegation) -> Rights {
+fn issued(subject: &AuthenticatedCaller, delegation: Delegation) -> Rights {
     minted(subject, delegation).rights().clone()
 }
 
@@ -74,9 +74,9 @@ fn forms_are_read() {
     assert_eq!(read.subject_token.as_text(), Some("user-credential-canary"));
     assert_eq!(read.actor_token.unwrap().as_text(), Some("agent-credential"));
     assert_eq!(read.targets.len(), 2);
-    assert_eq!(read.scopes, Some(Scopes::of(["billing:read", "crm:read"]).unwrap()));
+    assert_eq!(read.scopes, Some(Scopes::from_words(["billing:read", "crm:read"]).unwrap()));
     assert_eq!(read.terms.lifetime_ms, Some(60_000));
-    assert_eq!(read.terms.narrowing.budget[&Dimension::Write], 1);
+    assert_eq!(read.terms.narrowing.budget[&RightsDimension::Write], 1);
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn t9_what_is_given_is_asked_and_the_subjects() {
     assert_eq!(
         rights,
         Rights {
-            scopes: Scopes::of(["billing:read"]).unwrap(),
-            tools: Tools::read(&["billing.pay"]).unwrap(),
-            budget: [(Dimension::Write, 20), (Dimension::Read, 9), (Dimension::FinancialMicros, 5_000_000)].into(),
+            scopes: Scopes::from_words(["billing:read"]).unwrap(),
+            tools: ToolPatterns::read(&["billing.pay"]).unwrap(),
+            budget: [(RightsDimension::Write, 20), (RightsDimension::Read, 9), (RightsDimension::FinancialMicros, 5_000_000)].into(),
             expires_at: in_ms(3_600_000),
             depth_left: 2,
             ..user_rights()
@@ -172,7 +172,7 @@ fn t8_credentials_are_made_for_this_server_only() {
 fn who_acts_is_proven_or_named_and_of_the_same_tenant() {
     let ada = user(user_rights());
     let actor_form = [("actor_token", "a"), ("actor_token_type", JWT_TYPE), ("servanda_terms", "")];
-    let narrow = Rights { tools: Tools::read(&["billing.read.*"]).unwrap(), scopes: Scopes::none(), ..user_rights() };
+    let narrow = Rights { tools: ToolPatterns::read(&["billing.read.*"]).unwrap(), scopes: Scopes::none(), ..user_rights() };
     let bot = user_of("acme", "bot", narrow);
     let delegation = decide(&asked(&actor_form), &ada, Some(&bot), &rules(), NOW).unwrap();
     assert_eq!((delegation.actor.name(), delegation.actor.is_proven()), ("bot", true));
@@ -180,7 +180,7 @@ fn who_acts_is_proven_or_named_and_of_the_same_tenant() {
     assert_eq!(delegation.actor_lineage, bot.lineage());
     assert_eq!(delegation.actor_budgets, bot.budgets(), "what it draws for others is drawn under its own credential");
     let rights = issued(&ada, delegation);
-    assert_eq!(rights.tools, Tools::read(&["billing.read.*"]).unwrap(), "the agent's own limits bind");
+    assert_eq!(rights.tools, ToolPatterns::read(&["billing.read.*"]).unwrap(), "the agent's own limits bind");
     assert_eq!(rights.scopes, user_rights().scopes, "scopes are the user's to give");
 
     let stranger = user_of("globex", "bot", user_rights());
@@ -202,7 +202,7 @@ fn the_answer_is_golden() {
     let subject = user(user_rights());
     let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
     let made = keys.delegate(&subject, decided(&[("scope", "billing:read")]).unwrap(), NOW).unwrap();
-    let answer = ExchangeAnswer::of(&made, NOW).unwrap();
+    let answer = ExchangeAnswer::for_credential(&made, NOW).unwrap();
     let mut value = serde_json::to_value(&answer).unwrap();
     assert_eq!(value["access_token"], json!(made.text.as_text().unwrap()));
     value["access_token"] = json!("(the credential)");
@@ -222,7 +222,7 @@ proptest! {
             Rights { tools: narrowing.as_rights().tools, expires_at: in_ms(5000), depth_left: 2, ..rights }
         };
         let (subject, actor) = (user(alive(&subject_narrowing)), user_of("acme", "bot", alive(&actor_narrowing)));
-        let request = ExchangeRequest { terms: Terms { narrowing, ..Terms::default() }, ..asked(&[]) };
+        let request = ExchangeRequest { terms: TokenExchangeTerms { narrowing, ..TokenExchangeTerms::default() }, ..asked(&[]) };
         if let Ok(delegation) = decide(&request, &subject, Some(&actor), &rules(), NOW) {
             let found = minted(&subject, delegation);
             for of in [&subject, &actor] {
@@ -231,7 +231,7 @@ proptest! {
             let rights = found.rights();
             prop_assert!(rights.is_within(subject.rights()));
             prop_assert!(rights.tools.is_within(&actor.rights().tools));
-            prop_assert!(rights.resources.is_within(&Resources::all().narrowed_by(&actor.rights().resources)));
+            prop_assert!(rights.resources.is_within(&ResourcePatterns::all().narrowed_by(&actor.rights().resources)));
             prop_assert!(rights.ceiling <= actor.rights().ceiling && rights.expires_at <= actor.rights().expires_at);
             prop_assert!(rights.depth_left <= actor.rights().depth_left);
         }

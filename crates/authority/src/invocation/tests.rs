@@ -8,8 +8,8 @@ use servanda_contract::{digest::DigestDomain, tool::SideEffectClass};
 
 use super::*;
 use crate::{
-    Authenticated, Narrowing,
-    caller::Standing,
+    AuthenticatedCaller, Narrowing,
+    caller::RevocationStatus,
     capability::{Delegation, RootKeys},
     rights::Rights,
     testing::{NOW, golden_json, in_ms, scopes, user, user_rights},
@@ -20,10 +20,10 @@ fn key() -> StatementKey {
     StatementKey::from_seed("s1", &Secret::new([5; 32])).unwrap()
 }
 
-fn mint(who: &Authenticated, tool: &str, at: Timestamp, lifetime_ms: u64) -> Result<String, NotMinted> {
+fn mint(who: &AuthenticatedCaller, tool: &str, at: Timestamp, lifetime_ms: u64) -> Result<String, StatementMintError> {
     let needed = scopes(&["billing:read"]);
     let need =
-        Need { scopes: &needed, tool, resources: &["invoice/7".to_owned()], class: SideEffectClass::ReadOnly, at };
+        RequiredRights { scopes: &needed, tool, resources: &["invoice/7".to_owned()], class: SideEffectClass::ReadOnly, at };
     let call_id = CallId::from("call_1".to_owned());
     let invocation = Invocation {
         issuer: "https://gateway.test",
@@ -33,11 +33,11 @@ fn mint(who: &Authenticated, tool: &str, at: Timestamp, lifetime_ms: u64) -> Res
         payload: Digest::compute(DigestDomain::Payload, &[b"{}"]),
         lifetime_ms,
     };
-    let rechecked = who.recheck(at, |_| Standing::Good).unwrap();
+    let rechecked = who.recheck(at, |_| RevocationStatus::Good).unwrap();
     Ok(key().mint(rechecked, &need, &invocation)?.as_text().unwrap().to_owned())
 }
 
-fn agent() -> Authenticated {
+fn agent() -> AuthenticatedCaller {
     let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
     let mut who = user(user_rights());
     // The second one is called that by whoever handed the credential on, and nobody vouches for it.
@@ -88,9 +88,9 @@ fn t9_a_statement_ends_no_later_than_what_it_comes_from_and_says_no_more() {
     assert_eq!(exp(&mint(&agent, "billing.show", NOW, 30_000).unwrap()), in_ms(30_000).unix_ms());
     assert_eq!(exp(&mint(&agent, "billing.show", NOW, u64::MAX).unwrap()), in_ms(300_000).unix_ms());
     assert_eq!(exp(&mint(&agent, "billing.show", in_ms(590_000), 30_000).unwrap()), in_ms(600_000).unix_ms());
-    assert_eq!(mint(&agent, "billing.show", in_ms(599_500), 400), Err(NotMinted::Lifetime));
+    assert_eq!(mint(&agent, "billing.show", in_ms(599_500), 400), Err(StatementMintError::Lifetime));
     let refused = mint(&agent, "hr.pay", NOW, 30_000).unwrap_err();
-    assert!(matches!(refused, NotMinted::Lacks(_)), "{refused}");
+    assert!(matches!(refused, StatementMintError::Lacks(_)), "{refused}");
     let nobody = user(Rights { scopes: crate::rights::Scopes::none(), ..user_rights() });
     assert!(mint(&nobody, "billing.show", NOW, 30_000).is_err());
 }

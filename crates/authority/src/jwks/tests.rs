@@ -10,7 +10,7 @@ fn read(keys: &[Value]) -> Result<KeySet, KeySetError> {
 }
 
 /// A good key with something changed, and the reason it is left out.
-fn reason(kind: &str, change: &Value) -> Unusable {
+fn reason(kind: &str, change: &Value) -> UnusedIssuerKeyReason {
     let mut key = KEYS.jwk(kind);
     key.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
     let good = KEYS.jwk("p256");
@@ -24,27 +24,27 @@ fn t28_only_what_can_verify_is_used() {
     let short = URL_SAFE_NO_PAD.encode([255; 128]);
     let zero = URL_SAFE_NO_PAD.encode([[0; 1].as_slice(), &[255; 256]].concat());
     let table = [
-        ("rsa", json!({"use": "enc"}), Unusable::Kind),
-        ("rsa", json!({"key_ops": ["encrypt"]}), Unusable::Kind),
-        ("rsa", json!({"alg": "RSA-OAEP"}), Unusable::Kind),
-        ("rsa", json!({"alg": "HS256"}), Unusable::Kind),
-        ("rsa", json!({"alg": "ES256"}), Unusable::Malformed),
-        ("rsa", json!({"n": short}), Unusable::Malformed),
-        ("rsa", json!({"n": zero}), Unusable::Malformed),
-        ("rsa", json!({"e": "AQ"}), Unusable::Malformed),
-        ("rsa", json!({"e": "AQAA"}), Unusable::Malformed),
-        ("rsa", json!({"e": "AAEAAQ"}), Unusable::Malformed),
-        ("rsa", json!({"e": URL_SAFE_NO_PAD.encode([255; 5])}), Unusable::Malformed),
-        ("rsa", json!({"e": 65537}), Unusable::Malformed),
-        ("rsa", json!({"d": "AQ"}), Unusable::PrivateHalf),
-        ("rsa", json!({"kty": "oct", "k": "AQ"}), Unusable::PrivateHalf),
-        ("rsa", json!({"kty": "oct"}), Unusable::Kind),
-        ("rsa", json!({"kid": 5}), Unusable::Malformed),
-        ("p256", json!({"crv": "P-384"}), Unusable::Kind),
-        ("p256", json!({"crv": "secp256k1"}), Unusable::Kind),
-        ("p256", json!({"x": "AQ"}), Unusable::Malformed),
-        ("ed", json!({"crv": "X25519"}), Unusable::Kind),
-        ("ed", json!({"x": format!("{}=", "A".repeat(43))}), Unusable::Malformed),
+        ("rsa", json!({"use": "enc"}), UnusedIssuerKeyReason::Kind),
+        ("rsa", json!({"key_ops": ["encrypt"]}), UnusedIssuerKeyReason::Kind),
+        ("rsa", json!({"alg": "RSA-OAEP"}), UnusedIssuerKeyReason::Kind),
+        ("rsa", json!({"alg": "HS256"}), UnusedIssuerKeyReason::Kind),
+        ("rsa", json!({"alg": "ES256"}), UnusedIssuerKeyReason::Malformed),
+        ("rsa", json!({"n": short}), UnusedIssuerKeyReason::Malformed),
+        ("rsa", json!({"n": zero}), UnusedIssuerKeyReason::Malformed),
+        ("rsa", json!({"e": "AQ"}), UnusedIssuerKeyReason::Malformed),
+        ("rsa", json!({"e": "AQAA"}), UnusedIssuerKeyReason::Malformed),
+        ("rsa", json!({"e": "AAEAAQ"}), UnusedIssuerKeyReason::Malformed),
+        ("rsa", json!({"e": URL_SAFE_NO_PAD.encode([255; 5])}), UnusedIssuerKeyReason::Malformed),
+        ("rsa", json!({"e": 65537}), UnusedIssuerKeyReason::Malformed),
+        ("rsa", json!({"d": "AQ"}), UnusedIssuerKeyReason::PrivateHalf),
+        ("rsa", json!({"kty": "oct", "k": "AQ"}), UnusedIssuerKeyReason::PrivateHalf),
+        ("rsa", json!({"kty": "oct"}), UnusedIssuerKeyReason::Kind),
+        ("rsa", json!({"kid": 5}), UnusedIssuerKeyReason::Malformed),
+        ("p256", json!({"crv": "P-384"}), UnusedIssuerKeyReason::Kind),
+        ("p256", json!({"crv": "secp256k1"}), UnusedIssuerKeyReason::Kind),
+        ("p256", json!({"x": "AQ"}), UnusedIssuerKeyReason::Malformed),
+        ("ed", json!({"crv": "X25519"}), UnusedIssuerKeyReason::Kind),
+        ("ed", json!({"x": format!("{}=", "A".repeat(43))}), UnusedIssuerKeyReason::Malformed),
     ];
     for (kind, change, expected) in table {
         assert_eq!(reason(kind, &change), expected, "{kind} {change}");

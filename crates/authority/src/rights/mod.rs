@@ -3,7 +3,7 @@
 //!
 //! Counting what was spent of a budget is not done here: a limit is a number that only shrinks.
 
-mod lack;
+mod missing_rights;
 mod pattern;
 mod scope;
 #[cfg(test)]
@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Timestamp, tool::SideEffectClass};
 
-pub use lack::Lack;
-pub use pattern::{NameKind, Names, NotNames, PATTERN_BYTES_MAX, PATTERNS_MAX, ResourceName, ToolName};
-pub use scope::{NotScopes, SCOPE_BYTES_MAX, SCOPES_MAX, Scope, Scopes, line as scope_line};
+pub use missing_rights::MissingRights;
+pub use pattern::{NameKind, NamePatterns, InvalidNamePatterns, PATTERN_BYTES_MAX, PATTERNS_MAX, ResourceName, ToolName};
+pub use scope::{InvalidScopeText, SCOPE_BYTES_MAX, SCOPES_MAX, Scope, Scopes, line as scope_line};
 
 /// Delegations that anybody may still make.
 pub const DEPTH_MAX: u8 = 8;
@@ -24,9 +24,9 @@ pub const DEPTH_MAX: u8 = 8;
 const EXPIRES_MAX: Timestamp = Timestamp::from_unix_ms((1 << 53) - 1);
 
 /// Patterns over names of contracts.
-pub type Tools = Names<ToolName>;
+pub type ToolPatterns = NamePatterns<ToolName>;
 /// Patterns over names of what calls read and change.
-pub type Resources = Names<ResourceName>;
+pub type ResourcePatterns = NamePatterns<ResourceName>;
 
 /// What may be done with a credential. Every member is written out: what is absent is not unlimited but an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,13 +35,13 @@ pub struct Rights {
     /// OAuth scopes.
     pub scopes: Scopes,
     /// Which tools.
-    pub tools: Tools,
+    pub tools: ToolPatterns,
     /// On what.
-    pub resources: Resources,
+    pub resources: ResourcePatterns,
     /// The gravest call.
     pub ceiling: SideEffectClass,
     /// Limits in what is counted; what is absent is not limited by this grant.
-    pub budget: BTreeMap<Dimension, u64>,
+    pub budget: BTreeMap<RightsDimension, u64>,
     /// Not at or after this.
     pub expires_at: Timestamp,
     /// How many more times it may be handed on.
@@ -51,7 +51,7 @@ pub struct Rights {
 /// What is counted against a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dimension {
+pub enum RightsDimension {
     /// Calls that only read.
     Read,
     /// Calls that write.
@@ -73,16 +73,16 @@ pub struct Narrowing {
     pub scopes: Option<Scopes>,
     /// Only these tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Tools>,
+    pub tools: Option<ToolPatterns>,
     /// Only on these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resources: Option<Resources>,
+    pub resources: Option<ResourcePatterns>,
     /// Nothing graver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<SideEffectClass>,
     /// No more than this.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub budget: BTreeMap<Dimension, u64>,
+    pub budget: BTreeMap<RightsDimension, u64>,
     /// No longer than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -93,7 +93,7 @@ pub struct Narrowing {
 
 /// What one call needs.
 #[derive(Debug, Clone, Copy)]
-pub struct Need<'a> {
+pub struct RequiredRights<'a> {
     /// Every scope of its contract.
     pub scopes: &'a BTreeSet<Scope>,
     /// The contract's name.
@@ -116,8 +116,8 @@ impl Rights {
     pub fn unlimited() -> Self {
         Self {
             scopes: Scopes::All,
-            tools: Tools::all(),
-            resources: Resources::all(),
+            tools: ToolPatterns::all(),
+            resources: ResourcePatterns::all(),
             ceiling: SideEffectClass::CriticalMutation,
             budget: BTreeMap::new(),
             expires_at: EXPIRES_MAX,
@@ -152,7 +152,7 @@ impl Rights {
     /// Whether nothing here goes beyond the other.
     pub fn is_within(&self, other: &Self) -> bool {
         let budget_within =
-            |(dimension, limit): (&Dimension, &u64)| self.budget.get(dimension).is_some_and(|own| own <= limit);
+            |(dimension, limit): (&RightsDimension, &u64)| self.budget.get(dimension).is_some_and(|own| own <= limit);
         self.scopes.is_within(&other.scopes)
             && self.tools.is_within(&other.tools)
             && self.resources.is_within(&other.resources)
@@ -163,9 +163,9 @@ impl Rights {
     }
 
     /// Everything that a call lacks, at once; nothing if it may be made.
-    pub fn lacks(&self, need: &Need<'_>) -> Option<Lack> {
+    pub fn lacks(&self, need: &RequiredRights<'_>) -> Option<MissingRights> {
         let uncovered = need.resources.iter().filter(|resource| !self.resources.covers(resource));
-        let lack = Lack {
+        let lack = MissingRights {
             scopes_missing: self.scopes.missing(need.scopes),
             scopes_needed: need.scopes.clone(),
             tool: (!self.tools.covers(need.tool)).then(|| need.tool.to_owned()),

@@ -34,7 +34,7 @@ pub struct ResourceName;
 /// A set of names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<String>", try_from = "Vec<String>")]
-pub struct Names<K: NameKind> {
+pub struct NamePatterns<K: NameKind> {
     // INVARIANT: no pattern covers another, so that equal sets are equal values.
     patterns: BTreeSet<Pattern>,
     kind: PhantomData<K>,
@@ -50,7 +50,7 @@ enum Pattern {
 
 /// Text that is no list of patterns. It does not repeat the text: a credential's parts are not for logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotNames {
+pub enum InvalidNamePatterns {
     /// More than a list may have.
     #[error("more than {PATTERNS_MAX} patterns")]
     TooMany,
@@ -78,7 +78,7 @@ impl NameKind for ResourceName {
     const MAY_BE_URIS: bool = true;
 }
 
-impl<K: NameKind> Names<K> {
+impl<K: NameKind> NamePatterns<K> {
     /// Every name.
     pub fn all() -> Self {
         Self::normal([Pattern::All])
@@ -90,12 +90,12 @@ impl<K: NameKind> Names<K> {
     }
 
     /// Reads patterns as people write them.
-    pub fn read<T: AsRef<str>>(patterns: &[T]) -> Result<Self, NotNames> {
+    pub fn read<T: AsRef<str>>(patterns: &[T]) -> Result<Self, InvalidNamePatterns> {
         if patterns.len() > PATTERNS_MAX {
-            return Err(NotNames::TooMany);
+            return Err(InvalidNamePatterns::TooMany);
         }
         let read = |(index, text): (usize, &T)| {
-            let not_a_pattern = NotNames::NotAPattern { index, kind: K::WORD, separator: K::SEPARATOR };
+            let not_a_pattern = InvalidNamePatterns::NotAPattern { index, kind: K::WORD, separator: K::SEPARATOR };
             Pattern::read::<K>(text.as_ref()).ok_or(not_a_pattern)
         };
         let patterns: Vec<Pattern> = patterns.iter().enumerate().map(read).collect::<Result<_, _>>()?;
@@ -228,16 +228,16 @@ fn with_dots_and_slashes(name: &str) -> Cow<'_, str> {
     Cow::Owned(written.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to)))
 }
 
-impl<K: NameKind> From<Names<K>> for Vec<String> {
-    fn from(names: Names<K>) -> Self {
+impl<K: NameKind> From<NamePatterns<K>> for Vec<String> {
+    fn from(names: NamePatterns<K>) -> Self {
         names.patterns.iter().map(Pattern::text::<K>).collect()
     }
 }
 
-impl<K: NameKind> TryFrom<Vec<String>> for Names<K> {
-    type Error = NotNames;
+impl<K: NameKind> TryFrom<Vec<String>> for NamePatterns<K> {
+    type Error = InvalidNamePatterns;
 
-    fn try_from(patterns: Vec<String>) -> Result<Self, NotNames> {
+    fn try_from(patterns: Vec<String>) -> Result<Self, InvalidNamePatterns> {
         Self::read(&patterns)
     }
 }

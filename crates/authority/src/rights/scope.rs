@@ -26,7 +26,7 @@ pub enum Scopes {
 
 /// Text that is no scope, or more scopes than a set may have. It does not repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotScopes {
+pub enum InvalidScopeText {
     /// RFC 6749 has visible ASCII without `"` and `\`.
     #[error("a scope is 1 to {SCOPE_BYTES_MAX} visible ASCII characters without `\"` and `\\`")]
     NotAScope,
@@ -37,10 +37,10 @@ pub enum NotScopes {
 
 impl Scope {
     /// Reads one word.
-    pub fn read(text: &str) -> Result<Self, NotScopes> {
+    pub fn read(text: &str) -> Result<Self, InvalidScopeText> {
         let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
         let good = (1..=SCOPE_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed);
-        if good { Ok(Self(text.to_owned())) } else { Err(NotScopes::NotAScope) }
+        if good { Ok(Self(text.to_owned())) } else { Err(InvalidScopeText::NotAScope) }
     }
 
     /// The word.
@@ -56,20 +56,20 @@ impl Scopes {
     }
 
     /// These words.
-    pub fn of<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Result<Self, NotScopes> {
+    pub fn from_words<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Result<Self, InvalidScopeText> {
         let mut scopes = BTreeSet::new();
         for word in words {
             scopes.insert(Scope::read(word.as_ref())?);
             if scopes.len() > SCOPES_MAX {
-                return Err(NotScopes::TooMany);
+                return Err(InvalidScopeText::TooMany);
             }
         }
         Ok(Self::These(scopes))
     }
 
     /// The words of a `scope` parameter or claim: separated by spaces.
-    pub fn of_line(line: &str) -> Result<Self, NotScopes> {
-        Self::of(line.split(' ').filter(|word| !word.is_empty()))
+    pub fn parse_line(line: &str) -> Result<Self, InvalidScopeText> {
+        Self::from_words(line.split(' ').filter(|word| !word.is_empty()))
     }
 
     /// Those of both.
@@ -130,13 +130,13 @@ impl From<Scopes> for ScopesText {
 }
 
 impl TryFrom<ScopesText> for Scopes {
-    type Error = NotScopes;
+    type Error = InvalidScopeText;
 
-    fn try_from(text: ScopesText) -> Result<Self, NotScopes> {
+    fn try_from(text: ScopesText) -> Result<Self, InvalidScopeText> {
         match text {
             ScopesText::Word(word) if word == "all" => Ok(Self::All),
-            ScopesText::Word(_) => Err(NotScopes::NotAScope),
-            ScopesText::List(words) => Self::of(words),
+            ScopesText::Word(_) => Err(InvalidScopeText::NotAScope),
+            ScopesText::List(words) => Self::from_words(words),
         }
     }
 }
@@ -148,9 +148,9 @@ impl From<Scope> for String {
 }
 
 impl TryFrom<String> for Scope {
-    type Error = NotScopes;
+    type Error = InvalidScopeText;
 
-    fn try_from(text: String) -> Result<Self, NotScopes> {
+    fn try_from(text: String) -> Result<Self, InvalidScopeText> {
         Self::read(&text)
     }
 }

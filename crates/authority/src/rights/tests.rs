@@ -4,14 +4,14 @@ use proptest::prelude::*;
 use servanda_contract::tool::SideEffectClass;
 
 use super::*;
-use crate::Method;
+use crate::CredentialMethod;
 use crate::testing::{
     CLASSES, NOW, RESOURCES, SCOPES, TOOLS, any_class, any_narrowing, any_rights, golden_json, in_ms, scopes,
     user_rights,
 };
 
 /// The set view: by definition, written apart from the implementation.
-fn allowed_by_definition(rights: &Rights, need: &Need<'_>) -> bool {
+fn allowed_by_definition(rights: &Rights, need: &RequiredRights<'_>) -> bool {
     let under = |patterns: Vec<String>, name: &str, separator: char| {
         patterns.iter().any(|pattern| {
             let Some(top) = pattern.strip_suffix('*') else { return pattern == name };
@@ -43,7 +43,7 @@ prop_compose! {
     }
 }
 
-fn permits(rights: &Rights, need: &Need<'_>) -> bool {
+fn permits(rights: &Rights, need: &RequiredRights<'_>) -> bool {
     rights.lacks(need).is_none()
 }
 
@@ -77,7 +77,7 @@ proptest! {
         a in any_rights(), b in any_rights(), call in any_call()
     ) {
         let (scopes, tool, resources, class, at) = call;
-        let need = Need { scopes: &scopes, tool, resources: &resources, class, at };
+        let need = RequiredRights { scopes: &scopes, tool, resources: &resources, class, at };
         prop_assert_eq!(permits(&a, &need), allowed_by_definition(&a, &need));
         prop_assert_eq!(permits(&a.narrowed_by(&b), &need), permits(&a, &need) && permits(&b, &need));
         if a.is_within(&b) && permits(&a, &need) {
@@ -114,7 +114,7 @@ proptest! {
 fn what_lacks_is_said_all_at_once() {
     let needed = scopes(&["billing:write", "hr:read", "hr:write"]);
     let resources = ["invoice/1".to_owned(), "payroll/9".to_owned()];
-    let need = Need {
+    let need = RequiredRights {
         scopes: &needed,
         tool: "hr.pay",
         resources: &resources,
@@ -141,13 +141,13 @@ fn what_lacks_is_said_all_at_once() {
 #[test]
 fn missing_scopes_alone_are_to_be_asked_for_together() {
     let needed = scopes(&["billing:write", "hr:read"]);
-    let need = Need { scopes: &needed, tool: "billing.pay", resources: &[], class: SideEffectClass::ReadOnly, at: NOW };
+    let need = RequiredRights { scopes: &needed, tool: "billing.pay", resources: &[], class: SideEffectClass::ReadOnly, at: NOW };
     let lack = user_rights().lacks(&need).unwrap();
     assert!(lack.only_scopes());
-    let token = Method::AccessToken { issuer: "https://login.test".to_owned() };
+    let token = CredentialMethod::AccessToken { issuer: "https://login.test".to_owned() };
     assert_eq!(lack.hint(&token), "ask the authorization server for the scopes `billing:write hr:read`");
-    assert!(lack.hint(&Method::ApiKey).starts_with("ask for a key with the scopes `billing:write hr:read`"));
-    assert!(lack.hint(&Method::AgentCredential).starts_with("ask whoever delegated"));
+    assert!(lack.hint(&CredentialMethod::ApiKey).starts_with("ask for a key with the scopes `billing:write hr:read`"));
+    assert!(lack.hint(&CredentialMethod::AgentCredential).starts_with("ask whoever delegated"));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn patterns_cover_what_they_say() {
         ("servanda://company/book://*", "servanda://company/ledger://company", false),
     ];
     for (pattern, name, covered) in table {
-        assert_eq!(Resources::read(&[pattern]).unwrap().covers(name), covered, "{pattern} {name}");
+        assert_eq!(ResourcePatterns::read(&[pattern]).unwrap().covers(name), covered, "{pattern} {name}");
     }
 }
 
@@ -218,15 +218,15 @@ fn text_that_is_no_pattern_is_refused_and_not_repeated() {
         "a\\..\\b",
         &"x".repeat(300),
     ] {
-        let error = Resources::read(&["ok", text]).unwrap_err();
-        assert_eq!(error, NotNames::NotAPattern { index: 1, kind: "resource", separator: '/' }, "{text}");
+        let error = ResourcePatterns::read(&["ok", text]).unwrap_err();
+        assert_eq!(error, InvalidNamePatterns::NotAPattern { index: 1, kind: "resource", separator: '/' }, "{text}");
     }
-    assert_eq!(Tools::read(&vec!["a"; PATTERNS_MAX + 1]).unwrap_err(), NotNames::TooMany);
+    assert_eq!(ToolPatterns::read(&vec!["a"; PATTERNS_MAX + 1]).unwrap_err(), InvalidNamePatterns::TooMany);
     for word in ["", "a b", "a\"", "a\\", "ä", &"x".repeat(129)] {
-        assert_eq!(Scope::read(word), Err(NotScopes::NotAScope), "{word}");
+        assert_eq!(Scope::read(word), Err(InvalidScopeText::NotAScope), "{word}");
     }
     let many: Vec<String> = (0..=SCOPES_MAX).map(|number| number.to_string()).collect();
-    assert_eq!(Scopes::of(many), Err(NotScopes::TooMany));
+    assert_eq!(Scopes::from_words(many), Err(InvalidScopeText::TooMany));
 }
 
 #[test]

@@ -14,7 +14,7 @@ const TWICE_BYTES_MAX: usize = 1_024;
 
 /// One form, wiped when it was handed to the searcher.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct SecretForm {
     pub(super) bytes: Zeroizing<Vec<u8>>,
     pub(super) is_hex: bool,
     /// Whether it is hex or base64: no words of a language become it when their blanks are left out.
@@ -22,7 +22,7 @@ pub(super) struct Form {
 }
 
 /// Every form, some of them equal.
-pub(super) fn of(secret: &[u8]) -> Vec<Form> {
+pub(super) fn all_forms(secret: &[u8]) -> Vec<SecretForm> {
     let mut forms = Vec::new();
     for alphabet in [&STANDARD, &URL_SAFE] {
         let engine = GeneralPurpose::new(alphabet, NO_PAD);
@@ -33,7 +33,7 @@ pub(super) fn of(secret: &[u8]) -> Vec<Form> {
             forms.push(once.to_vec());
         }
     }
-    let form = |bytes, is_hex, is_encoded| Form { bytes: Zeroizing::new(bytes), is_hex, is_encoded };
+    let form = |bytes, is_hex, is_encoded| SecretForm { bytes: Zeroizing::new(bytes), is_hex, is_encoded };
     let plain = form(secret.to_vec(), false, false);
     let in_hex = form(hex(secret).into_bytes(), true, true);
     forms.into_iter().map(|bytes| form(bytes, false, true)).chain([plain, in_hex]).collect()

@@ -20,12 +20,12 @@ pub(super) fn scrub<'a>(scrubber: &Scrubber, text: &'a [u8]) -> Cow<'a, [u8]> {
     }
     let is_clean = |clean: &Vec<u8>| is_json(clean) && scrubber.spans(clean).is_empty();
     let attempt = |touched| rewritten(scrubber, text, &spans, touched).filter(is_clean);
-    Cow::Owned(attempt(Touched::Scrubbed).or_else(|| attempt(Touched::Replaced)).unwrap_or_else(quoted))
+    Cow::Owned(attempt(TokenTreatment::Scrubbed).or_else(|| attempt(TokenTreatment::Replaced)).unwrap_or_else(quoted))
 }
 
 /// What becomes of a token that a secret was found in, or beside.
 #[derive(Clone, Copy)]
-enum Touched {
+enum TokenTreatment {
     /// A string keeps what is not the secret.
     Scrubbed,
     /// It goes as a whole: the secret reaches over several tokens, or what was left of them was a secret again.
@@ -33,7 +33,7 @@ enum Touched {
 }
 
 /// Every token by itself; none if this is no sequence of tokens.
-fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)], touched: Touched) -> Option<Vec<u8>> {
+fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)], touched: TokenTreatment) -> Option<Vec<u8>> {
     let mut clean = Vec::with_capacity(text.len());
     let mut at = 0;
     let mut spans = spans.iter().peekable();
@@ -52,8 +52,8 @@ fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)], touched
         let is_touched = spans.peek().is_some_and(|(span_start, _)| *span_start < end);
         let replacement = match (first, touched) {
             _ if !is_touched || is_between(*first) => Cow::Borrowed(token),
-            (_, Touched::Replaced) => Cow::Owned(quoted()),
-            (b'"', Touched::Scrubbed) => string(scrubber, token)?,
+            (_, TokenTreatment::Replaced) => Cow::Owned(quoted()),
+            (b'"', TokenTreatment::Scrubbed) => string(scrubber, token)?,
             _ if scrubber.spans(token).is_empty() => Cow::Borrowed(token),
             _ => Cow::Owned(quoted()),
         };

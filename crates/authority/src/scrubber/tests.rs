@@ -10,7 +10,7 @@ use super::*;
 
 fn scrubber(secrets: &[&str]) -> Scrubber {
     let secrets: Vec<Secret> = secrets.iter().map(|secret| Secret::from((*secret).to_owned())).collect();
-    Scrubber::of(&secrets).unwrap()
+    Scrubber::new(&secrets).unwrap()
 }
 
 #[test]
@@ -165,14 +165,14 @@ fn what_overlaps_goes_as_a_whole() {
 fn secrets_that_cannot_be_kept_out_are_refused_when_they_are_configured() {
     let of = |secrets: Vec<Vec<u8>>| {
         let secrets: Vec<Secret> = secrets.into_iter().map(Secret::new).collect();
-        Scrubber::of(&secrets).unwrap_err()
+        Scrubber::new(&secrets).unwrap_err()
     };
-    assert_eq!(of(vec![b"long enough".to_vec(), b"short".to_vec()]), NotScrubbable::TooShort { index: 1 });
-    assert_eq!(of(vec![Vec::new()]), NotScrubbable::TooShort { index: 0 });
-    assert_eq!(of(vec![vec![7; SECRET_BYTES_MAX + 1]]), NotScrubbable::TooLong { index: 0 });
-    assert_eq!(of(vec![vec![7; 8]; SECRETS_MAX + 1]), NotScrubbable::TooMany);
-    assert_eq!(of(vec![vec![7; SECRET_BYTES_MAX]; 17]), NotScrubbable::TooMuch);
-    assert!(Scrubber::of(&[Secret::new([0xff; 6])]).is_ok(), "a secret need not be text");
+    assert_eq!(of(vec![b"long enough".to_vec(), b"short".to_vec()]), ScrubberError::TooShort { index: 1 });
+    assert_eq!(of(vec![Vec::new()]), ScrubberError::TooShort { index: 0 });
+    assert_eq!(of(vec![vec![7; SECRET_BYTES_MAX + 1]]), ScrubberError::TooLong { index: 0 });
+    assert_eq!(of(vec![vec![7; 8]; SECRETS_MAX + 1]), ScrubberError::TooMany);
+    assert_eq!(of(vec![vec![7; SECRET_BYTES_MAX]; 17]), ScrubberError::TooMuch);
+    assert!(Scrubber::new(&[Secret::new([0xff; 6])]).is_ok(), "a secret need not be text");
 }
 
 /// Written apart from the implementation, with other libraries where there are some.
@@ -302,6 +302,6 @@ fn a_few_long_tokens_take_little_memory() {
     let token = |number: u8| Secret::new([&[number; 6], "e30".repeat(700).as_bytes()].concat());
     let tokens: Vec<Secret> = (b'0'..b'5').map(token).collect();
     let bytes: usize = tokens.iter().map(|token| token.expose().len()).sum();
-    let memory_bytes = Scrubber::of(&tokens).unwrap().memory_bytes();
+    let memory_bytes = Scrubber::new(&tokens).unwrap().memory_bytes();
     assert!(memory_bytes < 200 * bytes, "{memory_bytes} for {bytes}");
 }

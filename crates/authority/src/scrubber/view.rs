@@ -4,7 +4,7 @@
 //! So it is not the secret that is escaped in every way somebody may think of, but the text that is read.
 
 /// Decoded text. Where nothing was decoded, a byte stands for itself.
-pub(super) struct View {
+pub(super) struct DecodedView {
     pub(super) bytes: Vec<u8>,
     /// Where each byte begins and ends in the text.
     places: Vec<(u32, u32)>,
@@ -57,19 +57,19 @@ pub(super) const EXPANSION_MAX: usize = 60;
 /// Bytes of the longest entity that is read.
 const ENTITY_BYTES_MAX: usize = 10;
 
-impl View {
+impl DecodedView {
     /// The text after one decoding; none if the decoding changes nothing.
-    pub(super) fn of(text: &[u8], decoding: Decoding) -> Option<Self> {
+    pub(super) fn decode_text(text: &[u8], decoding: Decoding) -> Option<Self> {
         decoding.concerns(text).then(|| decode(text, decoding))
     }
 
     /// This reading after another decoding; none if the decoding changes nothing.
-    pub(super) fn again(&self, decoding: Decoding) -> Option<Self> {
-        Self::of(&self.bytes, decoding).map(|next| next.after(self))
+    pub(super) fn decode_again(&self, decoding: Decoding) -> Option<Self> {
+        Self::decode_text(&self.bytes, decoding).map(|next| next.after(self))
     }
 
     /// Where in the text a part of the reading stands.
-    pub(super) fn place_of(&self, start: usize, end: usize) -> Option<(usize, usize)> {
+    pub(super) fn span_of(&self, start: usize, end: usize) -> Option<(usize, usize)> {
         let (first, _) = self.places.get(start)?;
         let (_, last) = self.places.get(end.checked_sub(1)?)?;
         Some((*first as usize, *last as usize))
@@ -77,7 +77,7 @@ impl View {
 
     fn after(mut self, before: &Self) -> Self {
         for (start, end) in &mut self.places {
-            if let Some((first, last)) = before.place_of(*start as usize, *end as usize) {
+            if let Some((first, last)) = before.span_of(*start as usize, *end as usize) {
                 (*start, *end) = (offset(first), offset(last));
             }
         }
@@ -122,8 +122,8 @@ impl Decoding {
     }
 }
 
-fn decode(text: &[u8], decoding: Decoding) -> View {
-    let mut view = View { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
+fn decode(text: &[u8], decoding: Decoding) -> DecodedView {
+    let mut view = DecodedView { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         // Most bytes stand for themselves, and are taken over together.
@@ -136,18 +136,18 @@ fn decode(text: &[u8], decoding: Decoding) -> View {
         let unit = match (decoding, rest) {
             (Decoding::Json, [b'\\', ..]) => json_escape(rest),
             (Decoding::Percent | Decoding::Form, [b'%', high, low, ..]) => {
-                hex_digit(*high).zip(hex_digit(*low)).map(|(high, low)| Unit::byte(high * 16 + low, 3))
+                hex_digit(*high).zip(hex_digit(*low)).map(|(high, low)| DecodedEscape::byte(high * 16 + low, 3))
             }
-            (Decoding::Form, [b'+', ..]) => Some(Unit::byte(b' ', 1)),
+            (Decoding::Form, [b'+', ..]) => Some(DecodedEscape::byte(b' ', 1)),
             (Decoding::Html, [b'&', ..]) => entity(rest),
-            (Decoding::Lines, [b'\r' | b'\n', ..]) => Some(Unit::nothing(1)),
-            (Decoding::Blanks, [byte, ..]) if is_blank(*byte) => Some(Unit::nothing(1)),
-            (Decoding::Separators, [b'0' | b'\\', b'x', ..]) => Some(Unit::nothing(2)),
-            (Decoding::Separators, [byte, ..]) if is_separator(*byte) => Some(Unit::nothing(1)),
+            (Decoding::Lines, [b'\r' | b'\n', ..]) => Some(DecodedEscape::nothing(1)),
+            (Decoding::Blanks, [byte, ..]) if is_blank(*byte) => Some(DecodedEscape::nothing(1)),
+            (Decoding::Separators, [b'0' | b'\\', b'x', ..]) => Some(DecodedEscape::nothing(2)),
+            (Decoding::Separators, [byte, ..]) if is_separator(*byte) => Some(DecodedEscape::nothing(1)),
             _ => None,
         };
         // What is no escape stands for itself.
-        let unit = unit.or_else(|| rest.first().map(|byte| Unit::byte(*byte, 1)));
+        let unit = unit.or_else(|| rest.first().map(|byte| DecodedEscape::byte(*byte, 1)));
         let Some(unit) = unit else { break };
         view.push(unit.bytes(), at, at + unit.length);
         at += unit.length;
@@ -156,13 +156,13 @@ fn decode(text: &[u8], decoding: Decoding) -> View {
 }
 
 /// What one escape stands for, and how long it is.
-struct Unit {
+struct DecodedEscape {
     utf8: [u8; 4],
     utf8_length: usize,
     length: usize,
 }
 
-impl Unit {
+impl DecodedEscape {
     const fn byte(byte: u8, length: usize) -> Self {
         Self { utf8: [byte, 0, 0, 0], utf8_length: 1, length }
     }
@@ -204,7 +204,7 @@ const fn is_separator(byte: u8) -> bool {
     matches!(byte, b':' | b' ' | b'-' | b',' | b'_' | b'.')
 }
 
-fn entity(rest: &[u8]) -> Option<Unit> {
+fn entity(rest: &[u8]) -> Option<DecodedEscape> {
     const NAMED: [(&[u8], char); 8] = [
         (b"amp", '&'),
         (b"lt", '<'),
@@ -228,7 +228,7 @@ fn entity(rest: &[u8]) -> Option<Unit> {
         [b'#', digits @ ..] => char::from_u32(number(digits, 10)?)?,
         _ => NAMED.iter().find(|(known, _)| *known == name).map(|(_, character)| *character)?,
     };
-    Some(Unit::character(character, length))
+    Some(DecodedEscape::character(character, length))
 }
 
 fn number(digits: &[u8], radix: u32) -> Option<u32> {
@@ -240,7 +240,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u32> {
         .try_fold(0_u32, |value, digit| value.checked_mul(radix)?.checked_add(char::from(*digit).to_digit(radix)?))
 }
 
-fn json_escape(rest: &[u8]) -> Option<Unit> {
+fn json_escape(rest: &[u8]) -> Option<DecodedEscape> {
     let plain = match rest.get(1)? {
         byte @ (b'"' | b'\\' | b'/') => *byte,
         b'b' => 8,
@@ -251,20 +251,20 @@ fn json_escape(rest: &[u8]) -> Option<Unit> {
         b'u' => return unicode_escape(rest),
         _ => return None,
     };
-    Some(Unit::byte(plain, 2))
+    Some(DecodedEscape::byte(plain, 2))
 }
 
-fn unicode_escape(rest: &[u8]) -> Option<Unit> {
+fn unicode_escape(rest: &[u8]) -> Option<DecodedEscape> {
     let unit_at = |at: usize| {
         let escape = rest.get(at..at + 6)?.strip_prefix(b"\\u")?;
         escape.iter().try_fold(0, |value: u16, digit| Some(value * 16 + u16::from(hex_digit(*digit)?)))
     };
     let first = unit_at(0)?;
     if let Some(character) = char::from_u32(u32::from(first)) {
-        return Some(Unit::character(character, 6));
+        return Some(DecodedEscape::character(character, 6));
     }
     let pair = char::decode_utf16([first, unit_at(6)?]).next()?.ok()?;
-    Some(Unit::character(pair, 12))
+    Some(DecodedEscape::character(pair, 12))
 }
 
 fn hex_digit(digit: u8) -> Option<u8> {

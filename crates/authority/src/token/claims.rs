@@ -19,7 +19,7 @@ const ID_BYTES_MAX: usize = 256;
 const AUDIENCES_MAX: usize = 64;
 
 /// What was found.
-pub(super) struct Claims {
+pub(super) struct AccessTokenClaims {
     pub(super) tenant: String,
     pub(super) principal: String,
     pub(super) groups: BTreeSet<String>,
@@ -29,7 +29,7 @@ pub(super) struct Claims {
 }
 
 /// Reads the claims; whose they are has been checked.
-pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result<Claims, TokenError> {
+pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result<AccessTokenClaims, TokenError> {
     if !names_audience(claims, &issuer.audience)? {
         return Err(TokenError::Audience);
     }
@@ -59,7 +59,7 @@ pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp)
         Some(_) => return Err(TokenError::Claim("jti")),
     };
     let groups = groups(claims, issuer.groups_claim.as_deref())?;
-    Ok(Claims { tenant, principal, groups, actors: actors(claims)?, rights: issuer.rights.narrowed_by(&token), id })
+    Ok(AccessTokenClaims { tenant, principal, groups, actors: actors(claims)?, rights: issuer.rights.narrowed_by(&token), id })
 }
 
 /// A list of names, or one. Who is in no group has no such claim; one that cannot be read is not taken for none, because there are
@@ -130,15 +130,15 @@ fn moment_ms(claims: &Map<String, Value>, name: &'static str) -> Result<Option<u
 fn scopes(claims: &Map<String, Value>) -> Result<Scopes, TokenError> {
     let line = match claims.get("scope") {
         None => None,
-        Some(Value::String(line)) => Some(Scopes::of_line(line).map_err(TokenError::Scopes)?),
+        Some(Value::String(line)) => Some(Scopes::parse_line(line).map_err(TokenError::Scopes)?),
         Some(_) => return Err(TokenError::Claim("scope")),
     };
     let listed = match claims.get("scp") {
         None => None,
-        Some(Value::String(line)) => Some(Scopes::of_line(line).map_err(TokenError::Scopes)?),
+        Some(Value::String(line)) => Some(Scopes::parse_line(line).map_err(TokenError::Scopes)?),
         Some(Value::Array(words)) => {
             let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
-            Some(Scopes::of(words.ok_or(TokenError::Claim("scp"))?).map_err(TokenError::Scopes)?)
+            Some(Scopes::from_words(words.ok_or(TokenError::Claim("scp"))?).map_err(TokenError::Scopes)?)
         }
         Some(_) => return Err(TokenError::Claim("scp")),
     };

@@ -20,16 +20,16 @@ use crate::{jwks::KeySet, rights::Rights, signature::Algorithm, testing::NOW};
 pub(crate) const AUDIENCE: &str = "https://gateway.test/mcp";
 pub(crate) const ISSUER: &str = "https://issuer.test";
 
-pub(crate) static KEYS: LazyLock<Keys> = LazyLock::new(Keys::new);
+pub(crate) static KEYS: LazyLock<TestIssuerKeyPairs> = LazyLock::new(TestIssuerKeyPairs::new);
 
-pub(crate) struct Keys {
+pub(crate) struct TestIssuerKeyPairs {
     /// These take a while to find: only who needs one does.
     pub(crate) rsa: LazyLock<RsaKeyPair>,
     pub(crate) p256: EcdsaKeyPair,
     pub(crate) ed25519: Ed25519KeyPair,
 }
 
-impl Keys {
+impl TestIssuerKeyPairs {
     fn new() -> Self {
         Self {
             rsa: LazyLock::new(|| RsaKeyPair::generate(KeySize::Rsa2048).unwrap()),

@@ -16,11 +16,11 @@ use crate::{
 
 const ALL: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Ps256, Algorithm::Es256, Algorithm::EdDsa];
 
-fn check(token: &str) -> Result<Authenticated, TokenError> {
+fn check(token: &str) -> Result<AuthenticatedCaller, TokenError> {
     UnverifiedToken::read(token)?.verify(&issuer(), &KEYS.set(), NOW)
 }
 
-fn check_with_rsa(token: &str) -> Result<Authenticated, TokenError> {
+fn check_with_rsa(token: &str) -> Result<AuthenticatedCaller, TokenError> {
     UnverifiedToken::read(token)?.verify(&issuer(), &KEYS.set_with_rsa(), NOW)
 }
 
@@ -52,9 +52,9 @@ fn a_good_token_says_who_for_whom_and_with_what() {
         let token = KEYS.token(algorithm, &header(algorithm).to_string(), &claims().to_string());
         let who = check_with_rsa(&token).unwrap();
         assert_eq!((who.tenant(), who.principal()), ("acme", "ada"));
-        assert_eq!(who.rights().scopes, Scopes::of(["billing:read", "billing:write"]).unwrap());
+        assert_eq!(who.rights().scopes, Scopes::from_words(["billing:read", "billing:write"]).unwrap());
         assert_eq!(who.rights().expires_at, in_ms(3_600_000 + 30_000));
-        assert_eq!(who.method(), &Method::AccessToken { issuer: ISSUER.to_owned() });
+        assert_eq!(who.method(), &CredentialMethod::AccessToken { issuer: ISSUER.to_owned() });
     }
 }
 
@@ -237,7 +237,7 @@ fn everything_about_a_token_is_bounded() {
     let token = KEYS.token(Algorithm::EdDsa, &header(Algorithm::EdDsa).to_string(), &deep);
     assert_eq!(check(&token).unwrap_err(), TokenError::Malformed);
     let many: Vec<String> = (0..200).map(|number| number.to_string()).collect();
-    assert_eq!(check(&with(&json!({"scope": many.join(" ")}))).unwrap_err(), TokenError::Scopes(NotScopes::TooMany));
+    assert_eq!(check(&with(&json!({"scope": many.join(" ")}))).unwrap_err(), TokenError::Scopes(InvalidScopeText::TooMany));
     let mut act = json!({"sub": "a"});
     for _ in 0..8 {
         act = json!({"sub": "a", "act": act});
@@ -249,17 +249,17 @@ fn everything_about_a_token_is_bounded() {
 fn scopes_are_read_in_every_usual_form_and_never_widened() {
     let table = [
         (json!({"scope": null}), Scopes::none()),
-        (json!({"scope": null, "scp": "a b"}), Scopes::of(["a", "b"]).unwrap()),
-        (json!({"scope": null, "scp": ["a", "b"]}), Scopes::of(["a", "b"]).unwrap()),
-        (json!({"scope": "a b", "scp": ["b", "c"]}), Scopes::of(["b"]).unwrap()),
-        (json!({"scope": "all *"}), Scopes::of(["all", "*"]).unwrap()),
+        (json!({"scope": null, "scp": "a b"}), Scopes::from_words(["a", "b"]).unwrap()),
+        (json!({"scope": null, "scp": ["a", "b"]}), Scopes::from_words(["a", "b"]).unwrap()),
+        (json!({"scope": "a b", "scp": ["b", "c"]}), Scopes::from_words(["b"]).unwrap()),
+        (json!({"scope": "all *"}), Scopes::from_words(["all", "*"]).unwrap()),
     ];
     for (change, expected) in table {
         assert_eq!(check(&with(&change)).unwrap().rights().scopes, expected, "{change}");
     }
     assert_eq!(check(&with(&json!({"scope": ["a"]}))).unwrap_err(), TokenError::Claim("scope"));
     assert_eq!(check(&with(&json!({"scp": [1]}))).unwrap_err(), TokenError::Claim("scp"));
-    let ceiling = Rights { scopes: Scopes::of(["billing:read"]).unwrap(), ..Rights::unlimited() };
+    let ceiling = Rights { scopes: Scopes::from_words(["billing:read"]).unwrap(), ..Rights::unlimited() };
     let strict = Issuer { rights: ceiling.clone(), ..issuer() };
     let who = UnverifiedToken::read(&with(&json!({}))).unwrap().verify(&strict, &KEYS.set(), NOW).unwrap();
     assert!(who.rights().is_within(&ceiling));

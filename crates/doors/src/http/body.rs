@@ -6,12 +6,12 @@ use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use hyper::body::Body;
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 
 use super::headers;
 use crate::{
-    fault::Fault,
-    places::{NoPlace, Place, Places},
+    fault::ProtocolFault,
+    slots::{NoCallerSlot, CallerSlot, CallerSlots},
 };
 
 /// Bytes of a body for each place that it takes. The first so many bytes take none, so that ordinary messages pass whatever others send.
@@ -20,24 +20,24 @@ const BYTES_PER_PLACE: usize = 256 << 10;
 const PLACES_MAX: usize = 512;
 
 /// The memory for large bodies.
-pub(super) fn places() -> Arc<Places> {
-    Places::new(PLACES_MAX)
+pub(super) fn body_slots() -> Arc<CallerSlots> {
+    CallerSlots::new(PLACES_MAX)
 }
 
 /// A body, and the memory it takes until this is dropped.
 #[derive(Debug)]
 pub(super) struct ReadBody {
     pub(super) bytes: Bytes,
-    places: Vec<Place>,
+    places: Vec<CallerSlot>,
 }
 
 /// The whole body of a caller's request.
-pub(super) async fn read_of(
-    (places, caller): (&Arc<Places>, &Authenticated),
+pub(super) async fn read_for_caller(
+    (places, caller): (&Arc<CallerSlots>, &AuthenticatedCaller),
     (headers, body): (&HeaderMap, impl Body<Data = Bytes> + Unpin),
     bytes_max: usize,
     read_max: Duration,
-) -> Result<ReadBody, Fault> {
+) -> Result<ReadBody, ProtocolFault> {
     within_limits(headers, bytes_max, read_max, collect(body, bytes_max, |count| places.take_more(caller, count))).await
 }
 
@@ -47,8 +47,8 @@ pub(super) async fn read(
     body: impl Body<Data = Bytes> + Unpin,
     bytes_max: usize,
     read_max: Duration,
-) -> Result<Bytes, Fault> {
-    let no_places = |_| Err(NoPlace::AllTaken);
+) -> Result<Bytes, ProtocolFault> {
+    let no_places = |_| Err(NoCallerSlot::AllTaken);
     let bytes_max = bytes_max.min(BYTES_PER_PLACE);
     within_limits(headers, bytes_max, read_max, collect(body, bytes_max, no_places)).await.map(|body| body.bytes)
 }
@@ -57,26 +57,26 @@ async fn within_limits(
     headers: &HeaderMap,
     bytes_max: usize,
     read_max: Duration,
-    collected: impl Future<Output = Result<ReadBody, Fault>>,
-) -> Result<ReadBody, Fault> {
+    collected: impl Future<Output = Result<ReadBody, ProtocolFault>>,
+) -> Result<ReadBody, ProtocolFault> {
     let announced = headers::text(headers, header::CONTENT_LENGTH.as_str()).and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(too_large(bytes_max));
     }
     tokio::time::timeout(read_max, collected)
         .await
-        .unwrap_or_else(|_| Err(Fault::invalid_request(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")))
+        .unwrap_or_else(|_| Err(ProtocolFault::invalid_request(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")))
 }
 
 /// A body that arrived in one piece is not copied.
 async fn collect(
     mut body: impl Body<Data = Bytes> + Unpin,
     bytes_max: usize,
-    take: impl Fn(usize) -> Result<Vec<Place>, NoPlace>,
-) -> Result<ReadBody, Fault> {
+    take: impl Fn(usize) -> Result<Vec<CallerSlot>, NoCallerSlot>,
+) -> Result<ReadBody, ProtocolFault> {
     let mut whole = ReadBody { bytes: Bytes::new(), places: Vec::new() };
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let frame = frame.map_err(|_| Fault::invalid_request(StatusCode::BAD_REQUEST, "the body ended early"))?;
+        let frame = frame.map_err(|_| ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the body ended early"))?;
         // The door does not read trailers.
         let Ok(piece) = frame.into_data() else { continue };
         let length = whole.bytes.len().saturating_add(piece.len());
@@ -92,11 +92,11 @@ async fn collect(
     Ok(whole)
 }
 
-fn no_memory(no_place: NoPlace) -> Fault {
+fn no_memory(no_place: NoCallerSlot) -> ProtocolFault {
     let hint = "send this request again when others have ended, or send less in one message";
     match no_place {
-        NoPlace::AllTaken => Fault::busy("the requests that are being read are too large together", hint),
-        NoPlace::HasItsShare => Fault::busy("your requests that are being read are too large together", hint),
+        NoCallerSlot::AllTaken => ProtocolFault::busy("the requests that are being read are too large together", hint),
+        NoCallerSlot::ShareTaken => ProtocolFault::busy("your requests that are being read are too large together", hint),
     }
 }
 
@@ -107,8 +107,8 @@ fn joined(whole: Bytes, piece: &[u8]) -> Bytes {
     whole.freeze()
 }
 
-fn too_large(bytes_max: usize) -> Fault {
-    Fault::invalid_request(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes"))
+fn too_large(bytes_max: usize) -> ProtocolFault {
+    ProtocolFault::invalid_request(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes"))
 }
 
 #[cfg(test)]
@@ -117,19 +117,19 @@ mod tests {
     use crate::http::answer_body::AnswerBody;
 
     /// Reads bodies of `kilobytes` each and holds them.
-    async fn held(places: &Arc<Places>, count: usize, kilobytes: usize) -> Result<Vec<ReadBody>, Fault> {
-        let (headers, caller) = (HeaderMap::new(), Authenticated::local());
+    async fn held(places: &Arc<CallerSlots>, count: usize, kilobytes: usize) -> Result<Vec<ReadBody>, ProtocolFault> {
+        let (headers, caller) = (HeaderMap::new(), AuthenticatedCaller::local());
         let mut bodies = Vec::new();
         for _ in 0..count {
             let body = AnswerBody::Whole(vec![b'x'; kilobytes << 10].into());
-            bodies.push(read_of((places, &caller), (&headers, body), 8 << 20, Duration::from_secs(10)).await?);
+            bodies.push(read_for_caller((places, &caller), (&headers, body), 8 << 20, Duration::from_secs(10)).await?);
         }
         Ok(bodies)
     }
 
     #[tokio::test]
     async fn large_bodies_take_memory_that_others_have_to_wait_for() {
-        let places = Places::new(8);
+        let places = CallerSlots::new(8);
         assert_eq!(held(&places, 1_000, 256).await.unwrap().len(), 1_000, "ordinary messages take no place");
         let two = held(&places, 2, 1_280).await.unwrap();
         let refused = held(&places, 1, 300).await.unwrap_err();

@@ -7,36 +7,36 @@ use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    HttpDoor, Response, Visit, doorkeeper, empty, json,
-    sessions::{Lease, StreamNumber},
+    HttpDoor, DoorResponse, AuthenticatedRequest, authenticator, empty, json,
+    sessions::{HttpSessionLease, StreamNumber},
     stream,
 };
 use crate::{
-    fault::Fault,
-    running::{Answered, Event, Running},
+    fault::ProtocolFault,
+    running_request::{RenderedAnswer, RunningRequestEvent, RunningRequest},
 };
 
 /// An answer's stream; it ends when the last of those who may put something onto it is dropped.
 #[derive(Debug)]
 pub(super) struct AnswerStream {
-    lease: Lease,
+    lease: HttpSessionLease,
     number: StreamNumber,
 }
 
 /// Delivers the answer to a modern request. If hyper drops this because the client went away, the request is cancelled.
-pub(super) async fn modern<G>(door: &HttpDoor<G>, visit: &Visit, mut running: Box<Running>) -> Result<Response, Fault> {
-    let draining = Arc::clone(&visit.draining);
-    let may_stream = running.may_say_something();
+pub(super) async fn modern<G>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, mut running: Box<RunningRequest>) -> Result<DoorResponse, ProtocolFault> {
+    let draining = Arc::clone(&http_request.draining);
+    let may_stream = running.may_stream();
     let event = tokio::select! {
         biased;
         event = running.next() => Some(event),
-        () = draining.give_up.cancelled() => return Err(Fault::end_unknown()),
-        () = visit.moments.pass(door.answer_moment), if may_stream => None,
+        () = draining.give_up.cancelled() => return Err(ProtocolFault::outcome_unknown()),
+        () = http_request.shared_timer.sleep(door.stream_after), if may_stream => None,
     };
     Ok(match event {
-        Some(Event::Answered(answered)) => whole(door, visit, answered),
-        Some(Event::Cancelled) => cancelled(),
-        Some(Event::Said(message)) => stream::request(Some(message), running, draining, door.keep_alive),
+        Some(RunningRequestEvent::Answered(answered)) => whole(door, http_request, answered),
+        Some(RunningRequestEvent::Cancelled) => cancelled(),
+        Some(RunningRequestEvent::Message(message)) => stream::request(Some(message), running, draining, door.keep_alive),
         None => stream::request(None, running, draining, door.keep_alive),
     })
 }
@@ -45,63 +45,63 @@ pub(super) async fn modern<G>(door: &HttpDoor<G>, visit: &Visit, mut running: Bo
 /// back for; from then on the answer waits for it. Neither cancels the request.
 pub(super) async fn legacy<G>(
     door: &HttpDoor<G>,
-    visit: &Visit,
-    lease: Lease,
-    mut running: Box<Running>,
-) -> Result<Response, Fault> {
-    let draining = Arc::clone(&visit.draining);
+    http_request: &AuthenticatedRequest,
+    lease: HttpSessionLease,
+    mut running: Box<RunningRequest>,
+) -> Result<DoorResponse, ProtocolFault> {
+    let draining = Arc::clone(&http_request.draining);
     let wanted = &lease.session().stream_wanted;
     let event = tokio::select! {
         biased;
         event = running.next() => Some(event),
-        () = draining.give_up.cancelled() => return Err(Fault::end_unknown()),
+        () = draining.give_up.cancelled() => return Err(ProtocolFault::outcome_unknown()),
         () = wanted.notified(), if lease.session().session.answers_anything => None,
-        () = visit.moments.pass(door.answer_moment) => None,
+        () = http_request.shared_timer.sleep(door.stream_after) => None,
     };
     let first = match event {
-        Some(Event::Answered(answered)) => return Ok(whole(door, visit, answered)),
-        Some(Event::Cancelled) => return Ok(cancelled()),
-        Some(Event::Said(message)) => Some(message),
+        Some(RunningRequestEvent::Answered(answered)) => return Ok(whole(door, http_request, answered)),
+        Some(RunningRequestEvent::Cancelled) => return Ok(cancelled()),
+        Some(RunningRequestEvent::Message(message)) => Some(message),
         None => None,
     };
-    let (number, connected) = lease.session().reel.open_answer();
+    let (number, connected) = lease.session().replay_buffer.open_answer();
     if let Some(message) = first {
-        lease.session().reel.say(number, message);
+        lease.session().replay_buffer.send(number, message);
     }
-    let answers = AnswerStream::new(lease.again(), number);
+    let answers = AnswerStream::new(lease.clone_lease(), number);
     tokio::spawn(answers.carry(running, draining.give_up.clone()));
     Ok(stream::session(connected, lease, draining, door.keep_alive))
 }
 
 impl AnswerStream {
     /// An open stream for answers, to be filled by [`AnswerStream::carry`].
-    pub(super) fn new(lease: Lease, number: StreamNumber) -> Arc<Self> {
+    pub(super) fn new(lease: HttpSessionLease, number: StreamNumber) -> Arc<Self> {
         Arc::new(Self { lease, number })
     }
 
     /// Carries what a request has to say onto the stream, whether or not somebody reads it there.
-    pub(super) async fn carry(self: Arc<Self>, mut running: Box<Running>, give_up: CancellationToken) {
-        let reel = &self.lease.session().reel;
+    pub(super) async fn carry(self: Arc<Self>, mut running: Box<RunningRequest>, give_up: CancellationToken) {
+        let reel = &self.lease.session().replay_buffer;
         loop {
             let event = tokio::select! {
                 biased;
                 event = running.next() => event,
                 () = give_up.cancelled() => {
-                    reel.say(self.number, running.end_unknown());
+                    reel.send(self.number, running.end_unknown());
                     return;
                 }
             };
             match event {
-                Event::Said(message) => {
-                    reel.room(Some(self.number)).await;
-                    reel.say(self.number, message);
+                RunningRequestEvent::Message(message) => {
+                    reel.wait_for_room(Some(self.number)).await;
+                    reel.send(self.number, message);
                 }
-                Event::Answered(answered) => {
-                    reel.room(Some(self.number)).await;
-                    reel.say(self.number, answered.message);
+                RunningRequestEvent::Answered(answered) => {
+                    reel.wait_for_room(Some(self.number)).await;
+                    reel.send(self.number, answered.message);
                     return;
                 }
-                Event::Cancelled => return,
+                RunningRequestEvent::Cancelled => return,
             }
         }
     }
@@ -109,21 +109,21 @@ impl AnswerStream {
 
 impl Drop for AnswerStream {
     fn drop(&mut self) {
-        self.lease.session().reel.end(self.number, self.lease.now_ms());
+        self.lease.session().replay_buffer.end(self.number, self.lease.now_ms());
     }
 }
 
 /// An answer in one piece. One that lacked nothing but scopes is a challenge too, for whoever can get them: the body still says what
 /// was refused, for whoever cannot.
-fn whole<G>(door: &HttpDoor<G>, visit: &Visit, answered: Answered) -> Response {
-    let Answered { message, status, scopes_needed } = answered;
+fn whole<G>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, answered: RenderedAnswer) -> DoorResponse {
+    let RenderedAnswer { message, status, scopes_needed } = answered;
     let mut response = json(message);
     *response.status_mut() = status;
     if scopes_needed.is_empty() {
         return response;
     }
-    if let Some(challenge) = door.doorkeeper.step_up(&visit.authority, &scopes_needed) {
-        let (status, header) = doorkeeper::header_of(&challenge);
+    if let Some(challenge) = door.authenticator.step_up(&http_request.authority, &scopes_needed) {
+        let (status, header) = authenticator::challenge_header(&challenge);
         *response.status_mut() = status;
         response.headers_mut().extend(header);
     }
@@ -131,6 +131,6 @@ fn whole<G>(door: &HttpDoor<G>, visit: &Visit, answered: Answered) -> Response {
 }
 
 /// A cancelled request gets no response, but its exchange has to end.
-fn cancelled() -> Response {
+fn cancelled() -> DoorResponse {
     empty(StatusCode::ACCEPTED)
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use servanda_mcp::{Era, ProtocolVersion, fields, header_text};
 
-use crate::fault::Fault;
+use crate::fault::ProtocolFault;
 
 /// A header as text, without white space around it. Nothing if it is missing, stands twice or is not ASCII.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -23,15 +23,15 @@ pub(super) fn era(headers: &HeaderMap) -> Option<Era> {
 }
 
 /// A legacy message need not name its version, but must not name one that does not exist.
-pub(super) fn require_known_version(headers: &HeaderMap) -> Result<(), Fault> {
+pub(super) fn require_known_version(headers: &HeaderMap) -> Result<(), ProtocolFault> {
     if !headers.contains_key(fields::header::PROTOCOL_VERSION) || era(headers).is_some() {
         return Ok(());
     }
-    Err(Fault::unsupported_version(text(headers, fields::header::PROTOCOL_VERSION).unwrap_or_default()))
+    Err(ProtocolFault::unsupported_version(text(headers, fields::header::PROTOCOL_VERSION).unwrap_or_default()))
 }
 
 /// A POST may be answered either way, so the client must say that it reads both.
-pub(super) fn require_both_answers_accepted(headers: &HeaderMap) -> Result<(), Fault> {
+pub(super) fn require_both_answers_accepted(headers: &HeaderMap) -> Result<(), ProtocolFault> {
     if accepts(headers, "application/json") && accepts(headers, "text/event-stream") {
         return Ok(());
     }
@@ -39,7 +39,7 @@ pub(super) fn require_both_answers_accepted(headers: &HeaderMap) -> Result<(), F
 }
 
 /// A GET is answered with a stream only.
-pub(super) fn require_stream_accepted(headers: &HeaderMap) -> Result<(), Fault> {
+pub(super) fn require_stream_accepted(headers: &HeaderMap) -> Result<(), ProtocolFault> {
     if accepts(headers, "text/event-stream") {
         return Ok(());
     }
@@ -47,26 +47,26 @@ pub(super) fn require_stream_accepted(headers: &HeaderMap) -> Result<(), Fault> 
 }
 
 /// Browsers send other types across origins without asking first; JSON they must ask for.
-pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Fault> {
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ProtocolFault> {
     let content_type = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     if media_type(content_type).eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Fault::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Type` must be application/json"))
+    Err(ProtocolFault::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Type` must be application/json"))
 }
 
 /// The version header of a modern request equals the body's.
-pub(super) fn require_version(headers: &HeaderMap, version: &str) -> Result<(), Fault> {
+pub(super) fn require_version(headers: &HeaderMap, version: &str) -> Result<(), ProtocolFault> {
     require_equal("MCP-Protocol-Version", text(headers, fields::header::PROTOCOL_VERSION).map(Cow::Borrowed), version)
 }
 
 /// The method header of a modern request equals the body's.
-pub(super) fn require_method(headers: &HeaderMap, method: &str) -> Result<(), Fault> {
+pub(super) fn require_method(headers: &HeaderMap, method: &str) -> Result<(), ProtocolFault> {
     require_equal("Mcp-Method", text(headers, fields::header::METHOD).map(Cow::Borrowed), method)
 }
 
 /// The name header of a modern request equals the body's, once decoded.
-pub(super) fn require_name(headers: &HeaderMap, name: &str) -> Result<(), Fault> {
+pub(super) fn require_name(headers: &HeaderMap, name: &str) -> Result<(), ProtocolFault> {
     require_equal("Mcp-Name", decoded_text(headers, fields::header::NAME), name)
 }
 
@@ -77,7 +77,7 @@ pub(super) fn decoded_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow
 
 /// The key of an operation: as it is, or quoted as the header's own specification wants it. One that cannot be read is refused:
 /// whoever sends it relies on it.
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ProtocolFault> {
     if !headers.contains_key(fields::header::IDEMPOTENCY_KEY) {
         return Ok(None);
     }
@@ -88,7 +88,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fau
     });
     key.map(Some).ok_or_else(|| {
         let message = "the header `Idempotency-Key` stands twice or cannot be read";
-        Fault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one key, of ASCII characters")
+        ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one key, of ASCII characters")
     })
 }
 
@@ -107,9 +107,9 @@ fn unquoted(inside: &str) -> Option<String> {
 }
 
 /// A session's messages name the version it settled on, or none.
-pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) -> Result<(), Fault> {
+pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) -> Result<(), ProtocolFault> {
     match text(headers, fields::header::PROTOCOL_VERSION) {
-        Some(written) if written != version.as_str() => Err(Fault::invalid_request(
+        Some(written) if written != version.as_str() => Err(ProtocolFault::invalid_request(
             StatusCode::BAD_REQUEST,
             format!("the session speaks {version}, and `MCP-Protocol-Version` says otherwise"),
         )
@@ -118,11 +118,11 @@ pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) 
     }
 }
 
-fn require_equal(header: &str, written: Option<Cow<'_, str>>, body: &str) -> Result<(), Fault> {
+fn require_equal(header: &str, written: Option<Cow<'_, str>>, body: &str) -> Result<(), ProtocolFault> {
     match written {
         Some(written) if written == body => Ok(()),
-        Some(_) => Err(Fault::header_mismatch(format!("the header `{header}` does not say what the body says"))),
-        None => Err(Fault::header_mismatch(format!("the header `{header}` is missing or cannot be read"))),
+        Some(_) => Err(ProtocolFault::header_mismatch(format!("the header `{header}` does not say what the body says"))),
+        None => Err(ProtocolFault::header_mismatch(format!("the header `{header}` is missing or cannot be read"))),
     }
 }
 
@@ -143,6 +143,6 @@ fn media_type(text: &str) -> &str {
     text.split(';').next().unwrap_or_default().trim()
 }
 
-fn not_acceptable(message: &str) -> Fault {
-    Fault::invalid_request(StatusCode::NOT_ACCEPTABLE, message)
+fn not_acceptable(message: &str) -> ProtocolFault {
+    ProtocolFault::invalid_request(StatusCode::NOT_ACCEPTABLE, message)
 }

@@ -11,7 +11,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use serde::Serialize;
 use servanda_engine::Gateway;
 
-use super::{Arrival, HttpDoor, Response, json, not_for_method};
+use super::{DoorRequestHead, HttpDoor, DoorResponse, json, not_for_method};
 
 /// Where to ask whether the process is alive: if it is not, a restart is the cure.
 pub(super) const ALIVE: &str = "/livez";
@@ -23,10 +23,10 @@ pub(super) const READY: &str = "/readyz";
 /// What is known about this gateway without asking anybody.
 pub trait Health: Send + Sync + fmt::Debug {
     /// Whether the process runs as it should; a restart is the cure if not.
-    fn alive(&self) -> Result<(), Ailment>;
+    fn alive(&self) -> Result<(), HealthProblem>;
 
     /// Whether the store takes writes; if not, the store is what needs a cure.
-    fn store(&self) -> Result<(), Ailment>;
+    fn store(&self) -> Result<(), HealthProblem>;
 
     /// Which upstreams answer; none if nobody knows any.
     fn upstreams(&self) -> Option<UpstreamsReport> {
@@ -39,7 +39,7 @@ pub trait Health: Send + Sync + fmt::Debug {
     }
 
     /// Whether a call that changes something would be taken now; time is the cure if not.
-    fn ready(&self) -> Result<(), Ailment>;
+    fn ready(&self) -> Result<(), HealthProblem>;
 
     /// How long ago the store last took a write; none if it has not yet.
     fn store_wrote_ms_ago(&self) -> Option<u64> {
@@ -49,45 +49,45 @@ pub trait Health: Send + Sync + fmt::Debug {
 
 /// Why a gateway is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ailment {
+pub struct HealthProblem {
     /// One word for programs.
     pub code: &'static str,
     /// The same for people.
-    pub told: &'static str,
+    pub message: &'static str,
 }
 
 /// For a door whose gateway keeps nothing: it is well as long as it answers.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AlwaysWell;
+pub struct AlwaysHealthy;
 
-impl Health for AlwaysWell {
-    fn alive(&self) -> Result<(), Ailment> {
+impl Health for AlwaysHealthy {
+    fn alive(&self) -> Result<(), HealthProblem> {
         Ok(())
     }
 
-    fn store(&self) -> Result<(), Ailment> {
+    fn store(&self) -> Result<(), HealthProblem> {
         Ok(())
     }
 
-    fn ready(&self) -> Result<(), Ailment> {
+    fn ready(&self) -> Result<(), HealthProblem> {
         Ok(())
     }
 }
 
-const DRAINING: Ailment = Ailment {
+const DRAINING: HealthProblem = HealthProblem {
     code: "draining",
-    told: "this gateway is about to end: it finishes what is under way and takes nothing new",
+    message: "this gateway is about to end: it finishes what is under way and takes nothing new",
 };
 
 #[derive(Serialize)]
-struct Report {
+struct HealthReport {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    checks: Option<Checks>,
+    checks: Option<HealthChecks>,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<StoreReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,15 +98,15 @@ struct Report {
 
 /// What was looked at: `ok`, or the code of what is wrong.
 #[derive(Serialize)]
-struct Checks {
+struct HealthChecks {
     process: &'static str,
     store: &'static str,
 }
 
 /// What stands in an answer beside its verdict.
 #[derive(Default)]
-struct Details {
-    checks: Option<Checks>,
+struct HealthDetails {
+    checks: Option<HealthChecks>,
     store: Option<StoreReport>,
     upstreams: Option<UpstreamsReport>,
     configuration: Option<String>,
@@ -130,49 +130,49 @@ struct StoreReport {
 }
 
 /// Answers a question at one of the three paths.
-pub(super) fn answer<G: Gateway>(door: &HttpDoor<G>, arrival: &Arrival) -> Response {
+pub(super) fn answer<G: Gateway>(door: &HttpDoor<G>, arrival: &DoorRequestHead) -> DoorResponse {
     if !matches!(arrival.parts.method, Method::GET | Method::HEAD) {
         return not_for_method("GET,HEAD");
     }
     match arrival.parts.uri.path() {
-        ALIVE => report(door.health.alive(), ["alive", "not_alive"], Details::default()),
+        ALIVE => report(door.health.alive(), ["alive", "not_alive"], HealthDetails::default()),
         WELL => well(door),
         _ => ready(door, arrival.draining.closing.is_cancelled()),
     }
 }
 
-fn well<G: Gateway>(door: &HttpDoor<G>) -> Response {
+fn well<G: Gateway>(door: &HttpDoor<G>) -> DoorResponse {
     let (process, store) = (door.health.alive(), door.health.store());
-    let word = |found: &Result<(), Ailment>| found.as_ref().map_or_else(|ailment| ailment.code, |()| "ok");
-    let checks = Some(Checks { process: word(&process), store: word(&store) });
+    let word = |found: &Result<(), HealthProblem>| found.as_ref().map_or_else(|ailment| ailment.code, |()| "ok");
+    let checks = Some(HealthChecks { process: word(&process), store: word(&store) });
     report(
         process.and(store),
         ["ok", "not_ok"],
-        Details { checks, configuration: door.health.configuration().map(str::to_owned), ..Details::default() },
+        HealthDetails { checks, configuration: door.health.configuration().map(str::to_owned), ..HealthDetails::default() },
     )
 }
 
-fn ready<G: Gateway>(door: &HttpDoor<G>, draining: bool) -> Response {
+fn ready<G: Gateway>(door: &HttpDoor<G>, draining: bool) -> DoorResponse {
     let store = Some(StoreReport { wrote_ms_ago: door.health.store_wrote_ms_ago() });
     let ready = if draining { Err(DRAINING) } else { door.health.ready() };
-    report(ready, ["ready", "not_ready"], Details { store, upstreams: door.health.upstreams(), ..Details::default() })
+    report(ready, ["ready", "not_ready"], HealthDetails { store, upstreams: door.health.upstreams(), ..HealthDetails::default() })
 }
 
 /// What comes in while the door drains and is no question about its health.
-pub(super) fn turned_away() -> Response {
-    report(Err(DRAINING), ["", "not_ready"], Details::default())
+pub(super) fn draining_response() -> DoorResponse {
+    report(Err(DRAINING), ["", "not_ready"], HealthDetails::default())
 }
 
 /// `words` are the status of an answer that is well and of one that is not.
-fn report(found: Result<(), Ailment>, words: [&'static str; 2], details: Details) -> Response {
-    let Details { checks, store, upstreams, configuration } = details;
+fn report(found: Result<(), HealthProblem>, words: [&'static str; 2], details: HealthDetails) -> DoorResponse {
+    let HealthDetails { checks, store, upstreams, configuration } = details;
     let [good, bad] = words;
     let (status, word, ailment) = match found {
         Ok(()) => (StatusCode::OK, good, None),
         Err(ailment) => (StatusCode::SERVICE_UNAVAILABLE, bad, Some(ailment)),
     };
-    let (reason, message) = (ailment.map(|ailment| ailment.code), ailment.map(|ailment| ailment.told));
-    let report = Report { status: word, reason, message, checks, store, upstreams, configuration };
+    let (reason, message) = (ailment.map(|ailment| ailment.code), ailment.map(|ailment| ailment.message));
+    let report = HealthReport { status: word, reason, message, checks, store, upstreams, configuration };
     // A struct of words and numbers has nothing in it that JSON could refuse.
     let mut response = json(serde_json::to_vec(&report).unwrap_or_default());
     *response.status_mut() = status;

@@ -3,11 +3,11 @@
 //! Responsible for what HTTP adds to the protocol: which requests are let in at all, sessions, headers that repeat the
 //! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the doorkeeper's.
 
-mod admit;
+mod origin_guard;
 mod answer_body;
 mod body;
 mod deliver;
-mod doorkeeper;
+mod authenticator;
 mod headers;
 mod health;
 mod oauth;
@@ -25,42 +25,42 @@ use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
-use servanda_authority::{Authenticated, challenge::WELL_KNOWN};
+use servanda_authority::{AuthenticatedCaller, challenge::WELL_KNOWN};
 use servanda_contract::Caller;
 use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
 
-pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
-pub use self::health::{Ailment, AlwaysWell, Health, UpstreamsReport};
+pub use self::authenticator::{Authenticator, TokenExchangeResponse, LocalAuthenticator, AuthRejection};
+pub use self::health::{HealthProblem, AlwaysHealthy, Health, UpstreamsReport};
 pub use self::options::{HttpOptions, SESSION_IDLE_MS_MAX};
-pub use self::serving::{DRAIN_MS_MAX, Serving, Threads, serve_with};
+pub use self::serving::{DRAIN_MS_MAX, ServingOptions, DoorThreads, serve_with};
 use self::{
-    admit::Admission,
+    origin_guard::OriginGuard,
     answer_body::AnswerBody,
     param_headers::ParamHeaders,
-    serving::{Draining, Moments},
-    sessions::{Lease, Reception, Sessions},
-    wrong_credentials::WrongCredentials,
+    serving::{DrainSignals, SharedTimer},
+    sessions::{HttpSessionLease, HttpSessionRegistry, HttpSessionTable},
+    wrong_credentials::WrongCredentialLog,
 };
-use crate::{dispatch::Desk, fault::Fault, limits::DeskLimits, places::Places};
+use crate::{dispatch::MethodDispatcher, fault::ProtocolFault, limits::DispatchLimits, slots::CallerSlots};
 
 /// The door's state.
 struct HttpDoor<G> {
-    desk: Desk<G>,
-    admission: Admission,
-    reception: Reception<G>,
+    desk: MethodDispatcher<G>,
+    origin_guard: OriginGuard,
+    session_registry: HttpSessionRegistry<G>,
     param_headers: ParamHeaders,
-    listen_streams: Arc<Places>,
-    large_bodies: Arc<Places>,
+    listen_streams: Arc<CallerSlots>,
+    large_bodies: Arc<CallerSlots>,
     body_bytes_max: usize,
     body_read_max: Duration,
     keep_alive: Duration,
-    answer_moment: Duration,
-    standing_check: Duration,
+    stream_after: Duration,
+    reauth_interval: Duration,
     batch_messages_max: usize,
-    doorkeeper: Arc<dyn Doorkeeper>,
+    authenticator: Arc<dyn Authenticator>,
     health: Arc<dyn Health>,
-    wrong_credentials: WrongCredentials,
+    wrong_credentials: WrongCredentialLog,
     local_affinity: Arc<str>,
 }
 
@@ -68,60 +68,60 @@ struct HttpDoor<G> {
 pub struct Router<G>(Arc<HttpDoor<G>>);
 
 /// A request as it arrived, without its body.
-struct Arrival {
+struct DoorRequestHead {
     parts: Parts,
     peer: IpAddr,
-    draining: Arc<Draining>,
-    moments: Arc<Moments>,
+    draining: Arc<DrainSignals>,
+    shared_timer: Arc<SharedTimer>,
 }
 
 /// A request whose caller was let in, without its body.
-struct Visit {
+struct AuthenticatedRequest {
     method: Method,
     headers: HeaderMap,
     /// Who was let in with this request.
-    authority: Arc<Authenticated>,
-    draining: Arc<Draining>,
-    moments: Arc<Moments>,
+    authority: Arc<AuthenticatedCaller>,
+    draining: Arc<DrainSignals>,
+    shared_timer: Arc<SharedTimer>,
 }
 
 /// Whether the caller of a request was let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    LetIn,
-    NotLetIn,
+enum AuthOutcome {
+    Authenticated,
+    Rejected,
 }
 
-type Response = http::Response<AnswerBody>;
+type DoorResponse = http::Response<AnswerBody>;
 
 /// Makes a door. The doorkeeper authenticates every request. A session belongs to the caller that began it.
 pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router<G> {
-    let limits = DeskLimits {
+    let limits = DispatchLimits {
         page_size: options.page_size,
         requests_in_flight_max: options.calls_in_flight_max,
         watches_max: options.watches_per_session_max,
         capabilities_bytes_max: options.capabilities_bytes_max,
         uri_bytes_max: options.uri_bytes_max,
     };
-    let sessions = Sessions::new(&options);
+    let sessions = HttpSessionTable::new(&options);
     let door = HttpDoor {
-        desk: Desk::new(Arc::clone(&gateway), &options.server, limits),
-        reception: Reception::new(gateway, sessions, options.clock),
+        desk: MethodDispatcher::new(Arc::clone(&gateway), &options.server, limits),
+        session_registry: HttpSessionRegistry::new(gateway, sessions, options.clock),
         param_headers: ParamHeaders::default(),
-        listen_streams: Places::new(options.listen_streams_max),
-        large_bodies: body::places(),
+        listen_streams: CallerSlots::new(options.listen_streams_max),
+        large_bodies: body::body_slots(),
         body_bytes_max: options.body_bytes_max,
         body_read_max: Duration::from_millis(options.body_read_ms_max),
         // Tokio's timers want a duration that is not zero.
         keep_alive: Duration::from_millis(options.keep_alive_ms.max(1)),
-        answer_moment: Duration::from_millis(options.answer_moment_ms),
-        standing_check: Duration::from_millis(options.standing_check_ms.max(1)),
+        stream_after: Duration::from_millis(options.stream_after_ms),
+        reauth_interval: Duration::from_millis(options.reauth_interval_ms.max(1)),
         batch_messages_max: options.batch_messages_max,
-        doorkeeper: options.doorkeeper,
+        authenticator: options.authenticator,
         health: options.health,
-        wrong_credentials: WrongCredentials::default(),
+        wrong_credentials: WrongCredentialLog::default(),
         local_affinity: Caller::local().principal.into(),
-        admission: Admission::new(options.allowed_hosts, options.allowed_origins),
+        origin_guard: OriginGuard::new(options.allowed_hosts, options.allowed_origins),
     };
     Router(Arc::new(door))
 }
@@ -140,7 +140,7 @@ impl<G> fmt::Debug for Router<G> {
 
 impl<G: Gateway> Router<G> {
     /// Answers a request. If this is dropped because the client went away, a call that has begun goes on.
-    async fn answer(&self, arrival: Arrival, body: Incoming) -> (Response, Standing) {
+    async fn answer(&self, arrival: DoorRequestHead, body: Incoming) -> (DoorResponse, AuthOutcome) {
         let door = &*self.0;
         let path = arrival.parts.uri.path();
         let response = match path {
@@ -151,7 +151,7 @@ impl<G: Gateway> Router<G> {
             path if is_metadata(path) => oauth::metadata(door, &arrival),
             _ => empty(StatusCode::NOT_FOUND),
         };
-        (response, Standing::NotLetIn)
+        (response, AuthOutcome::Rejected)
     }
 }
 
@@ -162,17 +162,17 @@ fn is_metadata(path: &str) -> bool {
 }
 
 impl<G: Gateway> HttpDoor<G> {
-    async fn handle(&self, arrival: Arrival, body: Incoming) -> (Response, Standing) {
-        match self.let_in(arrival).await {
-            Ok(visit) => (attend(self, &visit, body).await, Standing::LetIn),
-            Err(response) => (*response, Standing::NotLetIn),
+    async fn handle(&self, arrival: DoorRequestHead, body: Incoming) -> (DoorResponse, AuthOutcome) {
+        match self.authenticate(arrival).await {
+            Ok(http_request) => (answer_authenticated(self, &http_request, body).await, AuthOutcome::Authenticated),
+            Err(response) => (*response, AuthOutcome::Rejected),
         }
     }
 
     /// Lets a caller in, or says why not.
-    async fn let_in(&self, arrival: Arrival) -> Result<Visit, Box<Response>> {
-        let Arrival { parts, peer, draining, moments } = arrival;
-        if let Err(fault) = self.admission.check(&parts, self.doorkeeper.hostname().as_deref()) {
+    async fn authenticate(&self, arrival: DoorRequestHead) -> Result<AuthenticatedRequest, Box<DoorResponse>> {
+        let DoorRequestHead { parts, peer, draining, shared_timer: moments: shared_timer } = arrival;
+        if let Err(fault) = self.origin_guard.check(&parts, self.authenticator.hostname().as_deref()) {
             return Err(Box::new(refuse(&fault, None)));
         }
         let mut shown = parts.headers.get_all(header::AUTHORIZATION).iter();
@@ -180,68 +180,68 @@ impl<G: Gateway> HttpDoor<G> {
         if shown.next().is_some() {
             // A proxy in between may use the other header.
             let message = "there is more than one `Authorization` header";
-            let fault = Fault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one credential");
+            let fault = ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one credential");
             return Err(Box::new(refuse(&fault, None)));
         }
-        match self.doorkeeper.admit(authorization).await {
-            Ok(authority) => Ok(Visit { method: parts.method, headers: parts.headers, authority, draining, moments }),
+        match self.authenticator.admit(authorization).await {
+            Ok(authority) => Ok(AuthenticatedRequest { method: parts.method, headers: parts.headers, authority, draining, shared_timer: moments: shared_timer }),
             Err(not_admitted) => {
-                if let NotAdmitted::Challenged { wrong: Some(why), .. } = &not_admitted {
+                if let AuthRejection::Challenged { wrong: Some(why), .. } = &not_admitted {
                     self.wrong_credentials.warn(peer, why);
                 }
-                Err(Box::new(turn_away(&not_admitted)))
+                Err(Box::new(rejection_response(&not_admitted)))
             }
         }
     }
 }
 
 /// Answers a caller who was let in.
-async fn attend<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, body: Incoming) -> Response {
-    let answer = match visit.method {
-        Method::POST => return post::post(door, visit, body).await,
-        Method::GET => stream::open(door, visit).await,
-        Method::DELETE => end_session(door, visit).await,
+async fn answer_authenticated<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, body: Incoming) -> DoorResponse {
+    let answer = match http_request.method {
+        Method::POST => return post::post(door, http_request, body).await,
+        Method::GET => stream::open(door, http_request).await,
+        Method::DELETE => end_session(door, http_request).await,
         _ => return method_not_allowed("GET, POST, DELETE"),
     };
     answer.unwrap_or_else(|fault| refuse(&fault, None))
 }
 
-async fn end_session<G: Gateway>(door: &HttpDoor<G>, visit: &Visit) -> Result<Response, Fault> {
-    if headers::era(&visit.headers) == Some(Era::Modern) {
+async fn end_session<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest) -> Result<DoorResponse, ProtocolFault> {
+    if headers::era(&http_request.headers) == Some(Era::Modern) {
         return Ok(method_not_allowed("POST"));
     }
-    let lease = leased_session(door, visit).await?;
-    door.reception.end(lease.session()).await;
+    let lease = leased_session(door, http_request).await?;
+    door.session_registry.end(lease.session()).await;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// The session a legacy message belongs to.
-async fn leased_session<G: Gateway>(door: &HttpDoor<G>, visit: &Visit) -> Result<Lease, Fault> {
-    let headers = &visit.headers;
+async fn leased_session<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest) -> Result<HttpSessionLease, ProtocolFault> {
+    let headers = &http_request.headers;
     headers::require_known_version(headers)?;
     let Some(id) = headers::text(headers, fields::header::SESSION_ID) else {
-        return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing").hint(
+        return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing").hint(
             "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",
         ));
     };
-    let lease = door.reception.lease(id, &visit.authority).await?;
+    let lease = door.session_registry.lease(id, &http_request.authority).await?;
     headers::require_negotiated(headers, lease.session().session.version)?;
     Ok(lease)
 }
 
-fn turn_away(not_admitted: &NotAdmitted) -> Response {
+fn rejection_response(not_admitted: &AuthRejection) -> DoorResponse {
     match not_admitted {
-        NotAdmitted::Challenged { challenge, told, hint, .. } => {
-            let (status, header) = doorkeeper::header_of(challenge);
-            let mut response = refuse(&Fault::invalid_request(status, told.clone()).hint(hint), None);
+        AuthRejection::Challenged { challenge, message: told, hint, .. } => {
+            let (status, header) = authenticator::challenge_header(challenge);
+            let mut response = refuse(&ProtocolFault::invalid_request(status, told.clone()).hint(hint), None);
             response.headers_mut().extend(header);
             response
         }
-        NotAdmitted::Later { told } => refuse(&Fault::busy(told.clone(), "try again in a moment"), None),
+        AuthRejection::Unavailable { message: told } => refuse(&ProtocolFault::busy(told.clone(), "try again in a moment"), None),
     }
 }
 
-fn refuse(fault: &Fault, id: Option<&Id>) -> Response {
+fn refuse(fault: &ProtocolFault, id: Option<&Id>) -> DoorResponse {
     let mut response = json(fault.message(id));
     *response.status_mut() = fault.status;
     if fault.status == StatusCode::SERVICE_UNAVAILABLE {
@@ -250,28 +250,28 @@ fn refuse(fault: &Fault, id: Option<&Id>) -> Response {
     response
 }
 
-fn method_not_allowed(allowed: &'static str) -> Response {
-    let fault = Fault::invalid_request(StatusCode::METHOD_NOT_ALLOWED, "this method is not served here");
+fn method_not_allowed(allowed: &'static str) -> DoorResponse {
+    let fault = ProtocolFault::invalid_request(StatusCode::METHOD_NOT_ALLOWED, "this method is not served here");
     let mut response = refuse(&fault, None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
 /// Says which method a path is for, where the path has nothing else to say.
-fn not_for_method(allowed: &'static str) -> Response {
+fn not_for_method(allowed: &'static str) -> DoorResponse {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-fn json(message: impl Into<Bytes>) -> Response {
-    let mut response = Response::new(AnswerBody::Whole(message.into()));
+fn json(message: impl Into<Bytes>) -> DoorResponse {
+    let mut response = DoorResponse::new(AnswerBody::Whole(message.into()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(AnswerBody::empty());
+fn empty(status: StatusCode) -> DoorResponse {
+    let mut response = DoorResponse::new(AnswerBody::empty());
     *response.status_mut() = status;
     response
 }

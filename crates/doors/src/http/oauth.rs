@@ -6,8 +6,8 @@ use hyper::body::Incoming;
 use servanda_authority::{challenge::WELL_KNOWN, exchange::FORM_BYTES_MAX};
 use servanda_engine::Gateway;
 
-use super::{Arrival, HttpDoor, Response, body, empty, json, method_not_allowed, refuse};
-use crate::fault::Fault;
+use super::{DoorRequestHead, HttpDoor, DoorResponse, body, empty, json, method_not_allowed, refuse};
+use crate::fault::ProtocolFault;
 
 /// How long clients may keep the document: short, because the configuration may change.
 const METADATA_CACHE: HeaderValue = HeaderValue::from_static("max-age=60");
@@ -20,9 +20,9 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The document about this resource: anybody may read it, pages of every origin too, because nothing in it is a secret and a client
 /// in a browser has no other way to learn where tokens are.
-pub(super) fn metadata<G: Gateway>(door: &HttpDoor<G>, arrival: &Arrival) -> Response {
+pub(super) fn metadata<G: Gateway>(door: &HttpDoor<G>, arrival: &DoorRequestHead) -> DoorResponse {
     let parts = &arrival.parts;
-    if let Err(fault) = door.admission.check_host(parts, door.doorkeeper.hostname().as_deref()) {
+    if let Err(fault) = door.origin_guard.check_host(parts, door.authenticator.hostname().as_deref()) {
         return refuse(&fault, None);
     }
     let mut response = match parts.method {
@@ -34,9 +34,9 @@ pub(super) fn metadata<G: Gateway>(door: &HttpDoor<G>, arrival: &Arrival) -> Res
     response
 }
 
-fn document<G>(door: &HttpDoor<G>, parts: &Parts) -> Response {
+fn document<G>(door: &HttpDoor<G>, parts: &Parts) -> DoorResponse {
     let path = parts.uri.path().strip_prefix(WELL_KNOWN).unwrap_or_default();
-    match door.doorkeeper.metadata(path.strip_suffix('/').unwrap_or(path)) {
+    match door.authenticator.metadata(path.strip_suffix('/').unwrap_or(path)) {
         Some(document) => {
             let mut response = json(document);
             response.headers_mut().insert(header::CACHE_CONTROL, METADATA_CACHE);
@@ -47,22 +47,22 @@ fn document<G>(door: &HttpDoor<G>, parts: &Parts) -> Response {
 }
 
 /// Token exchange. The credential is in the body, so that neither pages of other origins nor anybody in between may have it.
-pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, arrival: &Arrival, body: Incoming) -> Response {
+pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, arrival: &DoorRequestHead, body: Incoming) -> DoorResponse {
     let parts = &arrival.parts;
-    if let Err(fault) = door.admission.check(parts, door.doorkeeper.hostname().as_deref()) {
+    if let Err(fault) = door.origin_guard.check(parts, door.authenticator.hostname().as_deref()) {
         return refuse(&fault, None);
     }
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case(FORM) {
         let message = format!("the body must be `{FORM}`");
-        return refuse(&Fault::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, message), None);
+        return refuse(&ProtocolFault::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, message), None);
     }
     let form = match body::read(&parts.headers, body, FORM_BYTES_MAX, door.body_read_max).await {
         Ok(form) => form,
         Err(fault) => return refuse(&fault, None),
     };
-    let Some(exchanged) = door.doorkeeper.exchange(form).await else { return refuse(&not_here(), None) };
+    let Some(exchanged) = door.authenticator.exchange(form).await else { return refuse(&not_here(), None) };
     if let Some(why) = &exchanged.wrong_credential {
         let why = format!("it was to be exchanged: {why}");
         door.wrong_credentials.warn(arrival.peer, &why);
@@ -75,6 +75,6 @@ pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, arrival: &Arrival, 
     response
 }
 
-fn not_here() -> Fault {
-    Fault::invalid_request(StatusCode::NOT_FOUND, "there is nothing here: this gateway asks nobody for a credential")
+fn not_here() -> ProtocolFault {
+    ProtocolFault::invalid_request(StatusCode::NOT_FOUND, "there is nothing here: this gateway asks nobody for a credential")
 }

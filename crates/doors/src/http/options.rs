@@ -7,11 +7,11 @@ use servanda_contract::time::Clock;
 use servanda_engine::SystemClock;
 
 use super::{
-    doorkeeper::{Doorkeeper, LocalDoorkeeper},
-    health::{AlwaysWell, Health},
+    authenticator::{Authenticator, LocalAuthenticator},
+    health::{AlwaysHealthy, Health},
 };
 use crate::{
-    greeting::ServerIdentity,
+    server_info::ServerIdentity,
     limits::{
         BATCH_MESSAGES_MAX, CALLS_IN_FLIGHT_MAX, CAPABILITIES_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_SIZE, QUESTIONS_MAX,
         URI_BYTES_MAX, WATCHES_MAX,
@@ -56,7 +56,7 @@ pub struct HttpOptions {
     /// exceeds them.
     pub queue_bytes_max: usize,
     /// Bytes that all legacy sessions together keep: what waits for a stream, and what can be replayed.
-    pub kept_bytes_max: usize,
+    pub session_bytes_max: usize,
     /// Events of one legacy session that are kept for replay.
     pub replay_events_max: usize,
     /// Their bytes.
@@ -68,7 +68,7 @@ pub struct HttpOptions {
     /// When a legacy client whose stream broke is told to come back.
     pub retry_ms: u64,
     /// How long an answer may take to go back as JSON; a later one, or one with something said before it, is a stream.
-    pub answer_moment_ms: u64,
+    pub stream_after_ms: u64,
     /// Messages in one batch, which only revision 2025-03-26 has.
     pub batch_messages_max: usize,
     /// Streams on which clients only listen, open at once, all clients and sessions together. One principal may hold a quarter of them
@@ -84,11 +84,11 @@ pub struct HttpOptions {
     pub keep_alive_ms: u64,
     /// How often it is looked whether whoever only listens on a stream may still do so: a credential that ended or was revoked has
     /// its streams ended within that time.
-    pub standing_check_ms: u64,
+    pub reauth_interval_ms: u64,
     /// The time, for what is written down of sessions.
     pub clock: Arc<dyn Clock>,
     /// Who is let in.
-    pub doorkeeper: Arc<dyn Doorkeeper>,
+    pub authenticator: Arc<dyn Authenticator>,
     /// What `/livez`, `/healthz` and `/readyz` say.
     pub health: Arc<dyn Health>,
 }
@@ -115,23 +115,23 @@ impl HttpOptions {
             backlog_max: 64,
             backlog_bytes_max: 1024 * 1024,
             queue_bytes_max: MESSAGE_BYTES_MAX,
-            kept_bytes_max: 128 * 1024 * 1024,
+            session_bytes_max: 128 * 1024 * 1024,
             replay_events_max: 1024,
             replay_bytes_max: MESSAGE_BYTES_MAX,
             replay_streams_max: 32,
             replay_ms_max: 5 * 60 * 1000,
             retry_ms: 1000,
-            answer_moment_ms: 1000,
+            stream_after_ms: 1000,
             batch_messages_max: BATCH_MESSAGES_MAX,
             listen_streams_max: 1000,
             calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             keep_alive_ms: 15_000,
-            standing_check_ms: 10_000,
+            reauth_interval_ms: 10_000,
             clock: Arc::new(SystemClock),
-            doorkeeper: Arc::new(LocalDoorkeeper),
-            health: Arc::new(AlwaysWell),
+            authenticator: Arc::new(LocalAuthenticator),
+            health: Arc::new(AlwaysHealthy),
         }
     }
 }

@@ -13,14 +13,14 @@ use std::{
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use servanda_engine::{Gateway, Guest, Listing};
+use servanda_engine::{Gateway, Requester, Listing};
 use servanda_mcp::{
     RawObject, fields,
-    param_headers::{Annotated, annotated},
+    param_headers::{AnnotatedParam, annotated_params},
 };
 
 use super::headers;
-use crate::fault::Fault;
+use crate::fault::ProtocolFault;
 
 /// How many lists are remembered: guests of other capabilities may see another.
 const TABLES_MAX: usize = 64;
@@ -30,22 +30,22 @@ const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
 /// The annotations of the lists seen last.
 #[derive(Debug, Default)]
 pub(super) struct ParamHeaders {
-    tables: RwLock<Vec<Remembered>>,
+    tables: RwLock<Vec<ListingHeaders>>,
 }
 
 #[derive(Debug)]
-struct Remembered {
+struct ListingHeaders {
     /// The very list, by which it is known.
     listing: Arc<Listing>,
-    table: Arc<Table>,
+    table: Arc<HeadersByTool>,
 }
 
 /// By tool; only those that annotate something.
-type Table = HashMap<String, Vec<Mirrored>>;
+type HeadersByTool = HashMap<String, Vec<MirroredArgument>>;
 
 /// An argument that stands in a header too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Mirrored {
+struct MirroredArgument {
     /// The whole name of the header, in lower case.
     header: String,
     /// The members that lead to the argument.
@@ -58,10 +58,10 @@ impl ParamHeaders {
     pub(super) fn check<G: Gateway>(
         &self,
         gateway: &G,
-        guest: &Guest,
+        guest: &Requester,
         headers: &HeaderMap,
         (tool, arguments): (&str, Option<&RawValue>),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ProtocolFault> {
         let table = self.table(&gateway.whole_listing(guest));
         let Some(mirrored) = table.get(tool) else { return Ok(()) };
         // Of a tool that a guest is not shown, it learns nothing here either.
@@ -71,8 +71,8 @@ impl ParamHeaders {
         mirrored.iter().try_for_each(|mirrored| mirrored.check(headers, arguments))
     }
 
-    fn table(&self, listing: &Arc<Listing>) -> Arc<Table> {
-        let known = |tables: &[Remembered]| {
+    fn table(&self, listing: &Arc<Listing>) -> Arc<HeadersByTool> {
+        let known = |tables: &[ListingHeaders]| {
             let known = tables.iter().find(|known| Arc::ptr_eq(&known.listing, listing));
             known.map(|known| Arc::clone(&known.table))
         };
@@ -88,20 +88,20 @@ impl ParamHeaders {
         if tables.len() >= TABLES_MAX {
             tables.remove(0);
         }
-        tables.push(Remembered { listing: Arc::clone(listing), table: Arc::clone(&read) });
+        tables.push(ListingHeaders { listing: Arc::clone(listing), table: Arc::clone(&read) });
         read
     }
 }
 
-impl Mirrored {
-    fn check(&self, headers: &HeaderMap, arguments: Option<&RawValue>) -> Result<(), Fault> {
+impl MirroredArgument {
+    fn check(&self, headers: &HeaderMap, arguments: Option<&RawValue>) -> Result<(), ProtocolFault> {
         let present = headers.contains_key(self.header.as_str());
         let written = headers::decoded_text(headers, &self.header);
         let argument = self.find(arguments);
         let fits = match argument {
-            Argument::Absent => !present,
-            Argument::Unreadable => false,
-            Argument::Present(value) => match (value, &written) {
+            MirroredValue::Absent => !present,
+            MirroredValue::Unreadable => false,
+            MirroredValue::Present(value) => match (value, &written) {
                 (Value::String(text), Some(written)) => *text == **written,
                 (Value::Bool(flag), Some(written)) => **written == *flag.to_string(),
                 (Value::Number(number), Some(written)) => same_number(&number.to_string(), written),
@@ -114,36 +114,36 @@ impl Mirrored {
             return Ok(());
         }
         let path = self.path.join(".");
-        Err(Fault::header_mismatch(format!(
+        Err(ProtocolFault::header_mismatch(format!(
             "the header `{}` does not say what the argument `{path}` says",
             self.header
         ))
         .hint("list the tools again: their input schemas say which arguments stand in headers too"))
     }
 
-    fn find(&self, arguments: Option<&RawValue>) -> Argument {
-        let Some(mut raw) = arguments else { return Argument::Absent };
+    fn find(&self, arguments: Option<&RawValue>) -> MirroredValue {
+        let Some(mut raw) = arguments else { return MirroredValue::Absent };
         for name in &self.path {
             if !raw.get().starts_with('{') {
-                return Argument::Absent;
+                return MirroredValue::Absent;
             }
             // A member that stands twice would be found once here and once elsewhere.
-            let Ok(object) = serde_json::from_str::<RawObject<'_>>(raw.get()) else { return Argument::Unreadable };
+            let Ok(object) = serde_json::from_str::<RawObject<'_>>(raw.get()) else { return MirroredValue::Unreadable };
             match object.get(name) {
                 Some(member) => raw = member,
-                None => return Argument::Absent,
+                None => return MirroredValue::Absent,
             }
         }
         match serde_json::from_str(raw.get()) {
-            Ok(Value::Null) => Argument::Absent,
-            Ok(value) => Argument::Present(value),
-            Err(_) => Argument::Unreadable,
+            Ok(Value::Null) => MirroredValue::Absent,
+            Ok(value) => MirroredValue::Present(value),
+            Err(_) => MirroredValue::Unreadable,
         }
     }
 }
 
 /// What stands at the annotated place.
-enum Argument {
+enum MirroredValue {
     /// Nothing, or null.
     Absent,
     Present(Value),
@@ -157,16 +157,16 @@ fn same_number(one: &str, other: &str) -> bool {
             if one.to_bits() == other.to_bits() && one.abs() <= SAFE_INTEGER_MAX)
 }
 
-fn read(listing: &Listing) -> Table {
+fn read(listing: &Listing) -> HeadersByTool {
     #[derive(Deserialize)]
-    struct Definition {
+    struct ListedInputSchema {
         #[serde(rename = "inputSchema")]
         input_schema: Value,
     }
     // Most definitions have none, and are not taken apart.
     let candidates = listing.tools.iter().filter(|tool| tool.definition.get().contains(fields::member::PARAM_HEADER));
     let tables = candidates.filter_map(|tool| {
-        let definition: Definition = serde_json::from_str(tool.definition.get()).ok()?;
+        let definition: ListedInputSchema = serde_json::from_str(tool.definition.get()).ok()?;
         match mirrored(&definition.input_schema) {
             Some(mirrored) if !mirrored.is_empty() => Some((tool.name.clone(), mirrored)),
             Some(_) => None,
@@ -180,12 +180,12 @@ fn read(listing: &Listing) -> Table {
 }
 
 /// The annotations of a schema. None if one of them breaks the rules.
-fn mirrored(schema: &Value) -> Option<Vec<Mirrored>> {
-    let mirrored = |annotated: Annotated| {
+fn mirrored(schema: &Value) -> Option<Vec<MirroredArgument>> {
+    let mirrored = |annotated: AnnotatedParam| {
         let header = format!("{}{}", fields::header::PARAM_PREFIX, annotated.name.to_ascii_lowercase());
-        Mirrored { header, path: annotated.path }
+        MirroredArgument { header, path: annotated_params.path }
     };
-    Some(annotated(schema)?.into_iter().map(mirrored).collect())
+    Some(annotated_params(schema)?.into_iter().map(mirrored).collect())
 }
 
 #[cfg(test)]

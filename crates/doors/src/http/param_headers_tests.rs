@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_header_has_the_protocols_prefix_and_is_written_in_lower_case() {
     let of = |name: &str| json!({"type": "object", "properties": {"a": {"type": "string", PARAM_HEADER: name}}});
-    let expected = Mirrored { header: "mcp-param-region".to_owned(), path: vec!["a".to_owned()] };
+    let expected = MirroredArgument { header: "mcp-param-region".to_owned(), path: vec!["a".to_owned()] };
     assert_eq!(mirrored(&of("Region")), Some(vec![expected]));
     assert_eq!(mirrored(&of("with space")), None);
 }
@@ -17,7 +17,7 @@ fn a_header_has_the_protocols_prefix_and_is_written_in_lower_case() {
 /// Arguments, what the header says (nothing: there is none), and whether that fits.
 #[test]
 fn a_header_is_there_if_the_argument_is_and_says_the_same() {
-    let mirrored = Mirrored { header: "mcp-param-x".to_owned(), path: vec!["a".to_owned(), "b".to_owned()] };
+    let mirrored = MirroredArgument { header: "mcp-param-x".to_owned(), path: vec!["a".to_owned(), "b".to_owned()] };
     for (arguments, header, fits) in [
         (Some(r#"{"a":{"b":"us west"}}"#), Some("us west"), true),
         (Some(r#"{"a":{"b":"us west"}}"#), Some(" us west\t"), true),
@@ -62,7 +62,7 @@ fn a_header_is_there_if_the_argument_is_and_says_the_same() {
 
 #[test]
 fn a_header_that_stands_twice_or_is_not_text_says_nothing() {
-    let mirrored = Mirrored { header: "mcp-param-x".to_owned(), path: vec!["a".to_owned()] };
+    let mirrored = MirroredArgument { header: "mcp-param-x".to_owned(), path: vec!["a".to_owned()] };
     let arguments = RawValue::from_string(r#"{"a":"x"}"#.to_owned()).unwrap();
     let name = HeaderName::from_static("mcp-param-x");
     let mut headers = HeaderMap::new();

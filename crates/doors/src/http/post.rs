@@ -8,16 +8,16 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use hyper::body::Incoming;
 use serde_json::value::RawValue;
-use servanda_authority::{Actor, Authenticated, Method};
+use servanda_authority::{Actor, AuthenticatedCaller, CredentialMethod};
 use servanda_contract::Caller;
-use servanda_engine::{Gateway, Guest};
+use servanda_engine::{Gateway, Requester};
 use servanda_mcp::{
     ClientCapabilities, EnvelopeError, Era, Id, Message, RpcError, envelope,
     fields::{self, method},
 };
 
 use super::{
-    HttpDoor, Response, Visit,
+    HttpDoor, DoorResponse, AuthenticatedRequest,
     body::{self, ReadBody},
     deliver, empty, headers, json, leased_session, refuse,
     sessions::HttpSession,
@@ -25,54 +25,54 @@ use super::{
 };
 use crate::{
     client,
-    dispatch::{Reply, Soon, Welcome},
+    dispatch::{DispatchReply, DeferredResult, ClientInitialization},
     era,
-    fault::Fault,
+    fault::ProtocolFault,
     params::{self, CallMessage, Meta, Params},
-    request::{Departure, Peer, Request},
+    request::{ClientDisconnectPolicy, DoorRequestContext, DoorRequest},
 };
 
 const TRACE_PARENT: &str = "traceparent";
 
-pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, body: Incoming) -> Response {
+pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, body: Incoming) -> DoorResponse {
     // Held until the answer is there: so long the message is in memory.
-    let read = match read(door, visit, body).await {
+    let read = match read(door, http_request, body).await {
         Ok(read) => read,
         Err(fault) => return refuse(&fault, None),
     };
     let bytes = &read.bytes;
     if let Some(CallMessage { id, params, meta }) = CallMessage::read(bytes) {
-        let request = Posted { id: &id, method: method::TOOLS_CALL, params, meta, source: bytes };
-        return answer(door, visit, request).await.unwrap_or_else(|fault| refuse(&fault, Some(&id)));
+        let request = PostedRequest { id: &id, method: method::TOOLS_CALL, params, meta, source: bytes };
+        return answer(door, http_request, request).await.unwrap_or_else(|fault| refuse(&fault, Some(&id)));
     }
     if batch::is_batch(bytes) {
-        return batch::post(door, visit, bytes).await.unwrap_or_else(|fault| refuse(&fault, None));
+        return batch::post(door, http_request, bytes).await.unwrap_or_else(|fault| refuse(&fault, None));
     }
     match Message::parse(bytes) {
         Ok(Message::Request { id, method, params }) => {
-            let answered = match Posted::read(visit, &id, (&method, params), bytes) {
-                Ok(request) => answer(door, visit, request).await,
+            let answered = match PostedRequest::read(http_request, &id, (&method, params), bytes) {
+                Ok(request) => answer(door, http_request, request).await,
                 Err(fault) => Err(fault),
             };
             answered.unwrap_or_else(|fault| refuse(&fault, Some(&id)))
         }
         Ok(Message::Notification { method, params }) => {
-            hear(door, visit, &method, params).await.unwrap_or_else(|fault| refuse(&fault, None))
+            handle_notification(door, http_request, &method, params).await.unwrap_or_else(|fault| refuse(&fault, None))
         }
-        Ok(Message::Response { id, result }) => take_answer(door, visit, Some(&id), Ok(result.to_owned())).await,
-        Ok(Message::Failure { id, error }) => take_answer(door, visit, id.as_ref(), Err(error)).await,
+        Ok(Message::Response { id, result }) => take_answer(door, http_request, Some(&id), Ok(result.to_owned())).await,
+        Ok(Message::Failure { id, error }) => take_answer(door, http_request, id.as_ref(), Err(error)).await,
         Err(error) => {
             let id = match &error {
                 EnvelopeError::NotAMessage { id, .. } => id.as_ref(),
                 EnvelopeError::NotJson(_) => None,
             };
-            refuse(&Fault::envelope(&error), id)
+            refuse(&ProtocolFault::from_envelope_error(&error), id)
         }
     }
 }
 
 /// A request as it arrived.
-struct Posted<'a> {
+struct PostedRequest<'a> {
     id: &'a Id,
     method: &'a str,
     params: Params<'a>,
@@ -80,14 +80,14 @@ struct Posted<'a> {
     source: &'a Bytes,
 }
 
-impl<'a> Posted<'a> {
+impl<'a> PostedRequest<'a> {
     fn read(
-        visit: &Visit,
+        http_request: &AuthenticatedRequest,
         id: &'a Id,
         (method, params): (&'a str, Option<&'a RawValue>),
         source: &'a Bytes,
-    ) -> Result<Self, Fault> {
-        let malformed = |fault: Fault| match headers::era(&visit.headers) {
+    ) -> Result<Self, ProtocolFault> {
+        let malformed = |fault: ProtocolFault| match headers::era(&http_request.headers) {
             // Without readable `_meta` a modern request lacks what it must have.
             Some(Era::Modern) => fault.status(StatusCode::BAD_REQUEST),
             Some(Era::Legacy) | None => fault,
@@ -98,62 +98,62 @@ impl<'a> Posted<'a> {
     }
 }
 
-async fn read<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, body: Incoming) -> Result<ReadBody, Fault> {
-    headers::require_both_answers_accepted(&visit.headers)?;
-    headers::require_json(&visit.headers)?;
-    let memory = (&door.large_bodies, &*visit.authority);
-    body::read_of(memory, (&visit.headers, body), door.body_bytes_max, door.body_read_max).await
+async fn read<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, body: Incoming) -> Result<ReadBody, ProtocolFault> {
+    headers::require_both_answers_accepted(&http_request.headers)?;
+    headers::require_json(&http_request.headers)?;
+    let memory = (&door.large_bodies, &*http_request.authority);
+    body::read_for_caller(memory, (&http_request.headers, body), door.body_bytes_max, door.body_read_max).await
 }
 
-async fn answer<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, posted: Posted<'_>) -> Result<Response, Fault> {
-    let header_version = headers::text(&visit.headers, fields::header::PROTOCOL_VERSION);
-    let request = Request {
+async fn answer<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, posted: PostedRequest<'_>) -> Result<DoorResponse, ProtocolFault> {
+    let header_version = headers::text(&http_request.headers, fields::header::PROTOCOL_VERSION);
+    let request = DoorRequest {
         era: era::era_of(posted.method, &posted.meta, header_version),
         id: posted.id,
         method: posted.method.into(),
         params: posted.params,
         meta: posted.meta,
         source: posted.source,
-        trace_parent: headers::text(&visit.headers, TRACE_PARENT),
-        idempotency_key: headers::idempotency_key(&visit.headers)?,
+        trace_parent: headers::text(&http_request.headers, TRACE_PARENT),
+        idempotency_key: headers::idempotency_key(&http_request.headers)?,
     };
     match request.era {
-        Era::Modern => answer_modern(door, visit, &request).await,
-        Era::Legacy => answer_legacy(door, visit, &request).await,
+        Era::Modern => answer_modern(door, http_request, &request).await,
+        Era::Legacy => answer_legacy(door, http_request, &request).await,
     }
 }
 
 async fn answer_modern<G: Gateway>(
     door: &HttpDoor<G>,
-    visit: &Visit,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
-    require_headers(visit, request)?;
-    let modest = door.desk.require_modest(request.meta.client_capabilities);
+    http_request: &AuthenticatedRequest,
+    request: &DoorRequest<'_>,
+) -> Result<DoorResponse, ProtocolFault> {
+    require_headers(http_request, request)?;
+    let modest = door.desk.require_bounded_capabilities(request.meta.client_capabilities);
     modest.map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
-    let peer = modern_peer(door, visit, request);
+    let context = modern_context(door, http_request, request);
     if request.method == method::TOOLS_CALL
         && let Some(tool) = request.params.name.and_then(params::text)
     {
         let called = (&*tool, request.params.arguments);
-        door.param_headers.check(&*door.desk.gateway, &peer.guest, &visit.headers, called)?;
+        door.param_headers.check(&*door.desk.gateway, &context.guest, &http_request.headers, called)?;
     }
-    match door.desk.answer(request, peer)? {
-        Reply::Result(result) => Ok(json(envelope::response(request.id, &result))),
-        Reply::Soon(soon) => Ok(json(envelope::response(request.id, &soon.work.await?))),
-        Reply::Listen(wanted) => stream::subscribe(door, *wanted, visit).await,
-        Reply::Running(running) => deliver::modern(door, visit, running).await,
-        Reply::Welcome(_) => Err(Fault::method_not_found(Era::Modern, &request.method)),
+    match door.desk.answer(request, context)? {
+        DispatchReply::Result(result) => Ok(json(envelope::response(request.id, &result))),
+        DispatchReply::Deferred(deferred) => Ok(json(envelope::response(request.id, &deferred.work.await?))),
+        DispatchReply::Listen(listen_request) => stream::subscribe(door, *listen_request, http_request).await,
+        DispatchReply::Running(running) => deliver::modern(door, http_request, running).await,
+        DispatchReply::Initialize(_) => Err(ProtocolFault::method_not_found(Era::Modern, &request.method)),
     }
 }
 
 /// Checks what the modern era demands of a request's headers. The version comes first: what else a request of an unknown
 /// version must look like, nobody here knows.
-fn require_headers(visit: &Visit, request: &Request<'_>) -> Result<(), Fault> {
+fn require_headers(http_request: &AuthenticatedRequest, request: &DoorRequest<'_>) -> Result<(), ProtocolFault> {
     let version = era::requested_version(&request.meta)?;
-    headers::require_version(&visit.headers, &version)?;
+    headers::require_version(&http_request.headers, &version)?;
     era::require_modern(&version)?;
-    headers::require_method(&visit.headers, &request.method)?;
+    headers::require_method(&http_request.headers, &request.method)?;
     let params = &request.params;
     let name = match &*request.method {
         method::TOOLS_CALL | method::PROMPTS_GET => params.name,
@@ -162,26 +162,26 @@ fn require_headers(visit: &Visit, request: &Request<'_>) -> Result<(), Fault> {
         _ => None,
     };
     match name.and_then(params::text) {
-        Some(name) => headers::require_name(&visit.headers, &name),
+        Some(name) => headers::require_name(&http_request.headers, &name),
         None => Ok(()),
     }
 }
 
-fn modern_peer<G>(door: &HttpDoor<G>, visit: &Visit, request: &Request<'_>) -> Peer {
-    let authority = Arc::clone(&visit.authority);
+fn modern_context<G>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, request: &DoorRequest<'_>) -> DoorRequestContext {
+    let authority = Arc::clone(&http_request.authority);
     let client = client::client_name(request.meta.client_info);
     let caller = Caller { client, ..authority.caller() };
     let affinity = affinity(door, &authority);
     let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
-    let guest = Guest { caller, authority, era: Era::Modern, capabilities, affinity };
-    Peer { guest, session: None, in_flight: None, departure: Departure::Cancels }
+    let guest = Requester { caller, authority, era: Era::Modern, capabilities, affinity };
+    DoorRequestContext { guest, session: None, in_flight: None, departure: ClientDisconnectPolicy::Cancel }
 }
 
 /// What holds a modern caller's requests together. Principals of two tenants may have one name and never anything else, and
 /// neither have two agents of one user. Names have no control characters.
-fn affinity<G>(door: &HttpDoor<G>, authority: &Authenticated) -> Arc<str> {
+fn affinity<G>(door: &HttpDoor<G>, authority: &AuthenticatedCaller) -> Arc<str> {
     // The name of the one local principal is not made for every request.
-    if *authority.method() == Method::Local {
+    if *authority.method() == CredentialMethod::Local {
         return Arc::clone(&door.local_affinity);
     }
     let names = [authority.tenant(), authority.principal()].into_iter();
@@ -191,39 +191,39 @@ fn affinity<G>(door: &HttpDoor<G>, authority: &Authenticated) -> Arc<str> {
 
 async fn answer_legacy<G: Gateway>(
     door: &HttpDoor<G>,
-    visit: &Visit,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+    http_request: &AuthenticatedRequest,
+    request: &DoorRequest<'_>,
+) -> Result<DoorResponse, ProtocolFault> {
     if request.method == method::INITIALIZE {
-        headers::require_known_version(&visit.headers)?;
-        let authority = Arc::clone(&visit.authority);
-        let guest = Guest { caller: authority.caller(), authority, era: Era::Legacy, ..Guest::local() };
-        let peer = Peer { guest, session: None, in_flight: None, departure: Departure::MeansNothing };
-        return match door.desk.answer(request, peer)? {
-            Reply::Welcome(welcome) => begin(door, visit, request.id, *welcome).await,
-            _ => Err(Fault::method_not_found(Era::Legacy, &request.method)),
+        headers::require_known_version(&http_request.headers)?;
+        let authority = Arc::clone(&http_request.authority);
+        let guest = Requester { caller: authority.caller(), authority, era: Era::Legacy, ..Requester::local() };
+        let context = DoorRequestContext { guest, session: None, in_flight: None, departure: ClientDisconnectPolicy::KeepRunning };
+        return match door.desk.answer(request, context)? {
+            DispatchReply::Initialize(welcome) => begin_session(door, http_request, request.id, *welcome).await,
+            _ => Err(ProtocolFault::method_not_found(Era::Legacy, &request.method)),
         };
     }
-    let lease = leased_session(door, visit).await?;
-    match door.desk.answer(request, lease.session().peer(&visit.authority))? {
-        Reply::Result(result) => Ok(json(envelope::response(request.id, &result))),
-        Reply::Soon(soon) => {
-            let result = wait_for(door, lease.session(), soon).await?;
+    let lease = leased_session(door, http_request).await?;
+    match door.desk.answer(request, lease.session().request_context(&http_request.authority))? {
+        DispatchReply::Result(result) => Ok(json(envelope::response(request.id, &result))),
+        DispatchReply::Deferred(deferred) => {
+            let result = await_deferred(door, lease.session(), deferred).await?;
             Ok(json(envelope::response(request.id, &result)))
         }
-        Reply::Running(running) => deliver::legacy(door, visit, lease, running).await,
-        Reply::Welcome(_) | Reply::Listen(_) => Err(Fault::method_not_found(Era::Legacy, &request.method)),
+        DispatchReply::Running(running) => deliver::legacy(door, http_request, lease, running).await,
+        DispatchReply::Initialize(_) | DispatchReply::Listen(_) => Err(ProtocolFault::method_not_found(Era::Legacy, &request.method)),
     }
 }
 
-async fn begin<G: Gateway>(
+async fn begin_session<G: Gateway>(
     door: &HttpDoor<G>,
-    visit: &Visit,
+    http_request: &AuthenticatedRequest,
     id: &Id,
-    mut welcome: Welcome,
-) -> Result<Response, Fault> {
+    mut welcome: ClientInitialization,
+) -> Result<DoorResponse, ProtocolFault> {
     let result = std::mem::take(&mut welcome.result);
-    let session = door.reception.begin(&visit.authority, welcome).await?;
+    let session = door.session_registry.begin(&http_request.authority, welcome).await?;
     let mut response = json(envelope::response(id, &result));
     if let Ok(value) = HeaderValue::try_from(session) {
         response.headers_mut().insert(HeaderName::from_static(fields::header::SESSION_ID), value);
@@ -232,33 +232,33 @@ async fn begin<G: Gateway>(
 }
 
 /// Waits for an answer of a session; what it changed is written down before the client hears of it.
-async fn wait_for<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, soon: Soon) -> Result<String, Fault> {
-    let result = soon.work.await?;
-    if soon.changes_session {
-        door.reception.note(session).await;
+async fn await_deferred<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, deferred: DeferredResult) -> Result<String, ProtocolFault> {
+    let result = deferred.work.await?;
+    if deferred.changes_session {
+        door.session_registry.write_note(session).await;
     }
     Ok(result)
 }
 
-async fn hear<G: Gateway>(
+async fn handle_notification<G: Gateway>(
     door: &HttpDoor<G>,
-    visit: &Visit,
+    http_request: &AuthenticatedRequest,
     method: &str,
     params: Option<&RawValue>,
-) -> Result<Response, Fault> {
+) -> Result<DoorResponse, ProtocolFault> {
     let params = Params::parse(params).map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
     let meta = params.meta().map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
-    let header_version = headers::text(&visit.headers, fields::header::PROTOCOL_VERSION);
+    let header_version = headers::text(&http_request.headers, fields::header::PROTOCOL_VERSION);
     // The modern era has nothing to notify a server of: a client that goes away cancels.
     if era::era_of(method, &meta, header_version) == Era::Legacy {
-        let lease = leased_session(door, visit).await?;
-        note(door, lease.session(), method, &params);
+        let lease = leased_session(door, http_request).await?;
+        apply_notification(door, lease.session(), method, &params);
     }
     Ok(empty(StatusCode::ACCEPTED))
 }
 
 /// Takes note of what a session says. What nobody here understands is no reason to say anything back.
-fn note<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, method: &str, params: &Params<'_>) {
+fn apply_notification<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, method: &str, params: &Params<'_>) {
     match method {
         method::CANCELLED => {
             if let Some(id) = params.request_id.and_then(|raw| serde_json::from_str::<Id>(raw.get()).ok()) {
@@ -274,15 +274,15 @@ fn note<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, method: &str, par
 /// have been withdrawn meanwhile.
 async fn take_answer<G: Gateway>(
     door: &HttpDoor<G>,
-    visit: &Visit,
+    http_request: &AuthenticatedRequest,
     id: Option<&Id>,
     reply: Result<Box<RawValue>, RpcError>,
-) -> Response {
-    if headers::era(&visit.headers) == Some(Era::Modern) {
-        let fault = Fault::invalid_request(StatusCode::BAD_REQUEST, "nothing was asked, so there is nothing to answer");
+) -> DoorResponse {
+    if headers::era(&http_request.headers) == Some(Era::Modern) {
+        let fault = ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "nothing was asked, so there is nothing to answer");
         return refuse(&fault, None);
     }
-    match leased_session(door, visit).await {
+    match leased_session(door, http_request).await {
         Ok(lease) => {
             if let Some(id) = id {
                 lease.session().session.questions.answer(id, reply);

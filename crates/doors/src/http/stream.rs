@@ -9,8 +9,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
-use servanda_authority::Authenticated;
-use servanda_engine::{Gateway, News};
+use servanda_authority::AuthenticatedCaller;
+use servanda_engine::{Gateway, ChangeEvent};
 use servanda_mcp::{Era, fields, lines::on_one_line};
 use tokio::{
     runtime::Handle,
@@ -18,21 +18,21 @@ use tokio::{
 };
 
 use super::{
-    AnswerBody, Draining, HttpDoor, Response, Visit, headers, leased_session, method_not_allowed,
-    sessions::{Connected, Lease, NotKept, Purpose},
-    stream_reauth::Vigil,
+    AnswerBody, DrainSignals, HttpDoor, DoorResponse, AuthenticatedRequest, headers, leased_session, method_not_allowed,
+    sessions::{SessionStreamConnection, HttpSessionLease, EventNotReplayable, StreamPurpose},
+    stream_reauth::StreamReauth,
 };
 use crate::{
-    fault::Fault,
-    greeting::Greeting,
-    listen::{Subscription, Wanted},
+    fault::ProtocolFault,
+    server_info::RenderedServerInfo,
+    listen::{ListenSubscription, ListenRequest},
     notifications,
-    places::{NoPlace, Place},
-    running::{Event, Running},
+    slots::{NoCallerSlot, CallerSlot},
+    running_request::{RunningRequestEvent, RunningRequest},
 };
 
 /// A source of frames. What is silent for longer than a keep-alive gets a comment in between.
-trait Frames: Send + 'static {
+trait FrameSource: Send + 'static {
     /// The next frame, nothing at the end. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
@@ -42,72 +42,72 @@ struct RequestFrames {
     /// What was said before the stream was opened.
     first: Option<Vec<u8>>,
     /// None once the last message is out.
-    running: Option<Box<Running>>,
-    draining: Arc<Draining>,
+    running: Option<Box<RunningRequest>>,
+    draining: Arc<DrainSignals>,
 }
 
 /// A stream of a legacy session.
 struct SessionFrames {
-    connected: Connected,
-    lease: Lease,
-    draining: Arc<Draining>,
+    connected: SessionStreamConnection,
+    lease: HttpSessionLease,
+    draining: Arc<DrainSignals>,
     /// A place among the session's streams, and one among all streams on which clients only listen.
-    _places: Option<(OwnedSemaphorePermit, Place)>,
+    _places: Option<(OwnedSemaphorePermit, CallerSlot)>,
 }
 
 /// A modern client's subscription.
 struct SubscriptionFrames {
-    subscription: Subscription,
-    greeting: Arc<Greeting>,
+    subscription: ListenSubscription,
+    greeting: Arc<RenderedServerInfo>,
     /// What is to be said next.
     waiting: VecDeque<Vec<u8>>,
     over: bool,
-    news: broadcast::Receiver<News>,
-    draining: Arc<Draining>,
-    _place: Place,
+    news: broadcast::Receiver<ChangeEvent>,
+    draining: Arc<DrainSignals>,
+    _place: CallerSlot,
 }
 
 /// Frames of a stream whose credential is checked again and again.
-struct Watched<F> {
+struct ReauthenticatedFrames<F> {
     frames: F,
-    vigil: Vigil,
+    vigil: StreamReauth,
 }
 
 /// Opens the stream of a GET: a new one, or one that broke.
-pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, visit: &Visit) -> Result<Response, Fault> {
-    if headers::era(&visit.headers) == Some(Era::Modern) {
+pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest) -> Result<DoorResponse, ProtocolFault> {
+    if headers::era(&http_request.headers) == Some(Era::Modern) {
         return Ok(method_not_allowed("POST"));
     }
-    headers::require_stream_accepted(&visit.headers)?;
-    let lease = leased_session(door, visit).await?;
+    headers::require_stream_accepted(&http_request.headers)?;
+    let lease = leased_session(door, http_request).await?;
     let place = Arc::clone(&lease.session().streams).try_acquire_owned().map_err(|_| {
-        Fault::invalid_request(StatusCode::TOO_MANY_REQUESTS, "the session has too many streams open")
+        ProtocolFault::invalid_request(StatusCode::TOO_MANY_REQUESTS, "the session has too many streams open")
             .hint("read from a stream that is open, or close one")
     })?;
-    let among_all = listening_place(door, &visit.authority)?;
-    let connected = if visit.headers.contains_key(fields::header::LAST_EVENT_ID) {
-        let event_id = headers::text(&visit.headers, fields::header::LAST_EVENT_ID).unwrap_or_default();
+    let among_all = listening_place(door, &http_request.authority)?;
+    let connected = if http_request.headers.contains_key(fields::header::LAST_EVENT_ID) {
+        let event_id = headers::text(&http_request.headers, fields::header::LAST_EVENT_ID).unwrap_or_default();
         // Not 404, which would say that the session is gone.
-        lease.session().reel.resume(event_id).map_err(|NotKept| {
-            Fault::invalid_request(StatusCode::BAD_REQUEST, "what came after that event is not kept")
+        lease.session().replay_buffer.resume(event_id).map_err(|EventNotReplayable| {
+            ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "what came after that event is not kept")
                 .hint("open a new stream with GET and without `Last-Event-ID`, and send requests that matter again")
         })?
     } else {
-        lease.session().reel.open_standing()
+        lease.session().replay_buffer.open_standalone()
     };
     let frames =
-        SessionFrames { connected, lease, draining: Arc::clone(&visit.draining), _places: Some((place, among_all)) };
-    Ok(respond(Watched { frames, vigil: Vigil::over(door, &visit.authority) }, door.keep_alive))
+        SessionFrames { connected, lease, draining: Arc::clone(&http_request.draining), _places: Some((place, among_all)) };
+    Ok(respond(ReauthenticatedFrames { frames, vigil: StreamReauth::for_stream(door, &http_request.authority) }, door.keep_alive))
 }
 
 /// A place among all streams on which clients only listen, in whichever era and session.
-fn listening_place<G: Gateway>(door: &HttpDoor<G>, authority: &Authenticated) -> Result<Place, Fault> {
+fn listening_place<G: Gateway>(door: &HttpDoor<G>, authority: &AuthenticatedCaller) -> Result<CallerSlot, ProtocolFault> {
     door.listen_streams.take(authority).map_err(|no_place| match no_place {
-        NoPlace::AllTaken => {
-            Fault::busy("too many clients are listening", "list the tools again from time to time instead")
+        NoCallerSlot::AllTaken => {
+            ProtocolFault::busy("too many clients are listening", "list the tools again from time to time instead")
         }
-        NoPlace::HasItsShare => {
-            Fault::busy("too many of your clients are listening", "end a stream that is not needed any more")
+        NoCallerSlot::ShareTaken => {
+            ProtocolFault::busy("too many of your clients are listening", "end a stream that is not needed any more")
         }
     })
 }
@@ -115,45 +115,45 @@ fn listening_place<G: Gateway>(door: &HttpDoor<G>, authority: &Authenticated) ->
 /// Answers a modern request with what is said on the way.
 pub(super) fn request(
     first: Option<Vec<u8>>,
-    mut running: Box<Running>,
-    draining: Arc<Draining>,
+    mut running: Box<RunningRequest>,
+    draining: Arc<DrainSignals>,
     keep_alive: Duration,
-) -> Response {
+) -> DoorResponse {
     // The body is asked for frames only as fast as the client reads.
-    running.go_apart(&Handle::current());
+    running.spawn_on(&Handle::current());
     respond(RequestFrames { first, running: Some(running), draining }, keep_alive)
 }
 
 /// Answers with a stream of a legacy session.
-pub(super) fn session(connected: Connected, lease: Lease, draining: Arc<Draining>, keep_alive: Duration) -> Response {
+pub(super) fn session(connected: SessionStreamConnection, lease: HttpSessionLease, draining: Arc<DrainSignals>, keep_alive: Duration) -> DoorResponse {
     respond(SessionFrames { connected, lease, draining, _places: None }, keep_alive)
 }
 
 /// Answers a subscription.
 pub(super) async fn subscribe<G: Gateway>(
     door: &HttpDoor<G>,
-    wanted: Wanted,
-    visit: &Visit,
-) -> Result<Response, Fault> {
-    let authority = &visit.authority;
+    listen_request: ListenRequest,
+    http_request: &AuthenticatedRequest,
+) -> Result<DoorResponse, ProtocolFault> {
+    let authority = &http_request.authority;
     let place = listening_place(door, authority)?;
-    let vigil = Vigil::over(door, authority);
+    let vigil = StreamReauth::for_stream(door, authority);
     // Taken before the acknowledgement goes out: a change after it is never missed.
-    let news = door.desk.gateway.news();
-    let subscription = wanted.grant(&*door.desk.gateway).await;
+    let news = door.desk.gateway.change_events();
+    let subscription = listen_request.grant(&*door.desk.gateway).await;
     let frames = SubscriptionFrames {
         waiting: VecDeque::from([subscription.acknowledgement()]),
         subscription,
         greeting: Arc::clone(&door.desk.greeting),
         over: false,
         news,
-        draining: Arc::clone(&visit.draining),
+        draining: Arc::clone(&http_request.draining),
         _place: place,
     };
-    Ok(respond(Watched { frames, vigil }, door.keep_alive))
+    Ok(respond(ReauthenticatedFrames { frames, vigil }, door.keep_alive))
 }
 
-impl Frames for RequestFrames {
+impl FrameSource for RequestFrames {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(frame(first));
@@ -169,22 +169,22 @@ impl Frames for RequestFrames {
             }
         };
         match event {
-            Event::Said(message) => Some(frame(message)),
-            Event::Answered(answered) => {
+            RunningRequestEvent::Message(message) => Some(frame(message)),
+            RunningRequestEvent::Answered(answered) => {
                 self.running = None;
                 Some(frame(answered.message))
             }
-            Event::Cancelled => None,
+            RunningRequestEvent::Cancelled => None,
         }
     }
 }
 
-impl<F: Frames> Frames for Watched<F> {
+impl<F: FrameSource> FrameSource for ReauthenticatedFrames<F> {
     async fn next(&mut self) -> Option<Bytes> {
-        while self.vigil.lets_stay().await {
+        while self.vigil.check_if_due().await {
             tokio::select! {
                 biased;
-                () = self.vigil.falls_due() => {}
+                () = self.vigil.wait_until_due() => {}
                 frame = self.frames.next() => return frame,
             }
         }
@@ -192,11 +192,11 @@ impl<F: Frames> Frames for Watched<F> {
     }
 }
 
-impl Frames for SessionFrames {
+impl FrameSource for SessionFrames {
     async fn next(&mut self) -> Option<Bytes> {
         let session = self.lease.session();
         // A stream for an answer is closed by the answer, also when the door closes.
-        let closes = self.connected.purpose == Purpose::Standing;
+        let closes = self.connected.purpose == StreamPurpose::Standalone;
         tokio::select! {
             biased;
             frame = self.connected.frames.recv() => frame,
@@ -206,7 +206,7 @@ impl Frames for SessionFrames {
     }
 }
 
-impl Frames for SubscriptionFrames {
+impl FrameSource for SubscriptionFrames {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
@@ -221,14 +221,14 @@ impl Frames for SubscriptionFrames {
                 }
                 () = self.draining.closing.cancelled() => {
                     self.over = true;
-                    self.waiting.push_back(self.subscription.farewell(&self.greeting.meta_member));
+                    self.waiting.push_back(self.subscription.closing_response(&self.greeting.meta_member));
                 }
             }
         }
     }
 }
 
-fn respond(frames: impl Frames, keep_alive: Duration) -> Response {
+fn respond(frames: impl FrameSource, keep_alive: Duration) -> DoorResponse {
     let body = stream::unfold(frames, move |mut frames| async move {
         let frame = match tokio::time::timeout(keep_alive, frames.next()).await {
             Ok(Some(frame)) => frame,
@@ -237,7 +237,7 @@ fn respond(frames: impl Frames, keep_alive: Duration) -> Response {
         };
         Some((frame, frames))
     });
-    let mut response = Response::new(AnswerBody::Frames(Box::pin(body)));
+    let mut response = DoorResponse::new(AnswerBody::Frames(Box::pin(body)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

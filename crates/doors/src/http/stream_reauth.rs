@@ -3,54 +3,54 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use super::{Doorkeeper, HttpDoor};
+use super::{Authenticator, HttpDoor};
 
 /// The checks of one stream.
-pub(super) struct Vigil {
-    doorkeeper: Arc<dyn Doorkeeper>,
-    authority: Arc<Authenticated>,
-    rounds: Interval,
+pub(super) struct StreamReauth {
+    doorkeeper: Arc<dyn Authenticator>,
+    authority: Arc<AuthenticatedCaller>,
+    ticks: Interval,
     due: bool,
-    over: bool,
+    ended: bool,
 }
 
-impl Vigil {
-    pub(super) fn over<G>(door: &HttpDoor<G>, authority: &Arc<Authenticated>) -> Self {
-        Self::new(Arc::clone(&door.doorkeeper), Arc::clone(authority), door.standing_check)
+impl StreamReauth {
+    pub(super) fn for_stream<G>(door: &HttpDoor<G>, authority: &Arc<AuthenticatedCaller>) -> Self {
+        Self::new(Arc::clone(&door.authenticator), Arc::clone(authority), door.reauth_interval)
     }
 
-    fn new(doorkeeper: Arc<dyn Doorkeeper>, authority: Arc<Authenticated>, every: Duration) -> Self {
+    fn new(doorkeeper: Arc<dyn Authenticator>, authority: Arc<AuthenticatedCaller>, every: Duration) -> Self {
         let mut rounds = tokio::time::interval_at(Instant::now() + every, every);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { doorkeeper, authority, rounds, due: false, over: false }
+        Self { doorkeeper, authority, ticks: rounds, due: false, ended: false }
     }
 
     /// Waits until the next check is due. Cancel safe.
-    pub(super) async fn falls_due(&mut self) {
-        self.rounds.tick().await;
+    pub(super) async fn wait_until_due(&mut self) {
+        self.ticks.tick().await;
         self.due = true;
     }
 
     /// Whether the stream may stay open: checks, if a check is due. No frame goes out meanwhile, so that a busy stream is checked as
     /// often as a quiet one. A check that takes too long counts as failed. Cancel safe: a check that did not finish is still due.
-    pub(super) async fn lets_stay(&mut self) -> bool {
-        if self.due && !self.over {
-            let asked = tokio::time::timeout(self.rounds.period(), self.doorkeeper.may_stay(&self.authority));
-            self.over = !asked.await.unwrap_or(false);
+    pub(super) async fn check_if_due(&mut self) -> bool {
+        if self.due && !self.ended {
+            let asked = tokio::time::timeout(self.ticks.period(), self.doorkeeper.is_still_valid(&self.authority));
+            self.ended = !asked.await.unwrap_or(false);
             self.due = false;
-            if self.over {
+            if self.ended {
                 let credential = self.authority.credential();
                 tracing::info!(%credential, "a stream is ended: its credential has ended or was revoked");
             }
         }
-        !self.over
+        !self.ended
     }
 }
 
-impl fmt::Debug for Vigil {
+impl fmt::Debug for StreamReauth {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Vigil").field("credential", self.authority.credential()).finish_non_exhaustive()
     }

@@ -17,28 +17,28 @@ const ADDRESSES_MAX: usize = 256;
 
 /// What was logged about addresses lately.
 #[derive(Debug, Default)]
-pub(super) struct WrongCredentials(Mutex<BTreeMap<Option<IpAddr>, Told>>);
+pub(super) struct WrongCredentialLog(Mutex<BTreeMap<Option<IpAddr>, AddressLogEntry>>);
 
 #[derive(Debug)]
-struct Told {
+struct AddressLogEntry {
     last: Instant,
     left_out: u64,
 }
 
-impl WrongCredentials {
+impl WrongCredentialLog {
     /// Logs that a credential was not accepted, unless a line about its address was just written. A proxy in between shows its own
     /// address.
     pub(super) fn warn(&self, peer: IpAddr, why: &str) {
-        if let Some(left_out) = self.turn(Some(peer), Instant::now()) {
+        if let Some(left_out) = self.due_line(Some(peer), Instant::now()) {
             let address = peer.to_string();
             tracing::warn!(address, why, left_out, "a credential was not accepted");
         }
     }
 
     /// How many of that address were left out since its last line, if it is time for one.
-    fn turn(&self, address: Option<IpAddr>, now: Instant) -> Option<u64> {
+    fn due_line(&self, address: Option<IpAddr>, now: Instant) -> Option<u64> {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |told: &Told| now.duration_since(told.last) >= INTERVAL;
+        let is_over = |told: &AddressLogEntry| now.duration_since(told.last) >= INTERVAL;
         if told.len() >= ADDRESSES_MAX && !told.contains_key(&address) {
             told.retain(|_, told| !is_over(told));
         }
@@ -54,7 +54,7 @@ impl WrongCredentials {
                 Some(std::mem::take(&mut told.left_out))
             }
             None => {
-                told.insert(place, Told { last: now, left_out: 0 });
+                told.insert(place, AddressLogEntry { last: now, left_out: 0 });
                 Some(0)
             }
         }
@@ -73,24 +73,24 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_address_is_one_line_for_each_interval_and_hides_no_other() {
-        let wrong = WrongCredentials::default();
+        let wrong = WrongCredentialLog::default();
         let start = Instant::now();
-        assert_eq!(wrong.turn(Some(address(1)), start), Some(0));
+        assert_eq!(wrong.due_line(Some(address(1)), start), Some(0));
         for _ in 0..1_000 {
-            assert_eq!(wrong.turn(Some(address(1)), start), None);
+            assert_eq!(wrong.due_line(Some(address(1)), start), None);
         }
-        assert_eq!(wrong.turn(Some(address(2)), start), Some(0));
-        assert_eq!(wrong.turn(Some(address(1)), start + INTERVAL), Some(1_000));
-        assert_eq!(wrong.turn(Some(address(1)), start + INTERVAL), None);
+        assert_eq!(wrong.due_line(Some(address(2)), start), Some(0));
+        assert_eq!(wrong.due_line(Some(address(1)), start + INTERVAL), Some(1_000));
+        assert_eq!(wrong.due_line(Some(address(1)), start + INTERVAL), None);
     }
 
     #[test]
     fn a_flood_of_many_addresses_is_bounded() {
-        let wrong = WrongCredentials::default();
+        let wrong = WrongCredentialLog::default();
         let start = Instant::now();
-        let lines = (0..10_000).filter(|number| wrong.turn(Some(address(*number)), start).is_some()).count();
+        let lines = (0..10_000).filter(|number| wrong.due_line(Some(address(*number)), start).is_some()).count();
         assert_eq!(lines, ADDRESSES_MAX + 1, "one for each place, and one for all the others");
         assert!(wrong.0.lock().unwrap().len() <= ADDRESSES_MAX + 1);
-        assert_eq!(wrong.turn(Some(address(20_000)), start + INTERVAL), Some(0), "places are free again");
+        assert_eq!(wrong.due_line(Some(address(20_000)), start + INTERVAL), Some(0), "places are free again");
     }
 }

@@ -12,7 +12,7 @@ use serde::{
 use serde_json::value::RawValue;
 use servanda_mcp::{Id, fields::method};
 
-use super::{Meta, Params, Text};
+use super::{Meta, Params, ParamText};
 
 /// A call's message.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct CallMessage<'a> {
 /// The envelope of a request. Members beyond these make a message unusual.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Envelope<'a> {
+struct CallEnvelope<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
     id: Id,
@@ -47,7 +47,7 @@ impl<'a> CallMessage<'a> {
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return None;
         }
-        let Envelope { jsonrpc, id, method, params } = serde_json::from_slice(bytes).ok()?;
+        let CallEnvelope { jsonrpc, id, method, params } = serde_json::from_slice(bytes).ok()?;
         if jsonrpc != "2.0" || method != method::TOOLS_CALL {
             return None;
         }
@@ -57,7 +57,7 @@ impl<'a> CallMessage<'a> {
 
 impl<'a> Params<'a> {
     /// Where a member that a call may have is put.
-    fn place_of_call(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
+    fn call_slot(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
         Some(match name {
             "name" => &mut self.name,
             "arguments" => &mut self.arguments,
@@ -71,8 +71,8 @@ impl<'a> Params<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for CallParams<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
+        struct CallParamsVisitor;
+        impl<'de> Visitor<'de> for CallParamsVisitor {
             type Value = CallParams<'de>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,10 +81,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for CallParams<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut read = CallParams { params: Params::default(), meta: None };
-                while let Some(Text(name)) = map.next_key::<Text<'de>>()? {
+                while let Some(ParamText(name)) = map.next_key::<ParamText<'de>>()? {
                     let is_second = if name == "_meta" {
                         read.meta.replace(map.next_value::<Meta<'de>>()?).is_some()
-                    } else if let Some(place) = read.params.place_of_call(&name) {
+                    } else if let Some(place) = read.params.call_slot(&name) {
                         place.replace(map.next_value::<&'de RawValue>()?).is_some()
                     } else if super::is_known(&name) {
                         // A call does not use this member; reading in steps finds out whether it stands twice.
@@ -100,7 +100,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for CallParams<'a> {
                 Ok(read)
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(CallParamsVisitor)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{io, pin::pin};
 
-use servanda_mcp::lines::{Line, Lines, on_one_line};
+use servanda_mcp::lines::{BoundedLine, LineSplitter, on_one_line};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::mpsc,
@@ -11,18 +11,18 @@ use tokio::{
 
 /// Reads bounded lines.
 #[derive(Debug)]
-pub(super) struct LineReader<R> {
+pub(super) struct ClientLineReader<R> {
     input: R,
-    lines: Lines,
+    lines: LineSplitter,
 }
 
-impl<R: AsyncRead + Unpin> LineReader<R> {
+impl<R: AsyncRead + Unpin> ClientLineReader<R> {
     pub(super) fn new(input: R, line_bytes_max: usize) -> Self {
-        Self { input, lines: Lines::new(line_bytes_max) }
+        Self { input, lines: LineSplitter::new(line_bytes_max) }
     }
 
     /// The next line; none at the end. A last line without a line end counts. Cancel safe: what was read stays.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<BoundedLine>> {
         loop {
             if let Some(line) = self.lines.next_line() {
                 return Ok(Some(line));

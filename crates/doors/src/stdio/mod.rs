@@ -3,12 +3,12 @@
 //! Responsible for one connection: lines in, lines out, the legacy handshake, and cancellation by id. A line that is not
 //! a message never ends it, and is answered only where an answer cannot start a storm: never a response, never noise.
 
-mod conversation;
-mod errands;
+mod connection;
+mod background;
 mod lines;
-mod noise;
+mod malformed;
 mod options;
-mod outlet;
+mod output;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::conversation::Conversation;
+use self::connection::StdioDoorConnection;
 pub use self::options::StdioOptions;
 
 /// Messages a slow reader may be behind with before the door stops reading from it.
@@ -42,7 +42,7 @@ pub async fn serve<G: Gateway>(
 ) -> io::Result<()> {
     let (sender, receiver) = mpsc::channel(OUTPUT_QUEUE_MAX);
     let end_max = Duration::from_millis(options.drain_ms_max.saturating_add(GIVE_UP_MS_MAX));
-    let conversation = Conversation::new(gateway, options, sender);
+    let conversation = StdioDoorConnection::new(gateway, options, sender);
     let ending = shutdown.child_token();
     let talk = async {
         let heard = conversation.run(input, shutdown).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use servanda_doors::Serving;
+use servanda_doors::ServingOptions;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -31,7 +31,7 @@ async fn is_let_go(mut connection: TcpStream) {
 
 #[tokio::test]
 async fn a_connection_that_asks_nothing_is_let_go() {
-    let server = Server::start_serving(|_| {}, Serving { head_read_ms_max: 50, ..Serving::default() }).await;
+    let server = Server::start_serving(|_| {}, ServingOptions { head_read_ms_max: 50, ..ServingOptions::default() }).await;
     let beginnings: [&[u8]; 6] = [
         b"",
         b"P",
@@ -49,7 +49,7 @@ async fn a_connection_that_asks_nothing_is_let_go() {
 
 #[tokio::test]
 async fn a_request_that_takes_longer_than_its_head_may_is_answered() {
-    let mut server = Server::start_serving(|_| {}, Serving { head_read_ms_max: 50, ..Serving::default() }).await;
+    let mut server = Server::start_serving(|_| {}, ServingOptions { head_read_ms_max: 50, ..ServingOptions::default() }).await;
     let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
     let started = server.started().await;
     tokio::time::sleep(IMPATIENCE).await;
@@ -61,7 +61,7 @@ const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: 
 
 #[tokio::test]
 async fn beyond_the_limit_a_connection_waits_for_one_that_asks_something() {
-    let mut server = Server::start_serving(|_| {}, Serving { connections_max: 1, ..Serving::default() }).await;
+    let mut server = Server::start_serving(|_| {}, ServingOptions { connections_max: 1, ..ServingOptions::default() }).await;
     let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
     let started = server.started().await;
     let mut second = begin(&server, HEALTH).await;
@@ -75,7 +75,7 @@ async fn beyond_the_limit_a_connection_waits_for_one_that_asks_something() {
 
 #[tokio::test]
 async fn connections_that_ask_nothing_make_room() {
-    let server = Server::start_serving(|_| {}, Serving { connections_max: 8, ..Serving::default() }).await;
+    let server = Server::start_serving(|_| {}, ServingOptions { connections_max: 8, ..ServingOptions::default() }).await;
     let mut silent = Vec::new();
     for _ in 0..100 {
         silent.push(begin(&server, b"POST").await);
@@ -115,7 +115,7 @@ async fn is_answered(connection: &mut TcpStream) {
 
 #[tokio::test]
 async fn a_client_that_takes_no_answer_makes_room() {
-    let serving = Serving { connections_max: 4, head_read_ms_max: 3_600_000, ..Serving::default() };
+    let serving = ServingOptions { connections_max: 4, head_read_ms_max: 3_600_000, ..ServingOptions::default() };
     let server = Server::start_serving(|_| {}, serving).await;
     let mut kept = Vec::new();
     for _ in 0..4 {
@@ -131,7 +131,7 @@ async fn a_client_that_takes_no_answer_makes_room() {
 
 #[tokio::test]
 async fn a_client_that_takes_no_answer_for_too_long_is_let_go() {
-    let serving = Serving { stall_ms_max: 100, head_read_ms_max: 3_600_000, ..Serving::default() };
+    let serving = ServingOptions { stall_ms_max: 100, head_read_ms_max: 3_600_000, ..ServingOptions::default() };
     let mut server = Server::start_serving(|_| {}, serving).await;
     // An answer that takes longer than that is no stall.
     let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
@@ -144,7 +144,7 @@ async fn a_client_that_takes_no_answer_for_too_long_is_let_go() {
 #[tokio::test]
 async fn a_half_sent_request_does_not_hold_up_shutdown() {
     // Longer than a test may take.
-    let serving = Serving { drain_ms_max: 3_600_000, head_read_ms_max: 3_600_000, ..Serving::default() };
+    let serving = ServingOptions { drain_ms_max: 3_600_000, head_read_ms_max: 3_600_000, ..ServingOptions::default() };
     let server = Server::start_serving(|_| {}, serving).await;
     let half = begin(&server, b"POST /mcp HTTP/1.1\r\n").await;
     assert_eq!(server.send(&modern(1, "tools/list", json!({}))).await.status, 200);

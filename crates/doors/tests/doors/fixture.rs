@@ -17,8 +17,8 @@ use serde_json::{
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_doors::ServerIdentity;
 use servanda_engine::{
-    Ask, CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News, Notebook,
-    PutQuestion, Remark, RemarkSink, Subject, Terms, ToolResult, Watch,
+    PendingQuestion, CallAnswer, CallRequest, Gateway, Requester, Inquiry, InquiryAnswer, ListedTool, Listing, ChangeEvent, Notebook,
+    ClientQuestion, ClientMessage, ClientMessageSink, InquirySubject, RequestTerms, ToolResult, ResourceWatchGuard,
 };
 use servanda_mcp::{Era, RpcError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -32,11 +32,11 @@ pub(crate) const TOOLS: [&str; 5] = ["echo", "panic", "progress", "refuse", "slo
 #[derive(Debug)]
 pub(crate) struct Fixture {
     listing: Mutex<Arc<Listing>>,
-    news: broadcast::Sender<News>,
+    news: broadcast::Sender<ChangeEvent>,
     started: mpsc::Sender<Started>,
     /// What was asked of it that has no answer to show it by.
     events: watch::Sender<Vec<String>>,
-    attending: Mutex<BTreeMap<String, mpsc::Sender<Remark>>>,
+    attending: Mutex<BTreeMap<String, mpsc::Sender<ClientMessage>>>,
     /// Whether lists are given out; until then whoever asks waits.
     lists: watch::Sender<bool>,
     pub(crate) notebook: Arc<SlowNotebook>,
@@ -53,7 +53,7 @@ pub(crate) struct Fixture {
 pub(crate) struct Started {
     pub(crate) cancel: CancellationToken,
     pub(crate) session: Option<String>,
-    pub(crate) remarks: Option<RemarkSink>,
+    pub(crate) remarks: Option<ClientMessageSink>,
     pub(crate) release: oneshot::Sender<()>,
     /// Sent when the call has run to its end.
     pub(crate) ended: oneshot::Receiver<()>,
@@ -95,10 +95,10 @@ pub(crate) fn raw(value: &Value) -> Box<RawValue> {
 }
 
 /// A question of a server, and where its answer goes.
-pub(crate) fn ask(method: &str, params: &Value) -> (Remark, oneshot::Receiver<servanda_engine::Reply>) {
+pub(crate) fn ask(method: &str, params: &Value) -> (ClientMessage, oneshot::Receiver<servanda_engine::QuestionReply>) {
     let (reply, answered) = oneshot::channel();
-    let question = PutQuestion::of("up", method, Some(raw(params))).unwrap();
-    (Remark::Ask(Ask { question, reply }), answered)
+    let question = ClientQuestion::unrestricted("up", method, Some(raw(params))).unwrap();
+    (ClientMessage::Ask(PendingQuestion { question, reply }), answered)
 }
 
 /// An elicitation any client can be asked that takes forms.
@@ -114,8 +114,8 @@ pub(crate) fn put_elicitation() -> Value {
     put
 }
 
-pub(crate) fn log_line(level: &str) -> Remark {
-    Remark::LogMessage(raw(&json!({"level": level, "data": level})))
+pub(crate) fn log_line(level: &str) -> ClientMessage {
+    ClientMessage::LogMessage(raw(&json!({"level": level, "data": level})))
 }
 
 impl Fixture {
@@ -137,7 +137,7 @@ impl Fixture {
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         let mut listing = self.listing.lock().unwrap();
         *listing = Arc::new(Listing { generation: listing.generation + 1, tools });
-        let _ = self.news.send(News::Tools);
+        let _ = self.news.send(ChangeEvent::Tools);
     }
 
     /// Lets whoever asks for the list wait, or go on.
@@ -145,17 +145,17 @@ impl Fixture {
         self.lists.send_replace(given);
     }
 
-    pub(crate) fn announce(&self, news: News) {
+    pub(crate) fn announce(&self, news: ChangeEvent) {
         let _ = self.news.send(news);
     }
 
     /// A resource changed.
     pub(crate) fn update(&self, uri: &str) {
-        self.announce(News::Resource { uri: uri.into(), params: raw(&json!({"uri": uri})).into() });
+        self.announce(ChangeEvent::Resource { uri: uri.into(), params: raw(&json!({"uri": uri})).into() });
     }
 
     /// Says something to a session outside any request.
-    pub(crate) async fn remark(&self, affinity: &str, remark: Remark) {
+    pub(crate) async fn remark(&self, affinity: &str, remark: ClientMessage) {
         let sender = self.attending.lock().unwrap().get(affinity).cloned().expect("nobody attends");
         within(sender.send(remark)).await.expect("somebody attends");
     }
@@ -186,18 +186,18 @@ pub(crate) fn definition(name: &str) -> Value {
 }
 
 impl Gateway for Fixture {
-    async fn listing(&self, _guest: &Guest) -> Arc<Listing> {
+    async fn listing(&self, _guest: &Requester) -> Arc<Listing> {
         self.lists.subscribe().wait_for(|given| *given).await.unwrap();
         *self.listed_on.lock().unwrap() = std::thread::current().name().map(str::to_owned);
         Arc::clone(&self.listing.lock().unwrap())
     }
 
-    fn known_listing(&self, guest: &Guest) -> Arc<Listing> {
+    fn known_listing(&self, guest: &Requester) -> Arc<Listing> {
         // One principal is shown nothing.
         if guest.caller.principal == "blind" { Arc::default() } else { self.whole_listing(guest) }
     }
 
-    fn whole_listing(&self, _guest: &Guest) -> Arc<Listing> {
+    fn whole_listing(&self, _guest: &Requester) -> Arc<Listing> {
         Arc::clone(&self.listing.lock().unwrap())
     }
 
@@ -208,25 +208,25 @@ impl Gateway for Fixture {
     async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
         let named = inquiry.params.iter().find(|(name, _)| matches!(name.as_str(), "uri" | "name" | "taskId"));
         if named.is_some_and(|(_, value)| value.get() == r#""missing""#) {
-            let code = if inquiry.guest.era == Era::Modern { -32602 } else { -32002 };
+            let code = if inquiry.requester.era == Era::Modern { -32602 } else { -32002 };
             return Err(RpcError::new(code, "there is none"));
         }
         if named.is_some_and(|(_, value)| value.get() == r#""asking""#) {
-            return ask_on_the_way(inquiry.guest.era, inquiry.terms).await.map_err(|()| RpcError::new(-1, "declined"));
+            return ask_on_the_way(inquiry.requester.era, inquiry.terms).await.map_err(|()| RpcError::new(-1, "declined"));
         }
         let facts = json!({
             "params": inquiry.params.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),
             "terms": term_facts(&inquiry.terms),
-            "guest": guest_facts(&inquiry.guest),
+            "guest": guest_facts(&inquiry.requester),
         });
-        Ok(InquiryAnswer::Complete(inquired(inquiry.subject, inquiry.guest.era, &facts).to_string()))
+        Ok(InquiryAnswer::Complete(inquired(inquiry.subject, inquiry.requester.era, &facts).to_string()))
     }
 
-    fn news(&self) -> broadcast::Receiver<News> {
+    fn change_events(&self) -> broadcast::Receiver<ChangeEvent> {
         self.news.subscribe()
     }
 
-    async fn watch(&self, guest: &Guest, uri: &str) -> Result<Watch, RpcError> {
+    async fn watch(&self, guest: &Requester, uri: &str) -> Result<ResourceWatchGuard, RpcError> {
         if uri.starts_with("missing:") || !guest.authority.rights().resources.covers(uri) {
             let code = if guest.era == Era::Modern { -32602 } else { -32002 };
             return Err(RpcError::new(code, "no such resource"));
@@ -237,30 +237,30 @@ impl Gateway for Fixture {
         }
         self.record(format!("watch {uri}"));
         let (events, uri) = (self.events.clone(), uri.to_owned());
-        Ok(Watch::new(move || events.send_modify(|events| events.push(format!("unwatch {uri}")))))
+        Ok(ResourceWatchGuard::new(move || events.send_modify(|events| events.push(format!("unwatch {uri}")))))
     }
 
-    async fn known_tasks(&self, _guest: &Guest, mut task_ids: Vec<String>) -> Vec<String> {
+    async fn known_tasks(&self, _guest: &Requester, mut task_ids: Vec<String>) -> Vec<String> {
         task_ids.retain(|task_id| task_id != "missing");
         task_ids
     }
 
-    async fn set_log_level(&self, guest: &Guest, level: &str) -> Result<(), RpcError> {
+    async fn set_log_level(&self, guest: &Requester, level: &str) -> Result<(), RpcError> {
         self.record(format!("level {level} {}", guest.affinity));
         Ok(())
     }
 
-    fn roots_changed(&self, guest: &Guest) {
+    fn roots_changed(&self, guest: &Requester) {
         self.record(format!("roots {}", guest.affinity));
     }
 
-    fn attend(&self, affinity: &str) -> mpsc::Receiver<Remark> {
+    fn subscribe_session(&self, affinity: &str) -> mpsc::Receiver<ClientMessage> {
         let (sender, receiver) = mpsc::channel(16);
         self.attending.lock().unwrap().insert(affinity.to_owned(), sender);
         receiver
     }
 
-    fn leave(&self, affinity: &str) {
+    fn end_session(&self, affinity: &str) {
         self.attending.lock().unwrap().remove(affinity);
         self.record(format!("leave {affinity}"));
     }
@@ -271,15 +271,15 @@ impl Gateway for Fixture {
 
     async fn call(&self, request: CallRequest) -> CallAnswer {
         let facts = json!({
-            "client": request.guest.caller.client,
-            "session": request.guest.caller.session,
-            "principal": request.guest.caller.principal,
+            "client": request.requester.caller.client,
+            "session": request.requester.caller.session,
+            "principal": request.requester.caller.principal,
             "callerWaitMs": request.terms.caller_wait_ms,
             "traceParent": request.terms.trace_parent,
             "chain": request.chain,
             "keys": keys_facts(&request.keys),
             "task": request.task,
-            "guest": guest_facts(&request.guest),
+            "guest": guest_facts(&request.requester),
             "terms": term_facts(&request.terms),
         });
         match request.tool.as_str() {
@@ -289,15 +289,15 @@ impl Gateway for Fixture {
                 CallAnswer::Result(ToolResult::plain(refused.to_owned(), true))
             }
             "progress" => {
-                let progress = request.terms.remarks.expect("a progress token");
+                let progress = request.terms.messages.expect("a progress token");
                 for step in [1, 2, 2, 1, 3] {
-                    let remark = Remark::Progress(raw(&json!({"progress": step, "total": 3})));
+                    let remark = ClientMessage::Progress(raw(&json!({"progress": step, "total": 3})));
                     progress.send(remark).await.unwrap();
                 }
                 result("done", &facts)
             }
             "log" => {
-                if let Some(remarks) = request.terms.remarks {
+                if let Some(remarks) = request.terms.messages {
                     for level in ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] {
                         remarks.send(log_line(level)).await.unwrap();
                     }
@@ -305,13 +305,13 @@ impl Gateway for Fixture {
                 result("logged", &facts)
             }
             "notify" => {
-                let remarks = request.terms.remarks.expect("somebody who hears it");
+                let remarks = request.terms.messages.expect("somebody who hears it");
                 let method = "notifications/progress".to_owned();
                 let params = Some(raw(&json!({"progressToken": "other", "progress": 1})));
-                remarks.send(Remark::Notification { method, params }).await.unwrap();
+                remarks.send(ClientMessage::Notification { method, params }).await.unwrap();
                 result("notified", &facts)
             }
-            "ask" => match ask_on_the_way(request.guest.era, request.terms).await {
+            "ask" => match ask_on_the_way(request.requester.era, request.terms).await {
                 Ok(InquiryAnswer::Complete(reply)) => {
                     let reply: Value = serde_json::from_str(&reply).unwrap();
                     result(reply["text"].as_str().unwrap(), &facts)
@@ -319,7 +319,7 @@ impl Gateway for Fixture {
                 Ok(InquiryAnswer::InputRequired(members)) => CallAnswer::InputRequired(members),
                 Err(()) => result("declined", &facts),
             },
-            "begin" => CallAnswer::Task(task(request.guest.era).to_string()),
+            "begin" => CallAnswer::Task(task(request.requester.era).to_string()),
             "lack" => {
                 let data = json!({"requiredCapabilities": {"sampling": {}}});
                 CallAnswer::Failed(RpcError::new(-32021, "sampling is needed").with_data(&data))
@@ -361,8 +361,8 @@ impl Fixture {
     async fn run_slowly(&self, request: CallRequest) -> CallAnswer {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let session = request.guest.caller.session.clone();
-        let Terms { cancel, remarks, .. } = request.terms;
+        let session = request.requester.caller.session.clone();
+        let RequestTerms { cancel, messages: remarks, .. } = request.terms;
         self.started.send(Started { cancel, session: session.clone(), remarks, release, ended }).await.unwrap();
         let _ = released.await;
         let _ = end.send(());
@@ -371,7 +371,7 @@ impl Fixture {
 }
 
 /// Asks for an elicitation as each era has it: a legacy client on the way, a modern one by the answer.
-async fn ask_on_the_way(era: Era, terms: Terms) -> Result<InquiryAnswer, ()> {
+async fn ask_on_the_way(era: Era, terms: RequestTerms) -> Result<InquiryAnswer, ()> {
     if era == Era::Modern {
         let request = json!({"method": "elicitation/create", "params": {
             "mode": "form", "message": "sure?", "requestedSchema": {"type": "object", "properties": {}},
@@ -380,7 +380,7 @@ async fn ask_on_the_way(era: Era, terms: Terms) -> Result<InquiryAnswer, ()> {
         return Ok(InquiryAnswer::InputRequired(members.to_string()));
     }
     let (question, answered) = ask("elicitation/create", &elicitation());
-    terms.remarks.ok_or(())?.send(question).await.map_err(|_| ())?;
+    terms.messages.ok_or(())?.send(question).await.map_err(|_| ())?;
     let text = match answered.await.map_err(|_| ())? {
         Ok(result) => result.get().to_owned(),
         Err(error) => format!("error {}", error.code),
@@ -389,18 +389,18 @@ async fn ask_on_the_way(era: Era, terms: Terms) -> Result<InquiryAnswer, ()> {
     Ok(InquiryAnswer::Complete(reply.to_string()))
 }
 
-fn term_facts(terms: &Terms) -> Value {
+fn term_facts(terms: &RequestTerms) -> Value {
     json!({
         "meta": terms.meta.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),
         "wantsProgress": terms.wants_progress,
         "logLevel": terms.log_level,
-        "hears": terms.remarks.is_some(),
+        "hears": terms.messages.is_some(),
         "inputResponses": terms.input_responses.as_deref().map(RawValue::get),
         "requestState": terms.request_state,
     })
 }
 
-fn guest_facts(guest: &Guest) -> Value {
+fn guest_facts(guest: &Requester) -> Value {
     json!({
         "era": format!("{:?}", guest.era),
         "capabilities": guest.capabilities.as_json(),
@@ -411,21 +411,21 @@ fn guest_facts(guest: &Guest) -> Value {
 
 /// A result that keeps its era's schema, with the facts in `_meta`, and with caching of its own where a modern server has
 /// it.
-fn inquired(subject: Subject, era: Era, facts: &Value) -> Value {
+fn inquired(subject: InquirySubject, era: Era, facts: &Value) -> Value {
     let mut value = match subject {
-        Subject::Resources => {
+        InquirySubject::Resources => {
             json!({"resources": [{"uri": "a:1", "name": "one"}], "ttlMs": 70, "cacheScope": "public"})
         }
-        Subject::ResourceTemplates => json!({"resourceTemplates": []}),
-        Subject::Resource => json!({"contents": [{"uri": "a:1", "text": "one"}], "resultType": "complete"}),
-        Subject::Prompts => json!({"prompts": [{"name": "p"}], "nextCursor": "more"}),
-        Subject::Prompt => json!({"messages": []}),
-        Subject::Completion => json!({"completion": {"values": ["v"]}}),
-        Subject::Task | Subject::TaskCancel if era == Era::Legacy => task(era)["task"].clone(),
-        Subject::Task => task(era),
-        Subject::TaskUpdate | Subject::TaskCancel => json!({}),
-        Subject::TaskResult => json!({"content": []}),
-        Subject::Tasks => json!({"tasks": [task(era)["task"]]}),
+        InquirySubject::ResourceTemplates => json!({"resourceTemplates": []}),
+        InquirySubject::Resource => json!({"contents": [{"uri": "a:1", "text": "one"}], "resultType": "complete"}),
+        InquirySubject::Prompts => json!({"prompts": [{"name": "p"}], "nextCursor": "more"}),
+        InquirySubject::Prompt => json!({"messages": []}),
+        InquirySubject::Completion => json!({"completion": {"values": ["v"]}}),
+        InquirySubject::Task | InquirySubject::TaskCancel if era == Era::Legacy => task(era)["task"].clone(),
+        InquirySubject::Task => task(era),
+        InquirySubject::TaskUpdate | InquirySubject::TaskCancel => json!({}),
+        InquirySubject::TaskResult => json!({"content": []}),
+        InquirySubject::Tasks => json!({"tasks": [task(era)["task"]]}),
     };
     value["_meta"] = json!({"facts": facts});
     value

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
-use servanda_doors::http::{Ailment, Health};
+use servanda_doors::http::{HealthProblem, Health};
 
 use crate::{
     fixture::within,
@@ -21,17 +21,17 @@ struct Told {
 }
 
 impl Health for Told {
-    fn alive(&self) -> Result<(), Ailment> {
-        let stuck = Ailment { code: "stuck", told: "a loop stands still" };
+    fn alive(&self) -> Result<(), HealthProblem> {
+        let stuck = HealthProblem { code: "stuck", message: "a loop stands still" };
         if self.is_stuck.load(Ordering::SeqCst) { Err(stuck) } else { Ok(()) }
     }
 
-    fn store(&self) -> Result<(), Ailment> {
+    fn store(&self) -> Result<(), HealthProblem> {
         self.ready()
     }
 
-    fn ready(&self) -> Result<(), Ailment> {
-        let away = Ailment { code: "store_away", told: "the store is away" };
+    fn ready(&self) -> Result<(), HealthProblem> {
+        let away = HealthProblem { code: "store_away", message: "the store is away" };
         if self.has_no_store.load(Ordering::SeqCst) { Err(away) } else { Ok(()) }
     }
 

@@ -10,15 +10,15 @@ use std::{
 use reqwest::{Method, StatusCode, header::HeaderValue};
 use serde_json::{Value, json};
 use servanda_authority::{
-    Authenticated, Rights,
-    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    AuthenticatedCaller, Rights,
+    api_key::{self, ApiKeySpec, CreatedApiKey, PresentedKey},
     challenge::Challenge,
-    rights::{Resources, Scopes},
+    rights::{ResourcePatterns, Scopes},
 };
 use servanda_contract::Timestamp;
 use servanda_doors::{
-    HttpOptions, Serving,
-    http::{self, Doorkeeper, NotAdmitted, Threads},
+    HttpOptions, ServingOptions,
+    http::{self, Authenticator, AuthRejection, DoorThreads},
 };
 use servanda_engine::{PortFuture, local_authority};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
@@ -37,7 +37,7 @@ pub(crate) struct Server {
     pub(crate) task: JoinHandle<std::io::Result<()>>,
     client: reqwest::Client,
     /// Held as a gateway holds them: calls go on there when the door is closed.
-    _threads: Threads,
+    _threads: DoorThreads,
 }
 
 /// A request, as headers and a body.
@@ -82,10 +82,10 @@ impl Server {
 
     pub(crate) async fn start_draining(adjust: impl FnOnce(&mut HttpOptions), drain_max: Duration) -> Self {
         let drain_ms_max = u64::try_from(drain_max.as_millis()).unwrap();
-        Self::start_serving(adjust, Serving { drain_ms_max, ..Serving::default() }).await
+        Self::start_serving(adjust, ServingOptions { drain_ms_max, ..ServingOptions::default() }).await
     }
 
-    pub(crate) async fn start_serving(adjust: impl FnOnce(&mut HttpOptions), serving: Serving) -> Self {
+    pub(crate) async fn start_serving(adjust: impl FnOnce(&mut HttpOptions), serving: ServingOptions) -> Self {
         let (fixture, started) = fixture();
         Self::start_over(fixture, started, adjust, serving).await
     }
@@ -93,24 +93,24 @@ impl Server {
     /// Another door to the same gateway. Slow calls report to the first.
     pub(crate) async fn start_beside(&self, adjust: impl FnOnce(&mut HttpOptions)) -> Self {
         let fixture = Arc::clone(&self.fixture);
-        Self::start_over(fixture, mpsc::channel(1).1, adjust, Serving::default()).await
+        Self::start_over(fixture, mpsc::channel(1).1, adjust, ServingOptions::default()).await
     }
 
     async fn start_over(
         fixture: Arc<Fixture>,
         started: mpsc::Receiver<Started>,
         adjust: impl FnOnce(&mut HttpOptions),
-        serving: Serving,
+        serving: ServingOptions,
     ) -> Self {
         let mut options = HttpOptions::new(identity());
-        options.doorkeeper = Arc::new(Trusting);
+        options.authenticator = Arc::new(Trusting);
         adjust(&mut options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         // As in a gateway: a door that accepts here, and serves on threads of its own.
-        let threads = if serving.threads.count() == 0 { Threads::start(2).unwrap() } else { serving.threads };
-        let serving = Serving { threads: threads.clone(), ..serving };
+        let threads = if serving.threads.count() == 0 { DoorThreads::start(2).unwrap() } else { serving.threads };
+        let serving = ServingOptions { threads: threads.clone(), ..serving };
         let router = http::router(Arc::clone(&fixture), options);
         let task = tokio::spawn(http::serve_with(listener, router, shutdown.clone(), serving));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -179,34 +179,34 @@ fn authorization(call: &Call) -> Option<String> {
 #[derive(Debug)]
 struct Trusting;
 
-impl Doorkeeper for Trusting {
+impl Authenticator for Trusting {
     fn admit<'a>(
         &'a self,
         authorization: Option<&'a HeaderValue>,
-    ) -> PortFuture<'a, Result<Arc<Authenticated>, NotAdmitted>> {
+    ) -> PortFuture<'a, Result<Arc<AuthenticatedCaller>, AuthRejection>> {
         let told = authorization.map(|value| value.to_str().unwrap().split(' ').collect::<Vec<_>>());
         Box::pin(async move {
             let Some([_, tenant, principal, resource]) = told.as_deref() else { return Ok(local_authority()) };
             let now = Timestamp::from_unix_ms(1_000);
-            let terms = KeyTerms {
+            let terms = ApiKeySpec {
                 tenant: (*tenant).to_owned(),
                 principal: (*principal).to_owned(),
                 groups: BTreeSet::new(),
                 label: "test".to_owned(),
                 rights: Rights {
                     scopes: Scopes::none(),
-                    resources: Resources::read(&[*resource]).unwrap(),
+                    resources: ResourcePatterns::read(&[*resource]).unwrap(),
                     ..Rights::unlimited()
                 },
                 expires_at: Timestamp::from_unix_ms(2_000),
             };
-            let MadeKey { stored, text } = api_key::make(terms, now).unwrap();
+            let CreatedApiKey { stored, text } = api_key::make(terms, now).unwrap();
             let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
             Ok(Arc::new(stored.authenticate(&presented, now).unwrap()))
         })
     }
 
-    fn step_up(&self, _authority: &Authenticated, _scopes_needed: &[String]) -> Option<Challenge> {
+    fn step_up(&self, _authority: &AuthenticatedCaller, _scopes_needed: &[String]) -> Option<Challenge> {
         None
     }
 }

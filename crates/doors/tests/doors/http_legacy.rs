@@ -235,7 +235,7 @@ async fn progress_comes_before_the_answer() {
 async fn a_silent_stream_is_kept_alive() {
     let mut server = Server::start_with(|options| {
         options.keep_alive_ms = 1;
-        options.answer_moment_ms = 0;
+        options.stream_after_ms = 0;
     })
     .await;
     let session = server.begin_session().await;

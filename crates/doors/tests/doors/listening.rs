@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use servanda_engine::News;
+use servanda_engine::ChangeEvent;
 
 use crate::{
     fixture::{raw, within},
@@ -87,21 +87,21 @@ async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() 
     let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"], "taskIds": ["t1", "missing"]});
     let mut events = acknowledged(&server, &listen_with_tasks(7, &filter)).await;
     let mut deaf = acknowledged(&server, &listen(8, &json!({"promptsListChanged": true}))).await;
-    let task = |tenant: &str, id: &str, params: Value| News::Task {
+    let task = |tenant: &str, id: &str, params: Value| ChangeEvent::Task {
         owner: servanda_contract::Caller::named(tenant, "local").into(),
         task_id: id.into(),
         params: raw(&params).into(),
     };
-    server.fixture.announce(News::Resources);
+    server.fixture.announce(ChangeEvent::Resources);
     server.fixture.update("a:2");
     server.fixture.announce(task("stranger", "t1", json!({"taskId": "t1", "ttlMs": 1})));
     server.fixture.announce(task("local", "missing", json!({"taskId": "missing", "ttlMs": 1})));
     server.fixture.announce(task("local", "t2", json!({"taskId": "t2", "ttlMs": 1})));
     server.fixture.announce(task("local", "t1", json!({"taskId": "t1", "ttl": 1})));
     for (news, method, params) in [
-        (News::Tools, "notifications/tools/list_changed", json!({})),
+        (ChangeEvent::Tools, "notifications/tools/list_changed", json!({})),
         (
-            News::Resource { uri: "a:1".into(), params: raw(&json!({"uri": "a:1", "_meta": {"x": 1}})).into() },
+            ChangeEvent::Resource { uri: "a:1".into(), params: raw(&json!({"uri": "a:1", "_meta": {"x": 1}})).into() },
             "notifications/resources/updated",
             json!({"uri": "a:1", "_meta": {"x": 1}}),
         ),
@@ -118,7 +118,7 @@ async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() 
         expected["_meta"][SUBSCRIPTION_ID] = json!(7);
         assert_eq!(message["params"], expected);
     }
-    server.fixture.announce(News::Prompts);
+    server.fixture.announce(ChangeEvent::Prompts);
     let message = deaf.next().await.unwrap();
     assert_eq!(message["method"], "notifications/prompts/list_changed", "it heard nothing it had not asked for");
     assert_eq!(message["params"], json!({"_meta": {SUBSCRIPTION_ID: 8}}));
@@ -160,7 +160,7 @@ async fn whoever_missed_news_hears_that_anything_may_have_changed() {
         let mut next = std::pin::pin!(events.next());
         loop {
             for _ in 0..1_000 {
-                server.fixture.announce(News::Tools);
+                server.fixture.announce(ChangeEvent::Tools);
             }
             if let Ok(message) = tokio::time::timeout(Duration::from_millis(20), &mut next).await {
                 break message.unwrap();

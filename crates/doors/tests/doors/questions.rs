@@ -168,7 +168,7 @@ async fn a_question_of_no_request_takes_the_sessions_own_stream() {
 /// The answer to a call is not a stream yet when the question comes, and nothing else would make it one.
 #[tokio::test]
 async fn a_question_of_no_request_makes_a_running_request_a_stream() {
-    let mut server = Server::start_with(|options| options.answer_moment_ms = 3_600_000).await;
+    let mut server = Server::start_with(|options| options.stream_after_ms = 3_600_000).await;
     let session = begin(&server).await;
     let pending = server.stream_later(&slow(&session, 1));
     let started = server.started().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use servanda_engine::Remark;
+use servanda_engine::ClientMessage;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::{
@@ -89,7 +89,7 @@ async fn what_is_said_outside_any_request_comes_down_the_sessions_own_stream() {
     server.fixture.remark(&session, log_line("alert")).await;
     let method = "notifications/elicitation/complete".to_owned();
     let params = json!({"elicitationId": "e"});
-    server.fixture.remark(&session, Remark::Notification { method, params: Some(raw(&params)) }).await;
+    server.fixture.remark(&session, ClientMessage::Notification { method, params: Some(raw(&params)) }).await;
     let heard: Vec<Value> = vec![events.next().await.unwrap(), events.next().await.unwrap()];
     assert_eq!(heard[0]["params"]["level"], "alert", "the other was not grave enough");
     assert_eq!(heard[1]["params"], params);
@@ -110,7 +110,7 @@ async fn a_call_goes_on_while_nobody_reads_what_is_said_on_the_way() {
     // Until nothing more goes out.
     loop {
         progress += 1;
-        let remark = Remark::Progress(raw(&json!({"progress": progress, "message": "x".repeat(256 << 10)})));
+        let remark = ClientMessage::Progress(raw(&json!({"progress": progress, "message": "x".repeat(256 << 10)})));
         if tokio::time::timeout(Duration::from_millis(500), remarks.send(remark)).await.is_err() {
             break;
         }

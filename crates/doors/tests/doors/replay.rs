@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use servanda_engine::Remark;
+use servanda_engine::ClientMessage;
 
 use crate::{
     fixture::{Started, log_line, raw, within},
@@ -11,7 +11,7 @@ use crate::{
 
 /// A door whose answers are streams at once.
 async fn start() -> Server {
-    Server::start_with(|options| options.answer_moment_ms = 0).await
+    Server::start_with(|options| options.stream_after_ms = 0).await
 }
 
 fn get(session: &str) -> Call {
@@ -29,7 +29,7 @@ fn slow(session: &str, id: impl Into<Value>) -> Call {
 }
 
 async fn progress(started: &Started, step: u64) {
-    let remark = Remark::Progress(raw(&json!({"progress": step})));
+    let remark = ClientMessage::Progress(raw(&json!({"progress": step})));
     started.remarks.as_ref().unwrap().send(remark).await.unwrap();
 }
 
@@ -126,7 +126,7 @@ async fn the_sessions_own_stream_is_gone_on_with() {
 #[tokio::test]
 async fn what_cannot_be_gone_on_from_is_said_so() {
     let mut server = Server::start_with(|options| {
-        options.answer_moment_ms = 0;
+        options.stream_after_ms = 0;
         options.replay_events_max = 2;
     })
     .await;
@@ -158,7 +158,7 @@ async fn what_cannot_be_gone_on_from_is_said_so() {
 #[tokio::test]
 async fn an_answer_is_not_kept_for_ever() {
     let mut server = Server::start_with(|options| {
-        options.answer_moment_ms = 0;
+        options.stream_after_ms = 0;
         options.replay_ms_max = 1;
     })
     .await;
@@ -236,7 +236,7 @@ async fn a_burst_does_not_break_the_stream() {
     let produced = std::cell::Cell::new(false);
     let producing = async {
         for _ in 0..BURST {
-            sink.send(Remark::LogMessage(raw(&line))).await.unwrap();
+            sink.send(ClientMessage::LogMessage(raw(&line))).await.unwrap();
         }
         produced.set(true);
     };

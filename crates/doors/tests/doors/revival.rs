@@ -8,7 +8,7 @@ use std::sync::{
 use reqwest::Method;
 use serde_json::json;
 use servanda_contract::{Timestamp, time::Clock};
-use servanda_engine::News;
+use servanda_engine::ChangeEvent;
 
 use crate::{
     fixture::log_line,
@@ -132,7 +132,7 @@ async fn what_a_session_watches_is_taken_up_when_its_server_is_back() {
     first.fixture.happened("not yet b:1", 2).await;
 
     first.fixture.watchable.store(true, Ordering::SeqCst);
-    first.fixture.announce(News::Resources);
+    first.fixture.announce(ChangeEvent::Resources);
     first.fixture.happened("watch b:1", 3).await;
     let events = first.fixture.events();
     assert_eq!(events.iter().filter(|event| *event == "watch b:2").count(), 1, "given up meanwhile");

@@ -40,7 +40,7 @@ async fn a_call_finishes_and_a_listener_is_sent_home() {
 /// A stream for an answer is not one that only listens, however it was opened.
 #[tokio::test]
 async fn a_legacy_stream_is_closed_by_its_answer() {
-    let mut server = Server::start_with(|options| options.answer_moment_ms = 0).await;
+    let mut server = Server::start_with(|options| options.stream_after_ms = 0).await;
     let session = server.begin_session().await;
     let call = |id: i64| request(id, "tools/call", json!({"name": "slow"}));
     let mut answered = server.stream(&legacy(Some(&session), call(1))).await;

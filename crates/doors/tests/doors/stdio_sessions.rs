@@ -1,7 +1,7 @@
 //! What a client on pipes can be asked and told: questions, log lines, watched resources, tasks.
 
 use serde_json::{Value, json};
-use servanda_engine::News;
+use servanda_engine::ChangeEvent;
 
 use crate::{
     fixture::{ask, elicitation, log_line, put_elicitation, raw, within},
@@ -114,7 +114,7 @@ async fn watched_resources_and_own_tasks_are_told_of() {
 
     let at = "2026-11-15T09:35:32Z";
     let state = json!({"taskId": "t1", "status": "completed", "createdAt": at, "lastUpdatedAt": at, "ttl": 1});
-    let task = |id: &str| News::Task {
+    let task = |id: &str| ChangeEvent::Task {
         owner: servanda_contract::Caller::local().into(),
         task_id: id.into(),
         params: raw(&state).into(),
@@ -172,9 +172,9 @@ async fn subscriptions_hear_of_everything_they_asked_for() {
     let listen = modern("s", "subscriptions/listen", json!({"notifications": filter}));
     let message = pipe.ask(Era::Modern, &listen).await;
     assert_eq!(message["params"]["notifications"], filter);
-    pipe.fixture.announce(News::Tools);
-    pipe.fixture.announce(News::Prompts);
-    pipe.fixture.announce(News::Resources);
+    pipe.fixture.announce(ChangeEvent::Tools);
+    pipe.fixture.announce(ChangeEvent::Prompts);
+    pipe.fixture.announce(ChangeEvent::Resources);
     pipe.fixture.update("a:1");
     for method in ["prompts/list_changed", "resources/list_changed", "resources/updated"] {
         let message = pipe.read(Era::Modern, "").await.unwrap();

@@ -2,7 +2,7 @@
 //! them long holds up another connection there.
 
 use serde_json::json;
-use servanda_doors::{Serving, http::Threads};
+use servanda_doors::{ServingOptions, http::DoorThreads};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -17,8 +17,8 @@ const HEALTH: &[u8] = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: cl
 /// More than a call may bring that is made on the thread of its connection.
 const LARGE: usize = 17 * 1024;
 
-fn on_threads(count: usize) -> Serving {
-    Serving { threads: Threads::start(count).unwrap(), ..Serving::default() }
+fn on_threads(count: usize) -> ServingOptions {
+    ServingOptions { threads: DoorThreads::start(count).unwrap(), ..ServingOptions::default() }
 }
 
 /// The text that a call was answered with.
@@ -60,7 +60,7 @@ async fn large_arguments_hold_up_no_other_connection_of_the_thread() {
 
 #[tokio::test]
 async fn connections_are_limited_over_all_threads_together() {
-    let mut server = Server::start_serving(|_| {}, Serving { connections_max: 2, ..on_threads(2) }).await;
+    let mut server = Server::start_serving(|_| {}, ServingOptions { connections_max: 2, ..on_threads(2) }).await;
     let first = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
     let one = server.started().await;
     let second = server.send_later(&modern(2, "tools/call", json!({"name": "slow"})));
@@ -81,8 +81,8 @@ async fn connections_are_limited_over_all_threads_together() {
 
 #[tokio::test]
 async fn the_door_closes_when_the_last_thread_has_answered() {
-    let threads = Threads::start(2).unwrap();
-    let mut server = Server::start_serving(|_| {}, Serving { threads: threads.clone(), ..Serving::default() }).await;
+    let threads = DoorThreads::start(2).unwrap();
+    let mut server = Server::start_serving(|_| {}, ServingOptions { threads: threads.clone(), ..ServingOptions::default() }).await;
     let first = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
     let one = server.started().await;
     let second = server.send_later(&modern(2, "tools/call", json!({"name": "slow"})));

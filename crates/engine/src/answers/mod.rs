@@ -3,6 +3,6 @@
 
 pub(crate) mod observe;
 pub(crate) mod refusals;
-pub(crate) mod standing;
+pub(crate) mod existing_effect;
 pub(crate) mod tool_result;
 pub(crate) mod upstream_failure;

@@ -14,14 +14,14 @@ use servanda_contract::{
 use servanda_gates::CompiledContract;
 use servanda_mcp::{RawObject, fields, shape};
 
-use super::upstream_failure::mapped_in_text;
+use super::upstream_failure::mapped_class_in_text;
 
 /// Arrays and objects inside each other in an answer.
 const ANSWER_DEPTH_MAX: usize = 100;
 
 /// An answer that may be passed on.
 #[derive(Debug)]
-pub(crate) struct Observed<'a> {
+pub(crate) struct CheckedAnswer<'a> {
     /// The result's members as the upstream wrote them, without `_meta` and `resultType`.
     pub(crate) members: RawObject<'a>,
     /// The upstream's own `_meta` members.
@@ -36,40 +36,40 @@ pub(crate) struct Observed<'a> {
 
 /// An answer that may not.
 #[derive(Debug)]
-pub(crate) struct Broken {
+pub(crate) struct InvalidAnswer {
     pub(crate) message: String,
     pub(crate) errors: Vec<FieldError>,
 }
 
 /// Checks an answer against the contract.
-pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Result<Observed<'a>, Broken> {
-    shape::inspect(answer).map_err(|fault| broken(fault.to_string()))?;
+pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Result<CheckedAnswer<'a>, InvalidAnswer> {
+    shape::inspect(answer).map_err(|fault| invalid_answer(fault.to_string()))?;
     let members: RawObject<'a> =
-        serde_json::from_slice(answer).map_err(|error| broken(format!("is not a tool result: {error}")))?;
+        serde_json::from_slice(answer).map_err(|error| invalid_answer(format!("is not a tool result: {error}")))?;
     match members.get("resultType").map(RawValue::get) {
         None | Some("\"complete\"") => {}
         Some("\"input_required\"") => {
-            return Err(broken(
+            return Err(invalid_answer(
                 "asks for input with `input_required`, but not in a form that can be passed on".to_owned(),
             ));
         }
         // Not repeated: it is the upstream's text, of any length, and a model would take it for ours.
-        Some(_) => return Err(broken("has a result type that this version does not take".to_owned())),
+        Some(_) => return Err(invalid_answer("has a result type that this version does not take".to_owned())),
     }
-    let content = members.get("content").ok_or_else(|| broken("has no `content`".to_owned()))?;
+    let content = members.get("content").ok_or_else(|| invalid_answer("has no `content`".to_owned()))?;
     if !content.get().starts_with('[') {
-        return Err(broken("has a `content` that is not an array".to_owned()));
+        return Err(invalid_answer("has a `content` that is not an array".to_owned()));
     }
     let is_error = match members.get("isError").map(RawValue::get) {
         None | Some("false") => false,
         Some("true") => true,
-        Some(_) => return Err(broken("has an `isError` that is neither true nor false".to_owned())),
+        Some(_) => return Err(invalid_answer("has an `isError` that is neither true nor false".to_owned())),
     };
     let mut structured = members.get("structuredContent");
     let meta = match members.get("_meta") {
         None => RawObject::default(),
         Some(raw) => serde_json::from_str::<RawObject<'a>>(raw.get())
-            .map_err(|_| broken("has a `_meta` that is not an object".to_owned()))?
+            .map_err(|_| invalid_answer("has a `_meta` that is not an object".to_owned()))?
             // Only Servanda may write members with its own prefix.
             .without_prefix(fields::meta::OWN),
     };
@@ -82,7 +82,7 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
             structured = None;
             left_out.push("structuredContent");
         }
-        (mapped_in_text(contract.contract(), &text).unwrap_or(TaxonomyClass::UnknownError), Some(text))
+        (mapped_class_in_text(contract.contract(), &text).unwrap_or(TaxonomyClass::UnknownError), Some(text))
     } else {
         if let Some(schema) = contract.output() {
             check_structured(schema, structured)?;
@@ -90,13 +90,13 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
         (TaxonomyClass::Success, None)
     };
     let data = structured.filter(|raw| raw.get().starts_with('{'));
-    Ok(Observed { members: members.without(&left_out), meta, data, class, error_text })
+    Ok(CheckedAnswer { members: members.without(&left_out), meta, data, class, error_text })
 }
 
-fn check_structured(schema: &CompiledSchema, structured: Option<&RawValue>) -> Result<(), Broken> {
-    let raw = structured.ok_or_else(|| broken("has no `structuredContent`, which the contract promises".to_owned()))?;
+fn check_structured(schema: &CompiledSchema, structured: Option<&RawValue>) -> Result<(), InvalidAnswer> {
+    let raw = structured.ok_or_else(|| invalid_answer("has no `structuredContent`, which the contract promises".to_owned()))?;
     let value = decode(raw.get())
-        .map_err(|reason| broken(format!("has a `structuredContent` that is not strict JSON: {reason}")))?;
+        .map_err(|reason| invalid_answer(format!("has a `structuredContent` that is not strict JSON: {reason}")))?;
     let mut errors = schema.judge(&value).into_all();
     let promised = promised_names(schema.effective());
     for error in &mut errors {
@@ -105,7 +105,7 @@ fn check_structured(schema: &CompiledSchema, structured: Option<&RawValue>) -> R
     match errors.first() {
         None => Ok(()),
         Some(first) => {
-            Err(Broken { message: format!("breaks the contract's output schema: {}", first.message), errors })
+            Err(InvalidAnswer { message: format!("breaks the contract's output schema: {}", first.message), errors })
         }
     }
 }
@@ -157,19 +157,19 @@ fn decode(text: &str) -> Result<Value, String> {
     }
 }
 
-fn broken(what: String) -> Broken {
-    Broken { message: what, errors: Vec::new() }
+fn invalid_answer(what: String) -> InvalidAnswer {
+    InvalidAnswer { message: what, errors: Vec::new() }
 }
 
 /// The text of the first text block, shortened: what a tool says about its own failure.
 fn first_text(content: &RawValue) -> Option<String> {
     const TEXT_CHARS_MAX: usize = 2_000;
     #[derive(Deserialize)]
-    struct Block {
+    struct ErrorTextBlock {
         #[serde(default)]
         text: Option<String>,
     }
-    let blocks: Vec<Block> = serde_json::from_str(content.get()).ok()?;
+    let blocks: Vec<ErrorTextBlock> = serde_json::from_str(content.get()).ok()?;
     blocks.into_iter().find_map(|block| block.text).map(|text| text.chars().take(TEXT_CHARS_MAX).collect())
 }
 

@@ -14,8 +14,8 @@ use servanda_effects::{
 use servanda_mcp::{RpcError, envelope::code};
 use servanda_policy::PrincipalError;
 
-use super::observe::Broken;
-use crate::questions::NotGiven;
+use super::observe::InvalidAnswer;
+use crate::questions::MissingInput;
 
 /// When to come again for something that others are changing.
 const TURN_RETRY_AFTER_MS: u64 = 1_000;
@@ -33,11 +33,11 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: ResolveError) -> Refusal
             // Many clients show their model the message alone.
             let meant = did_you_mean.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
             let hint = "call a tool that `tools/list` has".to_owned();
-            no_tool(call_id, format!("there is no tool `{shown}`{meant}"), hint)
+            unknown_tool(call_id, format!("there is no tool `{shown}`{meant}"), hint)
         }
         ResolveError::Gone { upstream } => {
             let message = format!("`{shown}` is not offered any more by `{upstream}`");
-            no_tool(call_id, message, "call a tool that `tools/list` has now".to_owned())
+            unknown_tool(call_id, message, "call a tool that `tools/list` has now".to_owned())
                 .for_operators("there is no contract for it any more")
         }
         ResolveError::Withdrawn { upstream } => Refusal::new(
@@ -55,7 +55,7 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: ResolveError) -> Refusal
     }
 }
 
-fn no_tool(call_id: CallId, message: String, hint: String) -> Refusal {
+fn unknown_tool(call_id: CallId, message: String, hint: String) -> Refusal {
     let mut refusal = Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint);
     refusal.envelope_code = EnvelopeCode::ToolNotFound;
     refusal.with_next_action(NextAction::UseAnotherTool)
@@ -115,7 +115,7 @@ fn counted(number: usize, thing: &str) -> String {
     if number == 1 { format!("one {thing}") } else { format!("{number} {thing}s") }
 }
 
-pub(crate) fn quarantined(call_id: &CallId, effect_class: EffectClass, broken: Broken) -> Refusal {
+pub(crate) fn quarantined(call_id: &CallId, effect_class: EffectClass, broken: InvalidAnswer) -> Refusal {
     let mutates = effect_class.mutates();
     let effect = if mutates { EffectKnowledge::Happened } else { EffectKnowledge::None };
     let happened = if mutates { "; the effect happened, do not repeat the call" } else { "" };
@@ -168,7 +168,7 @@ pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass, can_come_again
 }
 
 /// A call that changes what others are changing, and whose turn did not come.
-pub(crate) fn not_its_turn(call_id: CallId) -> Box<Refusal> {
+pub(crate) fn turn_not_reached(call_id: CallId) -> Box<Refusal> {
     let mut refusal = Refusal::new(
         call_id,
         GateName::Fence,
@@ -209,7 +209,7 @@ pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str, effect: EffectKn
 }
 
 /// A call whose effect another dispatch went on with while it was under way.
-pub(crate) fn went_on(call_id: &CallId) -> Refusal {
+pub(crate) fn superseded_by_dispatch(call_id: &CallId) -> Refusal {
     let mut refusal = Refusal::new(
         call_id.clone(),
         GateName::Fence,
@@ -250,7 +250,7 @@ pub(crate) fn no_key(call_id: CallId, error: &JournalError) -> Box<Refusal> {
 }
 
 /// A state of one operation, brought with the key of another.
-pub(crate) fn of_another_operation(call_id: CallId) -> Refusal {
+pub(crate) fn key_of_another_operation(call_id: CallId) -> Refusal {
     Refusal::new(
         call_id,
         GateName::Fence,
@@ -261,7 +261,7 @@ pub(crate) fn of_another_operation(call_id: CallId) -> Refusal {
 }
 
 /// A state of one upstream for a tool that another performs by now.
-pub(crate) fn moved(call_id: CallId) -> Refusal {
+pub(crate) fn performed_by_another_upstream(call_id: CallId) -> Refusal {
     Refusal::new(
         call_id,
         GateName::Resolve,
@@ -313,7 +313,7 @@ pub(crate) fn undeclared(required: &str) -> RpcError {
 }
 
 /// A server asked for input, and its client did not give it.
-pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven, effect: EffectKnowledge) -> Refusal {
+pub(crate) fn input_not_given(call_id: &CallId, what: &MissingInput, effect: EffectKnowledge) -> Refusal {
     let hint = match effect {
         EffectKnowledge::None => "tell the user what was asked, and call again if it can be given",
         _ => "part of it may be done: tell the user, and look at the target before calling again",

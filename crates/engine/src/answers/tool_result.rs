@@ -12,16 +12,16 @@ use servanda_contract::{
 };
 use servanda_mcp::{envelope::to_json, fields::meta};
 
-use super::{observe::Observed, upstream_failure};
+use super::{observe::CheckedAnswer, upstream_failure};
 use crate::{
-    client::{Rest, ToolResult},
-    questions::{PutFailure, legible},
+    client::{CallDetail, ToolResult},
+    questions::{ClientFailure, legible},
     world::Exposure,
 };
 
 /// The answer of an upstream that may be passed on.
-pub(crate) fn of_observed(
-    observed: &Observed<'_>,
+pub(crate) fn from_answer(
+    observed: &CheckedAnswer<'_>,
     observation: Observation,
     exposure: Exposure<'_>,
     answer_bytes: usize,
@@ -39,12 +39,12 @@ pub(crate) fn of_observed(
     json.push_str("\"_meta\":{");
     observed.meta.write_members(&mut json);
     let _ = write!(json, "\"{}\":{}}}}}", meta::CALL, to_json(&observation.summary(None)));
-    let rest = Some(Box::new(Rest { observation, refusal: None, upstream_error: None }));
+    let rest = Some(Box::new(CallDetail { observation, refusal: None, upstream_error: None }));
     ToolResult { json, is_error, scopes_needed: Vec::new(), rest }
 }
 
 /// A refusal the model can read: the feedback as JSON text, so that every client shows it.
-pub(crate) fn of_refusal(refusal: Refusal, observation: Observation) -> ToolResult {
+pub(crate) fn from_refusal(refusal: Refusal, observation: Observation) -> ToolResult {
     let brief = to_json(&observation.summary(Some(refusal.gate)));
     let json = format!(
         r#"{{"content":{},"isError":true,"_meta":{{"{}":{brief}}}}}"#,
@@ -52,13 +52,13 @@ pub(crate) fn of_refusal(refusal: Refusal, observation: Observation) -> ToolResu
         meta::CALL
     );
     let scopes_needed = refusal.scopes_needed.clone();
-    let rest = Some(Box::new(Rest { observation, refusal: Some(refusal), upstream_error: None }));
+    let rest = Some(Box::new(CallDetail { observation, refusal: Some(refusal), upstream_error: None }));
     ToolResult { json, is_error: true, scopes_needed, rest }
 }
 
 /// A refusal beside which the upstream's own error stands.
-pub(crate) fn with_upstream_error(mut refused: ToolResult, failure: &PutFailure) -> ToolResult {
-    let Some(error) = upstream_failure::error_of(failure) else { return refused };
+pub(crate) fn with_upstream_error(mut refused: ToolResult, failure: &ClientFailure) -> ToolResult {
+    let Some(error) = upstream_failure::server_error(failure) else { return refused };
     refused.json = with_meta(refused.json, meta::UPSTREAM_ERROR, &to_json(&error));
     if let Some(rest) = &mut refused.rest {
         rest.upstream_error = Some(error);
@@ -67,9 +67,9 @@ pub(crate) fn with_upstream_error(mut refused: ToolResult, failure: &PutFailure)
 }
 
 /// The same with the whole refusal and the whole observation, for a caller that asks for them.
-pub(crate) fn in_full(mut result: ToolResult) -> ToolResult {
+pub(crate) fn with_full_detail(mut result: ToolResult) -> ToolResult {
     let Some(rest) = result.rest.take() else { return result };
-    let Rest { observation, refusal, upstream_error } = *rest;
+    let CallDetail { observation, refusal, upstream_error } = *rest;
     if let Some(refusal) = refusal {
         let brief = to_json(&observation.summary(Some(refusal.gate)));
         let content = text_block(serde_json::to_string_pretty(&refusal).unwrap_or(refusal.message));
@@ -94,11 +94,11 @@ fn with_meta(mut json: String, member: &str, value: &str) -> String {
 /// The `content` of an answer that is one text.
 fn text_block(text: String) -> String {
     #[derive(Serialize)]
-    struct Text {
+    struct TextContentBlock {
         r#type: &'static str,
         text: String,
     }
-    to_json(&[Text { r#type: "text", text }])
+    to_json(&[TextContentBlock { r#type: "text", text }])
 }
 
 /// The facts about a recorded call that every observation carries.
@@ -116,7 +116,7 @@ pub(crate) fn occasion(record: &CallRecord) -> ObservationContext<'_> {
 }
 
 /// The observation of an answer that may be passed on.
-pub(crate) fn observation(occasion: &ObservationContext<'_>, observed: &Observed<'_>, verification: Verification) -> Observation {
+pub(crate) fn observation(occasion: &ObservationContext<'_>, observed: &CheckedAnswer<'_>, verification: Verification) -> Observation {
     let errors = observed.error_text.iter().map(|text| PayloadError {
         field: None,
         message: legible(text).into_owned(),

@@ -11,7 +11,7 @@ use servanda_gates::CompiledContract;
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::{CredentialLack, PerformFailure};
 
-use crate::questions::PutFailure;
+use crate::questions::ClientFailure;
 
 /// The refusal a failure becomes, and the outcome to record. `was_sent_before` says that an earlier dispatch of the key may have
 /// done it.
@@ -88,8 +88,8 @@ fn earlier_dispatch_in_doubt(
 
 /// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. No tool
 /// result can say what it says, and the client knows what to do about it. That is for the client; it proves nothing.
-pub(crate) fn of_protocol(failure: &PutFailure, guest_era: Era, wants_task: bool) -> Option<RpcError> {
-    let error = error_of(failure)?;
+pub(crate) fn protocol_error(failure: &ClientFailure, guest_era: Era, wants_task: bool) -> Option<RpcError> {
+    let error = server_error(failure)?;
     let passes = match error.code {
         code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION => true,
         code::URL_ELICITATION_REQUIRED => guest_era == Era::Legacy,
@@ -101,7 +101,7 @@ pub(crate) fn of_protocol(failure: &PutFailure, guest_era: Era, wants_task: bool
 }
 
 /// The server's own error as a caller may be told it, if the server answered with one.
-pub(crate) fn error_of(failure: &PutFailure) -> Option<RpcError> {
+pub(crate) fn server_error(failure: &ClientFailure) -> Option<RpcError> {
     let PerformFailure::Rejected { code, message, data, .. } = &**failure else { return None };
     Some(RpcError { code: *code, message: message.clone(), data: data.clone() })
 }
@@ -160,8 +160,8 @@ fn class(contract: &ToolContract, failure: &PerformFailure) -> TaxonomyClass {
         PerformFailure::TooLarge { .. } | PerformFailure::Malformed { .. } => {
             TaxonomyClass::ObservationNormalizationFail
         }
-        PerformFailure::Rejected { code, message, .. } => mapped(contract, &code.to_string())
-            .or_else(|| mapped_in_text(contract, message))
+        PerformFailure::Rejected { code, message, .. } => mapped_class(contract, &code.to_string())
+            .or_else(|| mapped_class_in_text(contract, message))
             .unwrap_or(TaxonomyClass::UnknownError),
     }
 }
@@ -248,12 +248,12 @@ fn not_executed_errors(contract: &ToolContract) -> &[String] {
 }
 
 /// The taxonomy class the contract maps an upstream's own code to.
-fn mapped(contract: &ToolContract, code: &str) -> Option<TaxonomyClass> {
+fn mapped_class(contract: &ToolContract, code: &str) -> Option<TaxonomyClass> {
     contract.observability.error_taxonomy_mapping.get(code).and_then(|name| TaxonomyClass::from_name(name))
 }
 
 /// The taxonomy class of the first mapped text that occurs in an upstream's message.
-pub(crate) fn mapped_in_text(contract: &ToolContract, message: &str) -> Option<TaxonomyClass> {
+pub(crate) fn mapped_class_in_text(contract: &ToolContract, message: &str) -> Option<TaxonomyClass> {
     let message = message.to_lowercase();
     let mapping = &contract.observability.error_taxonomy_mapping;
     mapping
@@ -270,11 +270,11 @@ mod tests {
     use servanda_mcp::{Era, RpcError};
     use servanda_upstream::PerformFailure;
 
-    use super::{interpret, of_protocol};
-    use crate::questions::{PutFailure, QuestionRules};
+    use super::{interpret, protocol_error};
+    use crate::questions::{ClientFailure, QuestionRules};
 
-    fn put(failure: PerformFailure) -> PutFailure {
-        QuestionRules::of(&std::sync::Arc::from("up"), true).put_failure(failure, &mut Vec::new())
+    fn put(failure: PerformFailure) -> ClientFailure {
+        QuestionRules::new(&std::sync::Arc::from("up"), true).failure_for_client(failure, &mut Vec::new())
     }
 
     fn contract(class: EffectClass) -> ToolContract {
@@ -303,12 +303,12 @@ mod tests {
         ];
         for (code, modern, legacy, with_task) in table {
             let failure = put(rejected(code, "why"));
-            let passes = |era, task| of_protocol(&failure, era, task).is_some();
+            let passes = |era, task| protocol_error(&failure, era, task).is_some();
             let found = [passes(Era::Modern, false), passes(Era::Legacy, false), passes(Era::Legacy, true)];
             assert_eq!(found, [modern, legacy, with_task], "{code}");
         }
         let died = put(PerformFailure::Died { why: String::new() });
-        assert!(of_protocol(&died, Era::Legacy, true).is_none());
+        assert!(protocol_error(&died, Era::Legacy, true).is_none());
     }
 
     #[test]

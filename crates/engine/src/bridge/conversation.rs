@@ -10,7 +10,7 @@ use servanda_mcp::{
     fields::{member, result_type},
     shape,
 };
-use servanda_upstream::{Answer, Ask as ServerAsk, Continuation, PerformFailure, Remark as ServerRemark, Reply};
+use servanda_upstream::{Answer, UpstreamQuestion as ServerAsk, Continuation, PerformFailure, ServerMessage as ServerRemark, QuestionReply};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -18,18 +18,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Bridge, INPUT_MS_MAX, at,
-    dialogue::{Action, Dialogue, End, Event, Listener},
-    outlet::{Hearer, Outlet},
-    reception::{REMARKS_MAX, Reception, Turn, Visitor, still_waited_for},
+    Bridge, INPUT_MS_MAX, sleep_until_or_forever,
+    conversation_state::{ConversationAction, ConversationState, ConversationOutcome, ConversationEvent, QuestionTarget},
+    message_translator::{MessageSubscriber, MessageTranslator},
+    parked_request::{UNSENT_MESSAGES_MAX, ParkedRequest, ParkedReply, ReturningRequest, already_waiting},
     with_state,
 };
 use crate::{
     answers::upstream_failure,
-    client::{Ask, Remark},
-    delivery_template::Leg,
+    client::{PendingQuestion, ClientMessage},
+    delivery_template::DeliveryAttempt,
     questions::{
-        Asking, NotGiven, NotPut, PutFailure, PutQuestion, QuestionRules, input_requests, read_input_requests,
+        ServerQuestion, MissingInput, RefusedQuestion, ClientFailure, ClientQuestion, QuestionRules, input_requests, read_input_requests,
     },
 };
 
@@ -37,21 +37,21 @@ use crate::{
 const GATHER_MS: u64 = 20;
 
 /// A request to a server that can be made again with what the server asked for.
-pub(crate) trait Errand: Send {
+pub(crate) trait RepeatableRequest: Send {
     /// Makes it.
-    fn send(&mut self, leg: Leg) -> impl Future<Output = Result<Answer, PerformFailure>> + Send;
+    fn send(&mut self, leg: DeliveryAttempt) -> impl Future<Output = Result<Answer, PerformFailure>> + Send;
 }
 
 /// One request and everybody who takes part.
 #[derive(Debug)]
 pub(crate) struct Conversation<'a> {
     pub(crate) bridge: &'a Bridge,
-    pub(crate) listener: Listener,
-    pub(crate) outlet: Outlet,
+    pub(crate) listener: QuestionTarget,
+    pub(crate) outlet: MessageTranslator,
     /// Who hears remarks, where nobody can come again.
-    pub(crate) hearer: Hearer,
+    pub(crate) hearer: MessageSubscriber,
     /// Where a modern guest can come again.
-    pub(crate) reception: Option<Arc<Reception>>,
+    pub(crate) reception: Option<Arc<ParkedRequest>>,
     /// Cancelled when the guest gives up.
     pub(crate) cancel: CancellationToken,
     pub(crate) deadline: Instant,
@@ -62,7 +62,7 @@ pub(crate) struct Conversation<'a> {
 
 /// What a modern server wants before it goes on.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RequiredInput {
     pub(crate) answer: Answer,
     /// Its questions as the guest gets them, as JSON.
     pub(crate) input_requests: String,
@@ -70,30 +70,30 @@ pub(crate) struct Wanted {
 
 /// How a request ended.
 #[derive(Debug)]
-pub(crate) enum Ending {
+pub(crate) enum ConversationEnd {
     /// The server's last word; whether somebody was asked something for it.
     Answered { answer: Answer, asked: bool },
     /// A modern server's, that the last word comes later.
     Task(Answer),
     /// There is none.
-    Failed(PutFailure),
+    Failed(ClientFailure),
     /// The server wants input, and the modern guest can give it.
-    Input(Wanted),
+    Input(RequiredInput),
     /// The server wants input that the modern guest never said it could give; what it would have to declare, as JSON.
     Undeclared { answer: Answer, required: String },
     /// The legacy guest did not give what the server wanted.
-    NotGiven { answer: Answer, what: NotGiven },
+    NotGiven { answer: Answer, what: MissingInput },
 }
 
 /// A conversation under way.
-struct Shell<'a> {
-    dialogue: Option<Dialogue>,
+struct ConversationDriver<'a> {
+    dialogue: Option<ConversationState>,
     bridge: &'a Bridge,
-    outlet: Outlet,
-    hearer: Hearer,
-    reception: Option<Arc<Reception>>,
+    outlet: MessageTranslator,
+    hearer: MessageSubscriber,
+    reception: Option<Arc<ParkedRequest>>,
     /// Where answers to kept questions go.
-    kept: BTreeMap<String, oneshot::Sender<Reply>>,
+    kept: BTreeMap<String, oneshot::Sender<QuestionReply>>,
     gather_at: Option<Instant>,
     lapse_at: Option<Instant>,
     /// Whether the server asked for anything.
@@ -104,25 +104,25 @@ struct Shell<'a> {
 }
 
 /// What follows an answer of the server.
-enum Next {
+enum ConversationStep {
     Again(Continuation),
-    End(End),
+    End(ConversationOutcome),
 }
 
 impl Conversation<'_> {
     /// Makes the request and goes on to its last answer. The server's questions are added to `questions`.
-    pub(crate) async fn run<E: Errand>(self, errand: &mut E, questions: &mut Vec<QuestionRecord>) -> Ending {
+    pub(crate) async fn run<E: RepeatableRequest>(self, errand: &mut E, questions: &mut Vec<QuestionRecord>) -> ConversationEnd {
         let Self { bridge, listener, outlet, hearer, reception, cancel, mut deadline, mut continuation, rules } = self;
         let hears = hearer.sink.is_some() || reception.is_some() || outlet.ear.is_some();
-        let (sink, mut remarks) = hears.then(|| mpsc::channel(REMARKS_MAX)).unzip();
+        let (sink, mut remarks) = hears.then(|| mpsc::channel(UNSENT_MESSAGES_MAX)).unzip();
         let host = reception.clone();
         let mut arrivals = match &host {
             Some(reception) => Some(reception.arrivals.lock().await),
             None => None,
         };
-        let dialogue = Some(Dialogue::new(listener));
+        let dialogue = Some(ConversationState::new(listener));
         let (kept, gather_at, lapse_at) = (BTreeMap::new(), None, None);
-        let mut shell = Shell {
+        let mut shell = ConversationDriver {
             dialogue,
             bridge,
             outlet,
@@ -137,28 +137,28 @@ impl Conversation<'_> {
         };
         let mut answered_before = false;
         loop {
-            let leg = Leg { deadline, remarks: sink.clone(), continuation };
+            let leg = DeliveryAttempt { deadline, remarks: sink.clone(), continuation };
             let sent = errand.send(leg);
-            let answer = match shell.attend(sent, remarks.as_mut(), arrivals.as_deref_mut()).await {
+            let answer = match shell.wait_for_answer(sent, remarks.as_mut(), arrivals.as_deref_mut()).await {
                 Ok(answer) => answer,
                 Err(failure) => return shell.failed(failure, answered_before),
             };
             answered_before = true;
             let asked_at = Instant::now();
-            let (event, input_requests) = match kind(&answer) {
-                Kind::Last => (Event::Concluded, String::new()),
-                Kind::Task => return Ending::Task(answer),
-                Kind::WantsInput { requests, state } => match shell.put(requests) {
+            let (event, input_requests) = match answer_kind(&answer) {
+                UpstreamAnswerKind::Last => (ConversationEvent::Concluded, String::new()),
+                UpstreamAnswerKind::Task => return ConversationEnd::Task(answer),
+                UpstreamAnswerKind::WantsInput { requests, state } => match shell.check_questions(requests) {
                     Ok(requests) => {
                         let input_requests = input_requests(&requests);
-                        (Event::WantsInput { requests, state }, input_requests)
+                        (ConversationEvent::WantsInput { requests, state }, input_requests)
                     }
-                    Err(what) => return Ending::NotGiven { answer, what },
+                    Err(what) => return ConversationEnd::NotGiven { answer, what },
                 },
             };
-            match shell.follow(event, &cancel).await {
-                Next::End(end) => return Ending::of(end, Wanted { answer, input_requests }, shell.asked),
-                Next::Again(again) => (continuation, shell.asked) = (again, true),
+            match shell.handle_answer(event, &cancel).await {
+                ConversationStep::End(end) => return ConversationEnd::from_outcome(end, RequiredInput { answer, input_requests }, shell.asked),
+                ConversationStep::Again(again) => (continuation, shell.asked) = (again, true),
             }
             // The server's time stands still while the guest is being asked.
             deadline += asked_at.elapsed();
@@ -166,65 +166,65 @@ impl Conversation<'_> {
     }
 }
 
-impl Ending {
-    fn of(end: End, wanted: Wanted, asked: bool) -> Self {
-        if end == End::Input {
+impl ConversationEnd {
+    fn from_outcome(end: ConversationOutcome, wanted: RequiredInput, asked: bool) -> Self {
+        if end == ConversationOutcome::Input {
             return Self::Input(wanted);
         }
         let answer = wanted.answer;
         match end {
-            End::Answer | End::Input => Self::Answered { answer, asked },
-            End::Undeclared(required) => Self::Undeclared { answer, required },
-            End::NotGiven(what) => Self::NotGiven { answer, what },
+            ConversationOutcome::Answer | ConversationOutcome::Input => Self::Answered { answer, asked },
+            ConversationOutcome::Undeclared(required) => Self::Undeclared { answer, required },
+            ConversationOutcome::NotGiven(what) => Self::NotGiven { answer, what },
         }
     }
 }
 
-impl Shell<'_> {
-    fn failed(&mut self, failure: PerformFailure, answered_before: bool) -> Ending {
+impl ConversationDriver<'_> {
+    fn failed(&mut self, failure: PerformFailure, answered_before: bool) -> ConversationEnd {
         // A server that asked a question may have done something before it asked.
         let failure = if answered_before { upstream_failure::after_sending(failure) } else { failure };
-        Ending::Failed(self.rules.put_failure(failure, self.questions))
+        ConversationEnd::Failed(self.rules.failure_for_client(failure, self.questions))
     }
 
     /// Waits for the server's answer and hears everything else meanwhile. What was said before the answer is passed on
     /// before it.
-    async fn attend(
+    async fn wait_for_answer(
         &mut self,
         sent: impl Future<Output = Result<Answer, PerformFailure>>,
         mut remarks: Option<&mut mpsc::Receiver<ServerRemark>>,
-        mut arrivals: Option<&mut mpsc::Receiver<Visitor>>,
+        mut arrivals: Option<&mut mpsc::Receiver<ReturningRequest>>,
     ) -> Result<Answer, PerformFailure> {
         let mut sent = pin!(sent);
         let answered = loop {
             tokio::select! {
                 biased;
                 answered = &mut sent => break answered,
-                Some(remark) = next(&mut remarks) => self.hear(remark),
-                Some(visitor) = next(&mut arrivals) => self.welcome(visitor).await,
-                () = at(self.gather_at) => {
+                Some(remark) = next_message(&mut remarks) => self.handle_message(remark),
+                Some(visitor) = next_message(&mut arrivals) => self.readmit(visitor).await,
+                () = sleep_until_or_forever(self.gather_at) => {
                     self.gather_at = None;
-                    self.happens(Event::Gathered).await;
+                    self.handle_event(ConversationEvent::Gathered).await;
                 }
-                () = at(self.lapse_at) => self.lapse().await,
+                () = sleep_until_or_forever(self.lapse_at) => self.lapse().await,
                 () = self.bridge.closing.cancelled(), if self.lapse_at.is_some() => self.lapse().await,
             }
         };
         while let Some(remark) = remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {
             // A question whose request is over needs no answer.
             if !matches!(remark, ServerRemark::Ask(_)) {
-                self.pass_on(remark);
+                self.forward(remark);
             }
         }
         answered
     }
 
     /// What follows an answer. A legacy guest is asked here what a modern server wants.
-    async fn follow(&mut self, event: Event, cancel: &CancellationToken) -> Next {
+    async fn handle_answer(&mut self, event: ConversationEvent, cancel: &CancellationToken) -> ConversationStep {
         let mut actions = self.step(event);
         let mut replies = Vec::new();
-        for action in actions.extract_if(.., |action| matches!(action, Action::Ask { .. })) {
-            if let Action::Ask { key, asking } = action {
+        for action in actions.extract_if(.., |action| matches!(action, ConversationAction::Ask { .. })) {
+            if let ConversationAction::Ask { key, asking } = action {
                 replies.push((key, self.ask(asking)));
             }
         }
@@ -233,18 +233,18 @@ impl Shell<'_> {
         loop {
             for action in actions {
                 match action {
-                    Action::SendAgain(continuation) => return Next::Again(continuation),
-                    Action::End(end) => return Next::End(end),
+                    ConversationAction::SendAgain(continuation) => return ConversationStep::Again(continuation),
+                    ConversationAction::End(end) => return ConversationStep::End(end),
                     _ => {}
                 }
             }
-            let Some((key, reply)) = replies.next() else { return Next::End(End::Answer) };
+            let Some((key, reply)) = replies.next() else { return ConversationStep::End(ConversationOutcome::Answer) };
             let event = tokio::select! {
-                reply = reply => Event::Replied { key, reply: reply.unwrap_or_else(|_| Err(not_asked())) },
-                () = tokio::time::sleep_until(until) => Event::Lapsed,
+                reply = reply => ConversationEvent::Replied { key, reply: reply.unwrap_or_else(|_| Err(not_asked())) },
+                () = tokio::time::sleep_until(until) => ConversationEvent::Lapsed,
                 () = cancel.cancelled() => {
                     let (method, why) = ("input".to_owned(), "the caller went away".to_owned());
-                    return Next::End(End::NotGiven(NotGiven { method, why }));
+                    return ConversationStep::End(ConversationOutcome::NotGiven(MissingInput { method, why }));
                 }
             };
             actions = self.step(event);
@@ -253,85 +253,85 @@ impl Shell<'_> {
 
     /// The questions of a modern server as the guest gets them. A question that may not be asked ends the request: the server takes
     /// answers only, and no error in the place of one.
-    fn put(&mut self, requests: Vec<(String, Asking)>) -> Result<Vec<(String, PutQuestion)>, NotGiven> {
-        let put = requests.into_iter().map(|(key, asking)| match self.rules.put_under(&key, asking, self.questions) {
+    fn check_questions(&mut self, requests: Vec<(String, ServerQuestion)>) -> Result<Vec<(String, ClientQuestion)>, MissingInput> {
+        let put = requests.into_iter().map(|(key, asking)| match self.rules.check_keyed(&key, asking, self.questions) {
             Ok(asking) => Ok((key, asking)),
-            Err(NotPut { method, why }) => Err(NotGiven { method, why }),
+            Err(RefusedQuestion { method, why }) => Err(MissingInput { method, why }),
         });
         put.collect()
     }
 
-    fn hear(&mut self, remark: ServerRemark) {
+    fn handle_message(&mut self, remark: ServerRemark) {
         let ServerRemark::Ask(ServerAsk { method, params, reply }) = remark else {
-            return self.pass_on(remark);
+            return self.forward(remark);
         };
         self.asked = true;
-        let params = self.outlet.params(params);
-        let asking = match self.rules.put(Asking { method, params }, self.questions) {
+        let params = self.outlet.translate_params(params);
+        let asking = match self.rules.check(ServerQuestion { method, params }, self.questions) {
             Ok(asking) => asking,
             Err(not_put) => return drop(reply.send(Err(not_put.to_error()))),
         };
         let mut reply = Some(reply);
-        for action in self.step(Event::Asked(asking)) {
+        for action in self.step(ConversationEvent::Asked(asking)) {
             match (action, reply.take()) {
-                (Action::PassOn(question), Some(reply)) => {
-                    self.outlet.pass(&self.hearer, Remark::Ask(Ask { question, reply }));
+                (ConversationAction::PassOn(question), Some(reply)) => {
+                    self.outlet.send(&self.hearer, ClientMessage::Ask(PendingQuestion { question, reply }));
                 }
-                (Action::Keep(key), Some(reply)) => drop(self.kept.insert(key, reply)),
-                (Action::Gather, _) => self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS)),
+                (ConversationAction::Keep(key), Some(reply)) => drop(self.kept.insert(key, reply)),
+                (ConversationAction::Gather, _) => self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS)),
                 // Dropped, it is declined.
                 _ => {}
             }
         }
     }
 
-    async fn welcome(&mut self, visitor: Visitor) {
-        let Visitor { answers, waiter } = visitor;
-        let actions = self.step(Event::CameAgain(answers));
+    async fn readmit(&mut self, visitor: ReturningRequest) {
+        let ReturningRequest { answers, waiter } = visitor;
+        let actions = self.step(ConversationEvent::ClientReturned(answers));
         match (&self.reception, actions.first()) {
-            (Some(reception), first) if !matches!(first, Some(Action::TurnAway)) => {
-                reception.seat(waiter);
+            (Some(reception), first) if !matches!(first, Some(ConversationAction::TurnAway)) => {
+                reception.set_waiting(waiter);
                 self.lapse_at = None;
-                self.perform(actions).await;
+                self.perform_actions(actions).await;
             }
-            _ => waiter.refuse(still_waited_for()),
+            _ => waiter.refuse(already_waiting()),
         }
     }
 
     async fn lapse(&mut self) {
         self.lapse_at = None;
         if let Some(reception) = &self.reception {
-            reception.lapse_at(None);
+            reception.set_lapse(None);
             self.bridge.parked.leave(reception);
         }
-        self.happens(Event::Lapsed).await;
+        self.handle_event(ConversationEvent::Lapsed).await;
     }
 
-    async fn happens(&mut self, event: Event) {
+    async fn handle_event(&mut self, event: ConversationEvent) {
         let actions = self.step(event);
-        self.perform(actions).await;
+        self.perform_actions(actions).await;
     }
 
-    async fn perform(&mut self, actions: Vec<Action>) {
+    async fn perform_actions(&mut self, actions: Vec<ConversationAction>) {
         for action in actions {
             match action {
-                Action::Give { key, answer } => {
+                ConversationAction::Give { key, answer } => {
                     if let Some(reply) = self.kept.remove(&key) {
                         let _ = reply.send(Ok(answer));
                     }
                 }
-                Action::Decline(key) => drop(self.kept.remove(&key)),
-                Action::Tell { input_requests } => self.tell(&input_requests).await,
+                ConversationAction::Decline(key) => drop(self.kept.remove(&key)),
+                ConversationAction::Tell { input_requests } => self.tell_open_questions(&input_requests).await,
                 _ => {}
             }
         }
     }
 
     /// Tells the waiting guest what is open and lets it go. Without a place to wait for it, what is open is declined.
-    async fn tell(&mut self, input_requests: &str) {
+    async fn tell_open_questions(&mut self, input_requests: &str) {
         if !self.park(input_requests).await {
-            for action in self.step(Event::NoRoom) {
-                if let Action::Decline(key) = action {
+            for action in self.step(ConversationEvent::NoRoom) {
+                if let ConversationAction::Decline(key) = action {
                     self.kept.remove(&key);
                 }
             }
@@ -340,71 +340,71 @@ impl Shell<'_> {
 
     async fn park(&mut self, input_requests: &str) -> bool {
         let Some(reception) = &self.reception else { return false };
-        if reception.is_deserted() {
+        if reception.is_abandoned() {
             return false;
         }
         if self.bridge.closing.is_cancelled() || !self.bridge.parked.enter(reception) {
             tracing::warn!("questions of an upstream are declined: there is no place for a request that waits");
             return false;
         }
-        let carried = reception.carried(self.bridge.expiry(INPUT_MS_MAX));
-        let Ok(state) = self.bridge.close_state(&carried).await else { return false };
+        let carried = reception.parked_state(self.bridge.expiry(INPUT_MS_MAX));
+        let Ok(state) = self.bridge.sign_state(&carried).await else { return false };
         let raw = format!(r#"{{"{}":{input_requests}}}"#, member::INPUT_REQUESTS);
         let members: RawObject<'_> = serde_json::from_str(&raw).unwrap_or_default();
         let lapses_at = Instant::now() + Duration::from_millis(INPUT_MS_MAX);
         self.lapse_at = Some(lapses_at);
-        reception.lapse_at(Some(lapses_at));
-        let _ = reception.tell(Turn::Input(with_state(&members, &state)));
+        reception.set_lapse(Some(lapses_at));
+        let _ = reception.reply(ParkedReply::Input(with_state(&members, &state)));
         true
     }
 
     /// Asks the legacy guest; the answer comes on what is returned.
-    fn ask(&self, question: PutQuestion) -> oneshot::Receiver<Reply> {
+    fn ask(&self, question: ClientQuestion) -> oneshot::Receiver<QuestionReply> {
         let (reply, replied) = oneshot::channel();
-        self.outlet.pass(&self.hearer, Remark::Ask(Ask { question, reply }));
+        self.outlet.send(&self.hearer, ClientMessage::Ask(PendingQuestion { question, reply }));
         replied
     }
 
-    fn step(&mut self, event: Event) -> Vec<Action> {
+    fn step(&mut self, event: ConversationEvent) -> Vec<ConversationAction> {
         let Some(dialogue) = self.dialogue.take() else { return Vec::new() };
         let (dialogue, actions) = dialogue.step(event);
         self.dialogue = Some(dialogue);
         actions
     }
 
-    fn pass_on(&self, remark: ServerRemark) {
+    fn forward(&self, remark: ServerRemark) {
         let Some(remark) = self.outlet.translate(remark) else { return };
         self.outlet.keep_progress(&remark);
         match &self.reception {
-            None => drop(self.outlet.pass(&self.hearer, remark)),
-            Some(reception) => reception.pass(&self.outlet, remark),
+            None => drop(self.outlet.send(&self.hearer, remark)),
+            Some(reception) => reception.send(&self.outlet, remark),
         }
     }
 }
 
 /// What kind of answer it is. Looked at once: an answer may be long.
-enum Kind {
+enum UpstreamAnswerKind {
     Last,
     Task,
-    WantsInput { requests: Vec<(String, Asking)>, state: Option<String> },
+    WantsInput { requests: Vec<(String, ServerQuestion)>, state: Option<String> },
 }
 
 /// The kind of an answer. A task or a request for input that cannot be read counts as the last answer, whose check refuses it later.
-fn kind(answer: &Answer) -> Kind {
+fn answer_kind(answer: &Answer) -> UpstreamAnswerKind {
     if answer.era == Era::Legacy {
-        return Kind::Last;
+        return UpstreamAnswerKind::Last;
     }
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
     let written = members.get(member::RESULT_TYPE).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     match written.as_deref() {
-        Some(result_type::TASK | result_type::INPUT_REQUIRED) if shape::inspect(&answer.result).is_err() => Kind::Last,
-        Some(result_type::TASK) => Kind::Task,
-        Some(result_type::INPUT_REQUIRED) => wants_input(&members).unwrap_or(Kind::Last),
-        _ => Kind::Last,
+        Some(result_type::TASK | result_type::INPUT_REQUIRED) if shape::inspect(&answer.result).is_err() => UpstreamAnswerKind::Last,
+        Some(result_type::TASK) => UpstreamAnswerKind::Task,
+        Some(result_type::INPUT_REQUIRED) => wants_input(&members).unwrap_or(UpstreamAnswerKind::Last),
+        _ => UpstreamAnswerKind::Last,
     }
 }
 
-fn wants_input(members: &RawObject<'_>) -> Option<Kind> {
+fn wants_input(members: &RawObject<'_>) -> Option<UpstreamAnswerKind> {
     let requests = members.get(member::INPUT_REQUESTS);
     let state = members.get(member::REQUEST_STATE);
     if requests.is_none() && state.is_none() {
@@ -412,14 +412,14 @@ fn wants_input(members: &RawObject<'_>) -> Option<Kind> {
     }
     let state = state.map(|raw| serde_json::from_str(raw.get())).transpose().ok()?;
     let requests = requests.map_or_else(|| Some(Vec::new()), read_input_requests)?;
-    Some(Kind::WantsInput { requests, state })
+    Some(UpstreamAnswerKind::WantsInput { requests, state })
 }
 
 fn not_asked() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the client could not be asked")
 }
 
-async fn next<T>(receiver: &mut Option<&mut mpsc::Receiver<T>>) -> Option<T> {
+async fn next_message<T>(receiver: &mut Option<&mut mpsc::Receiver<T>>) -> Option<T> {
     match receiver {
         Some(receiver) => receiver.recv().await,
         None => None,

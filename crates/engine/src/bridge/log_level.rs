@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use servanda_mcp::LogLevel;
 
 /// The level of a log line; none where it names none of the protocol's.
-pub(crate) fn of_line(params: &RawValue) -> Option<LogLevel> {
+pub(crate) fn level_of_line(params: &RawValue) -> Option<LogLevel> {
     #[derive(Deserialize)]
     struct Line {
         level: String,
@@ -18,13 +18,13 @@ pub(crate) fn of_line(params: &RawValue) -> Option<LogLevel> {
 mod tests {
     use servanda_mcp::LogLevel;
 
-    use super::of_line;
+    use super::level_of_line;
 
     #[test]
     fn lines_have_the_level_they_name() {
         let line = |level: &str| {
             let text = format!(r#"{{"level":"{level}","data":[1]}}"#);
-            of_line(&serde_json::value::RawValue::from_string(text).unwrap())
+            level_of_line(&serde_json::value::RawValue::from_string(text).unwrap())
         };
         for level in LogLevel::ALL {
             assert_eq!(line(level.as_str()), Some(level));

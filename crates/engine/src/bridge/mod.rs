@@ -6,12 +6,12 @@
 //! [`sessions`] keeps what outlasts a request. It is about requests, not about tool calls: prompts and resources cross it the same
 //! way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
 
-mod bystander;
+mod session_forwarder;
 mod conversation;
-mod dialogue;
+mod conversation_state;
 mod log_level;
-mod outlet;
-mod reception;
+mod message_translator;
+mod parked_request;
 mod seal;
 mod sessions;
 
@@ -33,17 +33,17 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
-    conversation::{Conversation, Ending, Errand, Wanted},
-    dialogue::Listener,
-    outlet::{Hearer, Outlet},
-    reception::{Claim, Final, Reception, Turn},
-    sessions::Sessions,
+    conversation::{Conversation, ConversationEnd, RepeatableRequest, RequiredInput},
+    conversation_state::QuestionTarget,
+    message_translator::{MessageSubscriber, MessageTranslator},
+    parked_request::{RequestBinding, RequestAnswer, ParkedRequest, ParkedReply},
+    sessions::ClientSessions,
 };
 use self::{
-    reception::Parked,
-    seal::{Carried, Purpose, Seal},
+    parked_request::ParkedRequestTable,
+    seal::{RequestStatePayload, StatePurpose, Seal},
 };
-use crate::{deferred::TaskIndex, long_running::Work, questions::Elicitations};
+use crate::{deferred::TaskIndex, long_running::LongWork, questions::Elicitations};
 
 /// How long a guest may look for answers before a request at a legacy server goes on without them.
 pub(crate) const INPUT_MS_MAX: u64 = 600_000;
@@ -56,7 +56,7 @@ pub(crate) struct Bridge {
     notebook: Arc<dyn Notebook>,
     clock: Arc<dyn Clock>,
     seal: OnceCell<Seal>,
-    parked: Parked,
+    parked: ParkedRequestTable,
     pub(crate) elicitations: Arc<Elicitations>,
     /// Our ids of tasks, for what servers say about them.
     tasks: Arc<TaskIndex>,
@@ -66,7 +66,7 @@ pub(crate) struct Bridge {
 
 /// What a request turns out to be, by the state it brings.
 #[derive(Debug)]
-pub(crate) enum Opening {
+pub(crate) enum OpenedRequest {
     /// A new one, perhaps with answers to what nobody asked.
     Fresh(Continuation),
     /// Another round.
@@ -86,14 +86,14 @@ pub(crate) enum Opening {
 
 /// What a guest brings again.
 #[derive(Debug, Default)]
-pub(crate) struct Brought {
+pub(crate) struct ClientContinuation {
     pub(crate) input_responses: Option<Box<RawValue>>,
     pub(crate) request_state: Option<String>,
 }
 
 /// A server's request for input, as its guest gets it.
 #[derive(Debug)]
-pub(crate) struct PassedInput {
+pub(crate) struct InputRequiredResult {
     /// The members of an `input_required` result.
     pub(crate) json: String,
     /// Tells the state in it from every other.
@@ -103,11 +103,11 @@ pub(crate) struct PassedInput {
 }
 
 /// A request on its way to its end.
-pub(crate) type Underway = Pin<Box<dyn Future<Output = Final> + Send>>;
+pub(crate) type RequestFuture = Pin<Box<dyn Future<Output = RequestAnswer> + Send>>;
 
 impl Bridge {
     pub(crate) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>, tasks: Arc<TaskIndex>) -> Self {
-        let (parked, closing) = (Parked::default(), CancellationToken::new());
+        let (parked, closing) = (ParkedRequestTable::default(), CancellationToken::new());
         Self { notebook, clock, seal: OnceCell::new(), parked, elicitations: Arc::default(), tasks, closing }
     }
 
@@ -117,18 +117,18 @@ impl Bridge {
     }
 
     /// Reads what a modern guest brings. The claim is the request it makes now.
-    pub(crate) async fn open(&self, brought: Brought, claim: &Claim) -> Result<Opening, RpcError> {
-        let Brought { input_responses, request_state } = brought;
+    pub(crate) async fn open(&self, brought: ClientContinuation, claim: &RequestBinding) -> Result<OpenedRequest, RpcError> {
+        let ClientContinuation { input_responses, request_state } = brought;
         let Some(text) = request_state else {
-            return Ok(Opening::Fresh(Continuation { input_responses, request_state: None }));
+            return Ok(OpenedRequest::Fresh(Continuation { input_responses, request_state: None }));
         };
-        let carried = self.seal().await?.open(&text, claim.bearer(), self.clock.now())?;
+        let carried = self.seal().await?.verify(&text, claim.audience(), self.clock.now())?;
         let first_call = carried.first_call;
         Ok(match carried.purpose {
-            Purpose::Parked { id } => Opening::Parked { id, first_call },
-            Purpose::Round { upstream, nonce, state, key } => {
+            StatePurpose::Parked { id } => OpenedRequest::Parked { id, first_call },
+            StatePurpose::Round { upstream, nonce, state, key } => {
                 let continuation = Continuation { input_responses, request_state: state };
-                Opening::Round { upstream, nonce, continuation, first_call, key }
+                OpenedRequest::Round { upstream, nonce, continuation, first_call, key }
             }
         })
     }
@@ -141,10 +141,10 @@ impl Bridge {
         let note = Note { kind: NoteKind::Spent, key: nonce.to_owned(), value: to_json(call_id), expires_at };
         match self.notebook.write_first(note).await {
             Ok(kept) if kept.value == to_json(call_id) => Ok(()),
-            Ok(kept) => Err(spent(&kept.value)),
+            Ok(kept) => Err(state_spent(&kept.value)),
             Err(error) => {
                 tracing::error!(%error, "that a request state is used up could not be kept");
-                Err(no_notebook())
+                Err(notebook_unavailable())
             }
         }
     }
@@ -157,43 +157,43 @@ impl Bridge {
     }
 
     /// The members of an `input_required` result for a modern guest: the server's, with its state inside ours.
-    pub(crate) async fn pass_input(
+    pub(crate) async fn input_required_result(
         &self,
-        wanted: &Wanted,
-        claim: &Claim,
+        wanted: &RequiredInput,
+        claim: &RequestBinding,
         upstream: &str,
-    ) -> Result<PassedInput, RpcError> {
+    ) -> Result<InputRequiredResult, RpcError> {
         let members: RawObject<'_> = serde_json::from_slice(&wanted.answer.result).unwrap_or_default();
         let theirs = members.get(member::REQUEST_STATE).and_then(|raw| serde_json::from_str(raw.get()).ok());
         let (nonce, expires_at) = (uuid::Uuid::new_v4().to_string(), self.expiry(ROUND_MS_MAX));
-        let state = self.close_state(&claim.round(expires_at, upstream, &nonce, theirs)).await?;
+        let state = self.sign_state(&claim.round_state(expires_at, upstream, &nonce, theirs)).await?;
         // The result has no other members, because a client would read them beside the questions.
         let notes = members.get(member::META).map_or_else(String::new, |raw| format!(r#""{}":{raw},"#, member::META));
         let put = format!(r#"{{{notes}"{}":{}}}"#, member::INPUT_REQUESTS, wanted.input_requests);
         let put: RawObject<'_> = serde_json::from_str(&put).unwrap_or_default();
         let json = with_state(&put, &state);
-        Ok(PassedInput { json, nonce, expires_at })
+        Ok(InputRequiredResult { json, nonce, expires_at })
     }
 
     /// Waits with the guest that made a request until it is over or the guest is asked something. Then the request goes on
     /// in a task of its own.
-    pub(crate) async fn host(
+    pub(crate) async fn run_until_answer(
         self: &Arc<Self>,
-        reception: Arc<Reception>,
-        mut turns: oneshot::Receiver<Turn>,
-        mut underway: Underway,
+        reception: Arc<ParkedRequest>,
+        mut turns: oneshot::Receiver<ParkedReply>,
+        mut underway: RequestFuture,
         gives_up: &CancellationToken,
-    ) -> Turn {
+    ) -> ParkedReply {
         loop {
             tokio::select! {
                 biased;
                 done = &mut underway => {
                     self.parked.leave(&reception);
-                    return Turn::Done(done);
+                    return ParkedReply::Done(done);
                 }
                 turn = &mut turns => {
-                    tokio::spawn(Arc::clone(self).see_through(reception, underway));
-                    return turn.unwrap_or_else(|_| Turn::Refused(gone(None)));
+                    tokio::spawn(Arc::clone(self).finish_parked(reception, underway));
+                    return turn.unwrap_or_else(|_| ParkedReply::Refused(request_gone(None)));
                 }
                 () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
             }
@@ -201,49 +201,49 @@ impl Bridge {
     }
 
     /// Comes again to a request that waits, and waits with it.
-    pub(crate) async fn visit(
+    pub(crate) async fn rejoin(
         &self,
         id: &str,
         first_call: Option<&CallId>,
         input_responses: Option<&RawValue>,
-        hearer: Hearer,
+        hearer: MessageSubscriber,
         gives_up: &CancellationToken,
-    ) -> Turn {
-        let Some(answers) = input_responses.map_or_else(|| Some(Vec::new()), dialogue::read_input_responses) else {
+    ) -> ParkedReply {
+        let Some(answers) = input_responses.map_or_else(|| Some(Vec::new()), conversation_state::read_input_responses) else {
             let error = RpcError::new(code::INVALID_PARAMS, "`inputResponses` must be an object");
-            return Turn::Refused(error.with_hint("send one member for every key of `inputRequests`"));
+            return ParkedReply::Refused(error.with_hint("send one member for every key of `inputRequests`"));
         };
-        let Some(reception) = self.parked.find(id) else { return Turn::Refused(gone(first_call)) };
-        let mut turns = match reception.visit(answers, hearer) {
+        let Some(reception) = self.parked.find(id) else { return ParkedReply::Refused(request_gone(first_call)) };
+        let mut turns = match reception.rejoin(answers, hearer) {
             Ok(turns) => turns,
-            Err(error) => return Turn::Refused(error),
+            Err(error) => return ParkedReply::Refused(error),
         };
         loop {
             tokio::select! {
-                turn = &mut turns => return turn.unwrap_or_else(|_| Turn::Refused(gone(first_call))),
+                turn = &mut turns => return turn.unwrap_or_else(|_| ParkedReply::Refused(request_gone(first_call))),
                 () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
             }
         }
     }
 
     /// The request that waits under that id, and the long work it is, if it is one.
-    pub(crate) fn waiting_work(&self, id: &str) -> Option<(Arc<Reception>, Arc<Work>)> {
+    pub(crate) fn waiting_work(&self, id: &str) -> Option<(Arc<ParkedRequest>, Arc<LongWork>)> {
         let reception = self.parked.find(id)?;
         let work = Arc::clone(reception.work()?);
         Some((reception, work))
     }
 
     /// A request whose guest was asked something, to its end. An answer that nobody waits for is kept for a while.
-    async fn see_through(self: Arc<Self>, reception: Arc<Reception>, underway: Underway) {
+    async fn finish_parked(self: Arc<Self>, reception: Arc<ParkedRequest>, underway: RequestFuture) {
         let done = underway.await;
-        if let Err(turn) = reception.tell(Turn::Done(done))
+        if let Err(turn) = reception.reply(ParkedReply::Done(done))
             && let Some(until) = reception.lapses_at()
         {
             let mut arrivals = reception.arrivals.lock().await;
             tokio::select! {
                 Some(visitor) = arrivals.recv() => {
-                    reception.catch_up(&visitor.waiter);
-                    visitor.waiter.tell(turn);
+                    reception.send_unsent(&visitor.waiter);
+                    visitor.waiter.reply(turn);
                 }
                 () = tokio::time::sleep_until(until) => {}
                 () = self.closing.cancelled() => {}
@@ -254,14 +254,14 @@ impl Bridge {
     }
 
     async fn seal(&self) -> Result<&Seal, RpcError> {
-        self.seal.get_or_try_init(|| Seal::of(self.notebook.as_ref())).await.map_err(|error| {
+        self.seal.get_or_try_init(|| Seal::load(self.notebook.as_ref())).await.map_err(|error| {
             tracing::error!(%error, "the key that seals request states could not be read");
-            no_notebook()
+            notebook_unavailable()
         })
     }
 
-    async fn close_state(&self, carried: &Carried) -> Result<String, RpcError> {
-        Ok(self.seal().await?.close(carried))
+    async fn sign_state(&self, carried: &RequestStatePayload) -> Result<String, RpcError> {
+        Ok(self.seal().await?.sign(carried))
     }
 
     fn expiry(&self, from_now_ms: u64) -> Timestamp {
@@ -283,19 +283,19 @@ fn with_state(members: &RawObject<'_>, state: &str) -> String {
 }
 
 /// The answer to a guest whose state was used already, by the call in that JSON text.
-fn spent(by: &str) -> RpcError {
+fn state_spent(by: &str) -> RpcError {
     let call: String = serde_json::from_str(by).unwrap_or_default();
     RpcError::new(code::INVALID_PARAMS, format!("the `requestState` was used already, by call {call}"))
         .with_hint(&format!("it may have changed something: look how it ended with `servanda explain {call}`"))
 }
 
-fn no_notebook() -> RpcError {
+fn notebook_unavailable() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the gateway cannot keep conversations at the moment")
         .with_hint("try again later; operators: `servanda doctor` looks at the ledger")
 }
 
 /// The answer to a guest whose request does not wait any more.
-fn gone(first_call: Option<&CallId>) -> RpcError {
+fn request_gone(first_call: Option<&CallId>) -> RpcError {
     let hint = match first_call {
         Some(call) => format!("look how it ended with `servanda explain {call}` before calling again"),
         None => "make the request anew".to_owned(),
@@ -305,7 +305,7 @@ fn gone(first_call: Option<&CallId>) -> RpcError {
 }
 
 /// Sleeps until then; for ever if never.
-async fn at(moment: Option<Instant>) {
+async fn sleep_until_or_forever(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,

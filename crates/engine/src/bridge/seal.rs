@@ -13,7 +13,7 @@ use servanda_effects::{JournalError, Notebook, effect::ClientKey};
 use servanda_mcp::{RpcError, envelope::code};
 use sha2::Sha256;
 
-use crate::secrets::Secret;
+use crate::secrets::NotebookSecret;
 
 /// The version of what is sealed.
 const VERSION: u32 = 1;
@@ -26,12 +26,12 @@ const STATE_BYTES_MAX: usize = 32 << 20;
 
 /// The key. Every process that shares the notebook has the same.
 pub(crate) struct Seal {
-    key: Secret,
+    key: NotebookSecret,
 }
 
 /// What a client carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Carried {
+pub(crate) struct RequestStatePayload {
     version: u32,
     tenant: String,
     principal: String,
@@ -43,13 +43,13 @@ pub(crate) struct Carried {
     /// The first call of the conversation, where it is one of calls.
     pub(crate) first_call: Option<CallId>,
     /// What it stands for.
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: StatePurpose,
 }
 
 /// What a carried state stands for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Purpose {
+pub(crate) enum StatePurpose {
     /// A round of a modern upstream.
     Round {
         /// Which.
@@ -71,17 +71,17 @@ pub(crate) enum Purpose {
 
 /// Who may use a state, with which request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bearer<'a> {
+pub(crate) struct StateAudience<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) request: Digest,
 }
 
 /// A state that is not taken. It does not say what is wrong with it: whoever forges one should not learn how far they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotTaken(());
+pub(crate) struct InvalidRequestState(());
 
-impl Carried {
-    pub(crate) fn new(bearer: Bearer<'_>, expires_at: Timestamp, first_call: Option<CallId>, purpose: Purpose) -> Self {
+impl RequestStatePayload {
+    pub(crate) fn new(bearer: StateAudience<'_>, expires_at: Timestamp, first_call: Option<CallId>, purpose: StatePurpose) -> Self {
         Self {
             version: VERSION,
             tenant: bearer.caller.tenant.clone(),
@@ -94,13 +94,13 @@ impl Carried {
         }
     }
 
-    fn party(&self) -> Caller {
+    fn caller(&self) -> Caller {
         Caller { actors: self.actors.clone(), ..Caller::named(&self.tenant, &self.principal) }
     }
 
-    fn is_for(&self, bearer: Bearer<'_>, now: Timestamp) -> bool {
+    fn is_for(&self, bearer: StateAudience<'_>, now: Timestamp) -> bool {
         self.version == VERSION
-            && self.party().is_same_party(bearer.caller)
+            && self.caller().is_same_party(bearer.caller)
             && self.request == bearer.request
             && now < self.expires_at
     }
@@ -108,39 +108,39 @@ impl Carried {
 
 impl Seal {
     /// The key of the notebook, made if there is none yet. Of two processes that make one at once, one wins.
-    pub(crate) async fn of(notebook: &dyn Notebook) -> Result<Self, JournalError> {
-        Secret::of(notebook, KEY_NOTE).await.map(|key| Self { key })
+    pub(crate) async fn load(notebook: &dyn Notebook) -> Result<Self, JournalError> {
+        NotebookSecret::load(notebook, KEY_NOTE).await.map(|key| Self { key })
     }
 
     /// What the client is to carry.
-    pub(crate) fn close(&self, carried: &Carried) -> String {
+    pub(crate) fn sign(&self, carried: &RequestStatePayload) -> String {
         let payload = URL_SAFE_NO_PAD.encode(serde_json::to_vec(carried).unwrap_or_default());
-        let code = URL_SAFE_NO_PAD.encode(self.code(&payload).finalize().into_bytes());
+        let code = URL_SAFE_NO_PAD.encode(self.mac(&payload).finalize().into_bytes());
         format!("{payload}.{code}")
     }
 
     /// What it carried, if it is ours and still good for this bearer.
-    pub(crate) fn open(&self, text: &str, bearer: Bearer<'_>, now: Timestamp) -> Result<Carried, NotTaken> {
-        let not_taken = NotTaken(());
+    pub(crate) fn verify(&self, text: &str, bearer: StateAudience<'_>, now: Timestamp) -> Result<RequestStatePayload, InvalidRequestState> {
+        let not_taken = InvalidRequestState(());
         let (payload, code) = Some(text)
             .filter(|text| text.len() <= STATE_BYTES_MAX)
             .and_then(|text| text.split_once('.'))
             .ok_or(not_taken)?;
         let code = URL_SAFE_NO_PAD.decode(code).map_err(|_| not_taken)?;
         // In constant time, and before anything else is looked at.
-        self.code(payload).verify_slice(&code).map_err(|_| not_taken)?;
+        self.mac(payload).verify_slice(&code).map_err(|_| not_taken)?;
         let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| not_taken)?;
-        let carried: Carried = serde_json::from_slice(&payload).map_err(|_| not_taken)?;
+        let carried: RequestStatePayload = serde_json::from_slice(&payload).map_err(|_| not_taken)?;
         if carried.is_for(bearer, now) { Ok(carried) } else { Err(not_taken) }
     }
 
-    fn code(&self, payload: &str) -> Hmac<Sha256> {
-        self.key.code().chain_update(DOMAIN).chain_update(payload)
+    fn mac(&self, payload: &str) -> Hmac<Sha256> {
+        self.key.hmac().chain_update(DOMAIN).chain_update(payload)
     }
 }
 
-impl From<NotTaken> for RpcError {
-    fn from(_: NotTaken) -> Self {
+impl From<InvalidRequestState> for RpcError {
+    fn from(_: InvalidRequestState) -> Self {
         Self::new(code::INVALID_PARAMS, "the `requestState` is not one for this request, or it has expired").with_hint(
             "send it back exactly as it came, with the same request and within its time; else make the request anew",
         )

@@ -8,21 +8,21 @@ use std::{
 
 use serde_json::value::RawValue;
 use servanda_mcp::{Era, LogLevel, fields::method};
-use servanda_upstream::{Bystander, Counterpart, Delivery, Question};
+use servanda_upstream::{ServerMessageSink, UpstreamRequester, RequestOptions, UpstreamInquiry};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     Bridge,
-    bystander::SessionBystander,
-    outlet::{Hearer, Outlet},
+    session_forwarder::SessionForwarder,
+    message_translator::{MessageSubscriber, MessageTranslator},
 };
 use crate::{
-    client::{Guest, Remark, RemarkSink},
-    world::{Member, Scene},
+    client::{Requester, ClientMessage, ClientMessageSink},
+    world::{UpstreamMember, WorldSnapshot},
 };
 
 /// Remarks a slow session may be behind with.
-const REMARKS_MAX: usize = 64;
+const SESSION_MESSAGES_MAX: usize = 64;
 /// Sessions that are remembered at once; doors allow fewer.
 const SESSIONS_MAX: usize = 65_536;
 /// Connections whose log level is remembered. Beyond that number all levels are forgotten, and the servers are told again.
@@ -30,32 +30,32 @@ const TOLD_MAX: usize = 65_536;
 
 /// Everything that is kept.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions {
-    sessions: Mutex<HashMap<Arc<str>, Session>>,
+pub(crate) struct ClientSessions {
+    sessions: Mutex<HashMap<Arc<str>, ClientSession>>,
     /// How much a legacy server was told to log for an affinity, and on which connection: the next one knows nothing of it.
-    told: Mutex<HashMap<Connection, (LogLevel, Option<u64>)>>,
+    sent_levels: Mutex<HashMap<UpstreamAffinity, (LogLevel, Option<u64>)>>,
 }
 
 /// An upstream and an affinity.
-type Connection = (Arc<str>, Arc<str>);
+type UpstreamAffinity = (Arc<str>, Arc<str>);
 
 #[derive(Debug, Default)]
-struct Session {
-    sink: Option<RemarkSink>,
+struct ClientSession {
+    sink: Option<ClientMessageSink>,
     level: Option<LogLevel>,
 }
 
-impl Sessions {
+impl ClientSessions {
     /// Begins to hear what servers say to an affinity between its requests.
-    pub(crate) fn attend(&self, affinity: &str, bridge: &Bridge, scene: &Scene) -> mpsc::Receiver<Remark> {
-        let (sink, remarks) = mpsc::channel(REMARKS_MAX);
+    pub(crate) fn subscribe(&self, affinity: &str, bridge: &Bridge, scene: &WorldSnapshot) -> mpsc::Receiver<ClientMessage> {
+        let (sink, remarks) = mpsc::channel(SESSION_MESSAGES_MAX);
         attach(bridge, scene, &Arc::from(affinity), &sink);
         self.change(affinity, |session| session.sink = Some(sink));
         remarks
     }
 
     /// Attaches everybody who attends to the servers of another world.
-    pub(crate) fn attach_all(&self, bridge: &Bridge, scene: &Scene) {
+    pub(crate) fn attach_all(&self, bridge: &Bridge, scene: &WorldSnapshot) {
         let sessions = locked(&self.sessions);
         let attending = sessions.iter().filter_map(|(affinity, session)| Some((affinity, session.sink.as_ref()?)));
         for (affinity, sink) in attending {
@@ -64,21 +64,21 @@ impl Sessions {
     }
 
     /// Lets everything go that is kept for an affinity.
-    pub(crate) fn leave(&self, affinity: &str, scene: &Scene) {
+    pub(crate) fn end(&self, affinity: &str, scene: &WorldSnapshot) {
         locked(&self.sessions).remove(affinity);
-        locked(&self.told).retain(|(_, told), _| told.as_ref() != affinity);
+        locked(&self.sent_levels).retain(|(_, told), _| told.as_ref() != affinity);
         for member in scene.members() {
             member.server.release(affinity);
         }
     }
 
     /// Remembers how much of the log a session wants.
-    pub(crate) fn want_level(&self, affinity: &str, level: LogLevel) {
+    pub(crate) fn set_level(&self, affinity: &str, level: LogLevel) {
         self.change(affinity, |session| session.level = Some(level));
     }
 
     /// How much of the log a request is to bring: its own wish, or the session's.
-    pub(crate) fn level(&self, guest: &Guest, of_request: Option<&str>) -> Option<LogLevel> {
+    pub(crate) fn level(&self, guest: &Requester, of_request: Option<&str>) -> Option<LogLevel> {
         match guest.era {
             Era::Modern => of_request.and_then(LogLevel::from_wire),
             Era::Legacy => locked(&self.sessions).get(&guest.affinity)?.level,
@@ -87,10 +87,10 @@ impl Sessions {
 
     /// Tells a legacy server how much to log for this counterpart, if it keeps a log and does not know yet. A server that
     /// cannot be told says less or more than is wanted, which fails nothing.
-    pub(crate) async fn tell_level(
+    pub(crate) async fn send_level(
         &self,
-        member: &Member,
-        counterpart: &Counterpart,
+        member: &UpstreamMember,
+        counterpart: &UpstreamRequester,
         level: Option<LogLevel>,
         deadline: Instant,
     ) {
@@ -99,7 +99,7 @@ impl Sessions {
         // Where a connection is shared, the server says what the most curious wants, and each hears its part.
         let shared = !counterpart.capabilities.answers_anything();
         let edition = member.server.edition(counterpart);
-        let told = locked(&self.told).get(&key).filter(|(_, on)| *on == edition).map(|(level, _)| *level);
+        let told = locked(&self.sent_levels).get(&key).filter(|(_, on)| *on == edition).map(|(level, _)| *level);
         if told.is_some_and(|told| told == level || (shared && told < level)) {
             return;
         }
@@ -110,21 +110,21 @@ impl Sessions {
         if legacy {
             let Ok(word) = RawValue::from_string(format!("\"{}\"", level.as_str())) else { return };
             let params = vec![("level".to_owned(), word)];
-            let question = Question { method: method::LOGGING_SET_LEVEL, name: None, params };
-            let delivery = Delivery { counterpart: counterpart.clone(), ..Delivery::until(deadline) };
+            let question = UpstreamInquiry { method: method::LOGGING_SET_LEVEL, name: None, params };
+            let delivery = RequestOptions { requester: counterpart.clone(), ..RequestOptions::for_gateway(deadline) };
             if let Err(error) = member.server.ask(question, delivery).await {
                 tracing::debug!(upstream = %member.id, %error, "the server could not be told how much to log");
                 return;
             }
         }
-        let mut told = locked(&self.told);
+        let mut told = locked(&self.sent_levels);
         if told.len() >= TOLD_MAX {
             told.clear();
         }
         told.insert(key, (level, member.server.edition(counterpart)));
     }
 
-    fn change(&self, affinity: &str, change: impl FnOnce(&mut Session)) {
+    fn change(&self, affinity: &str, change: impl FnOnce(&mut ClientSession)) {
         let mut sessions = locked(&self.sessions);
         if sessions.len() < SESSIONS_MAX || sessions.contains_key(affinity) {
             change(sessions.entry(Arc::from(affinity)).or_default());
@@ -133,15 +133,15 @@ impl Sessions {
 }
 
 /// Attaches a session to every server of a world.
-fn attach(bridge: &Bridge, scene: &Scene, affinity: &Arc<str>, sink: &RemarkSink) {
+fn attach(bridge: &Bridge, scene: &WorldSnapshot, affinity: &Arc<str>, sink: &ClientMessageSink) {
     for member in scene.members() {
-        let bystander = SessionBystander {
-            hearer: Hearer { sink: Some(sink.clone()), level: None },
+        let bystander = SessionForwarder {
+            hearer: MessageSubscriber { sink: Some(sink.clone()), level: None },
             // Only legacy sessions are spoken to outside of their requests.
-            outlet: Outlet::new(bridge, member, Era::Legacy, affinity),
+            outlet: MessageTranslator::new(bridge, member, Era::Legacy, affinity),
             rules: scene.question_rules_outside_calls(member).asking(affinity, &bridge.elicitations),
         };
-        let bystander: Arc<dyn Bystander> = Arc::new(bystander);
+        let bystander: Arc<dyn ServerMessageSink> = Arc::new(bystander);
         member.server.attach(affinity, bystander);
     }
 }

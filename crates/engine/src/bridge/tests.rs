@@ -7,31 +7,31 @@ use servanda_effects::InMemoryNotebook;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Bridge, Claim, Final, Hearer, Reception, Turn};
+use super::{Bridge, RequestBinding, RequestAnswer, MessageSubscriber, ParkedRequest, ParkedReply};
 use crate::{InquiryAnswer, SystemClock};
 
 /// What two guests are told who came while nobody looked, about a request that ends just then.
 async fn too_late(answer_is_kept: bool) -> Vec<String> {
     let bridge = Arc::new(Bridge::new(Arc::new(InMemoryNotebook::default()), Arc::new(SystemClock), Arc::default()));
     let claim =
-        Claim { caller: Caller::local(), request: Digest::compute(DigestDomain::Request, &[]), first_call: None, key: None };
-    let (reception, turns) = Reception::open(claim, Hearer::default());
-    assert!(bridge.parked.enter(&reception) && reception.tell(Turn::Input("{}".to_owned())).is_ok());
-    reception.lapse_at(answer_is_kept.then(|| Instant::now() + Duration::from_mins(1)));
+        RequestBinding { caller: Caller::local(), request: Digest::compute(DigestDomain::Request, &[]), first_call: None, key: None };
+    let (reception, turns) = ParkedRequest::open(claim, MessageSubscriber::default());
+    assert!(bridge.parked.enter(&reception) && reception.reply(ParkedReply::Input("{}".to_owned())).is_ok());
+    reception.set_lapse(answer_is_kept.then(|| Instant::now() + Duration::from_mins(1)));
     let may_end = Arc::new(Semaphore::new(0));
     let gate = Arc::clone(&may_end);
     let underway = Box::pin(async move {
         let _ = gate.acquire().await;
-        Final::Inquiry(Ok(InquiryAnswer::Complete("{}".to_owned())))
+        RequestAnswer::Inquiry(Ok(InquiryAnswer::Complete("{}".to_owned())))
     });
     let id = reception.id.clone();
-    let told = bridge.host(reception, turns, underway, &CancellationToken::new()).await;
-    assert!(matches!(told, Turn::Input(_)));
+    let told = bridge.run_until_answer(reception, turns, underway, &CancellationToken::new()).await;
+    assert!(matches!(told, ParkedReply::Input(_)));
     let visiting: Vec<_> = (0..2)
         .map(|_| {
             let (bridge, id) = (Arc::clone(&bridge), id.clone());
             tokio::spawn(
-                async move { bridge.visit(&id, None, None, Hearer::default(), &CancellationToken::new()).await },
+                async move { bridge.rejoin(&id, None, None, MessageSubscriber::default(), &CancellationToken::new()).await },
             )
         })
         .collect();
@@ -41,9 +41,9 @@ async fn too_late(answer_is_kept: bool) -> Vec<String> {
     for visitor in visiting {
         let turn = tokio::time::timeout(Duration::from_hours(1), visitor).await.expect("somebody is left waiting");
         told.push(match turn.unwrap() {
-            Turn::Done(_) => "done".to_owned(),
-            Turn::Refused(error) => error.message,
-            Turn::Input(_) => "input".to_owned(),
+            ParkedReply::Done(_) => "done".to_owned(),
+            ParkedReply::Refused(error) => error.message,
+            ParkedReply::Input(_) => "input".to_owned(),
         });
     }
     assert_eq!(bridge.parked(), 0);

@@ -4,17 +4,17 @@
 //! What is in memory is only what was leased: a process that dies takes at most a chunk of each account with it. What a call
 //! reserved is closed when it ends ([`Bill`]), and by the sweep where nobody did.
 
-mod bill;
-mod patient;
+mod call_charge;
+mod with_deadline;
 mod upkeep;
-mod words;
+mod refusals;
 
 use std::{
     borrow::Cow,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_contract::{Proposal, time::Clock};
 use servanda_effects::{
     JournalError,
@@ -28,10 +28,10 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::{
-    bill::{Bill, Made},
-    patient::Patient,
-    upkeep::{give_back, look_after},
-    words::refuse,
+    call_charge::{CallCharge, DispatchCertainty},
+    with_deadline::WithDeadline,
+    upkeep::{return_units, run_upkeep},
+    refusals::refuse,
 };
 
 /// Tools, of all tenants, whose rates are kept.
@@ -39,8 +39,8 @@ const BUCKETS_MAX: usize = 16_384;
 
 /// Where this process draws from.
 #[derive(Debug)]
-pub(crate) struct Till {
-    books: Arc<dyn BudgetStore>,
+pub(crate) struct BudgetClient {
+    store: Arc<dyn BudgetStore>,
     clock: Arc<dyn Clock>,
     /// Entries that are being made; the engine waits for them when it ends.
     in_flight: TaskTracker,
@@ -50,15 +50,15 @@ pub(crate) struct Till {
     answered: Notify,
 }
 
-impl Till {
+impl BudgetClient {
     pub(crate) fn new(books: Arc<dyn BudgetStore>, clock: Arc<dyn Clock>, in_flight: TaskTracker) -> Self {
         let rates = Mutex::new(ToolRateLimiter::new(BUCKETS_MAX));
-        Self { books, clock, in_flight, chunks: Mutex::default(), rates, answered: Notify::new() }
+        Self { store: books, clock, in_flight, chunks: Mutex::default(), rates, answered: Notify::new() }
     }
 
     /// The books, for whoever waits until then and no longer.
-    pub(crate) fn until(&self, deadline: Instant) -> Patient<'_> {
-        Patient { books: self.books.as_ref(), deadline }
+    pub(crate) fn with_deadline(&self, deadline: Instant) -> WithDeadline<'_> {
+        WithDeadline { store: self.store.as_ref(), deadline }
     }
 
     fn chunks(&self) -> MutexGuard<'_, Chunks> {
@@ -74,15 +74,15 @@ impl Till {
 /// Takes a call through gate 11, but for what is kept back when it is claimed. Nothing is asked of the store unless a chunk is empty
 /// or a call that changes nothing costs money.
 pub(crate) async fn clear(
-    till: &Arc<Till>,
+    till: &Arc<BudgetClient>,
     permit: Permit,
-    purse: (&[Allowance], &Authenticated),
+    purse: (&[Allowance], &AuthenticatedCaller),
     deadline: Instant,
-    bill: &mut Bill,
+    bill: &mut CallCharge,
 ) -> Result<Cleared, Box<NotCleared>> {
     let (allowances, authenticated) = purse;
     let now_ms = till.clock.now().unix_ms();
-    let run = run(permit.proposal(), allowances).map(Cow::into_owned);
+    let run = run_of_call(permit.proposal(), allowances).map(Cow::into_owned);
     let charge = PricedCall::new(permit, &BudgetSources { allowances, authenticated, run: run.as_deref() })?;
     let paced = charge.check_rate(&mut till.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
     let cleared = match paced.clear() {
@@ -94,13 +94,13 @@ pub(crate) async fn clear(
         return Ok(cleared);
     }
     // Whatever comes of it, it is this call's to close.
-    bill.keeps(cleared.permit());
-    let patient = till.until(deadline);
+    bill.set_hold(cleared.permit());
+    let patient = till.with_deadline(deadline);
     Box::pin(cleared.reserve_alone(&patient)).await
 }
 
 /// Which run a call belongs to: the one its client names, else its session. Made only where somebody asks.
-fn run<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<Cow<'a, str>> {
+fn run_of_call<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<Cow<'a, str>> {
     if !allowances.iter().any(|allowance| allowance.per == AllowanceScope::Run) {
         return None;
     }
@@ -113,10 +113,10 @@ fn run<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<Cow<'a, s
 }
 
 async fn lease(
-    till: &Arc<Till>,
+    till: &Arc<BudgetClient>,
     mut paced: Box<RateCheckedCall>,
     deadline: Instant,
-    bill: &mut Bill,
+    bill: &mut CallCharge,
 ) -> Result<Cleared, Box<NotCleared>> {
     loop {
         // Before it is looked: what is answered in between must not be missed.
@@ -125,17 +125,17 @@ async fn lease(
         let leasing = paced.lease(&mut till.chunks(), till.clock.now().unix_ms());
         let asked = match leasing {
             UnitLeaseProgress::Cleared(cleared, ticket) => {
-                bill.took(ticket);
+                bill.take_units(ticket);
                 return Ok(*cleared);
             }
             UnitLeaseProgress::Exhausted(not_cleared) => return Err(not_cleared),
             UnitLeaseProgress::First(back, entries) => {
                 paced = back;
-                ask(till, entries, deadline).await
+                book_entries(till, entries, deadline).await
             }
             UnitLeaseProgress::Wait(back) => {
                 paced = back;
-                tokio::time::timeout_at(deadline, answered).await.map_err(|_| patient::too_slow())
+                tokio::time::timeout_at(deadline, answered).await.map_err(|_| with_deadline::too_slow())
             }
         };
         if let Err(error) = asked {
@@ -145,12 +145,12 @@ async fn lease(
 }
 
 /// Makes entries and hands in what they came to, whoever still waits for it: others wait for the same.
-async fn ask(till: &Arc<Till>, entries: Vec<AccountEntry>, deadline: Instant) -> Result<(), JournalError> {
+async fn book_entries(till: &Arc<BudgetClient>, entries: Vec<AccountEntry>, deadline: Instant) -> Result<(), JournalError> {
     let inside = Arc::clone(till);
     let asking = till.in_flight.spawn(async move {
         let mut outcome = Ok(());
         for entry in entries {
-            let booked = inside.books.apply_entry(entry.clone()).await;
+            let booked = inside.store.apply_entry(entry.clone()).await;
             inside.chunks().record_reply(&entry, booked.as_ref().ok(), inside.clock.now().unix_ms());
             inside.answered.notify_waiters();
             // What could not be given back costs nobody's call: it is the store's to find.
@@ -160,6 +160,6 @@ async fn ask(till: &Arc<Till>, entries: Vec<AccountEntry>, deadline: Instant) ->
         }
         outcome
     });
-    let asked = tokio::time::timeout_at(deadline, asking).await.map_err(|_| patient::too_slow())?;
+    let asked = tokio::time::timeout_at(deadline, asking).await.map_err(|_| with_deadline::too_slow())?;
     asked.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
 }

@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use servanda_contract::{Caller, Digest, digest::DigestDomain};
 
-use super::{BYTES_MAX, Cache, Read, Scope};
+use super::{BYTES_MAX, Cache, CacheableRead, CacheScope};
 
 fn caller(tenant: &str, principal: &str) -> Caller {
     Caller::named(tenant, principal)
 }
 
-fn read(scope: Scope, request: &str, resources: &[&str]) -> Read {
-    Read {
+fn read(scope: CacheScope, request: &str, resources: &[&str]) -> CacheableRead {
+    CacheableRead {
         scope,
         request: Digest::compute(DigestDomain::Proposal, &[request.as_bytes()]),
         upstream: Arc::from("bank"),
@@ -21,16 +21,16 @@ fn read(scope: Scope, request: &str, resources: &[&str]) -> Read {
     }
 }
 
-fn ada() -> Scope {
-    Scope::of(&caller("acme", "ada"), false)
+fn ada() -> CacheScope {
+    CacheScope::for_caller(&caller("acme", "ada"), false)
 }
 
-fn keep(cache: &Cache, read: Read) {
+fn keep(cache: &Cache, read: CacheableRead) {
     let under_way = cache.find(read).expect_err("it is not there yet");
-    cache.keep(*under_way, Bytes::from_static(b"answer"));
+    cache.store(*under_way, Bytes::from_static(b"answer"));
 }
 
-fn has(cache: &Cache, read: Read) -> bool {
+fn has(cache: &Cache, read: CacheableRead) -> bool {
     cache.find(read).is_ok()
 }
 
@@ -41,11 +41,11 @@ async fn an_answer_is_kept_for_its_time() {
     assert!(has(&cache, read(ada(), "a", &[])) && !has(&cache, read(ada(), "b", &[])));
     tokio::time::advance(Duration::from_mins(1)).await;
     assert!(!has(&cache, read(ada(), "a", &[])));
-    let endless = Read { ttl_ms: u64::MAX, ..read(ada(), "a", &[]) };
+    let endless = CacheableRead { ttl_ms: u64::MAX, ..read(ada(), "a", &[]) };
     keep(&cache, endless.clone());
     tokio::time::advance(Duration::from_hours(1)).await;
     assert!(!has(&cache, endless), "an hour at the most");
-    keep(&cache, Read { ttl_ms: 0, ..read(ada(), "c", &[]) });
+    keep(&cache, CacheableRead { ttl_ms: 0, ..read(ada(), "c", &[]) });
     assert!(!has(&cache, read(ada(), "c", &[])));
 }
 
@@ -55,11 +55,11 @@ async fn a_private_answer_is_nobody_elses_and_a_shared_one_stays_in_its_tenant()
     keep(&cache, read(ada(), "a", &[]));
     let others = [("acme", "bob", false), ("acme", "ada", true), ("other", "ada", false)];
     for (tenant, principal, shared) in others {
-        assert!(!has(&cache, read(Scope::of(&caller(tenant, principal), shared), "a", &[])), "{tenant} {principal}");
+        assert!(!has(&cache, read(CacheScope::for_caller(&caller(tenant, principal), shared), "a", &[])), "{tenant} {principal}");
     }
-    keep(&cache, read(Scope::of(&caller("acme", "ada"), true), "b", &[]));
-    assert!(has(&cache, read(Scope::of(&caller("acme", "bob"), true), "b", &[])));
-    assert!(!has(&cache, read(Scope::of(&caller("other", "bob"), true), "b", &[])));
+    keep(&cache, read(CacheScope::for_caller(&caller("acme", "ada"), true), "b", &[]));
+    assert!(has(&cache, read(CacheScope::for_caller(&caller("acme", "bob"), true), "b", &[])));
+    assert!(!has(&cache, read(CacheScope::for_caller(&caller("other", "bob"), true), "b", &[])));
 }
 
 #[tokio::test]
@@ -76,9 +76,9 @@ async fn what_may_have_changed_is_given_up() {
     for (reads, changes, expected) in table {
         let cache = Cache::default();
         keep(&cache, read(ada(), "a", reads));
-        cache.changed(&Arc::from("elsewhere"), &[]);
+        cache.invalidate(&Arc::from("elsewhere"), &[]);
         assert!(has(&cache, read(ada(), "a", reads)), "another upstream changes nothing here");
-        cache.changed(&Arc::from("bank"), &names(changes));
+        cache.invalidate(&Arc::from("bank"), &names(changes));
         assert_eq!(has(&cache, read(ada(), "a", reads)), expected, "{reads:?} {changes:?}");
     }
 }
@@ -87,8 +87,8 @@ async fn what_may_have_changed_is_given_up() {
 async fn what_changes_while_it_is_read_is_not_kept() {
     let cache = Cache::default();
     let under_way = cache.find(read(ada(), "a", &["invoice/1"])).unwrap_err();
-    cache.changed(&Arc::from("bank"), &["invoice/2".to_owned()]);
-    cache.keep(*under_way, Bytes::from_static(b"old"));
+    cache.invalidate(&Arc::from("bank"), &["invoice/2".to_owned()]);
+    cache.store(*under_way, Bytes::from_static(b"old"));
     assert!(!has(&cache, read(ada(), "a", &["invoice/1"])));
 }
 
@@ -98,11 +98,11 @@ async fn it_is_bounded_and_the_oldest_goes_first() {
     let large = Bytes::from(vec![0; BYTES_MAX / 16]);
     for number in 0..17 {
         let under_way = cache.find(read(ada(), &number.to_string(), &[])).unwrap_err();
-        cache.keep(*under_way, large.clone());
+        cache.store(*under_way, large.clone());
     }
     assert!(!has(&cache, read(ada(), "0", &[])) && has(&cache, read(ada(), "1", &[])));
     let under_way = cache.find(read(ada(), "too large", &[])).unwrap_err();
-    cache.keep(*under_way, Bytes::from(vec![0; BYTES_MAX / 16 + 1]));
+    cache.store(*under_way, Bytes::from(vec![0; BYTES_MAX / 16 + 1]));
     assert!(!has(&cache, read(ada(), "too large", &[])));
 }
 
@@ -112,7 +112,7 @@ async fn another_world_begins_with_nothing() {
     keep(&cache, read(ada(), "a", &[]));
     let under_way = cache.find(read(ada(), "b", &[])).unwrap_err();
     cache.clear();
-    cache.keep(*under_way, Bytes::from_static(b"of the old world"));
+    cache.store(*under_way, Bytes::from_static(b"of the old world"));
     assert!(!has(&cache, read(ada(), "a", &[])) && !has(&cache, read(ada(), "b", &[])));
     keep(&cache, read(ada(), "a", &[]));
     assert!(has(&cache, read(ada(), "a", &[])));

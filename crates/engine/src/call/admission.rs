@@ -15,20 +15,20 @@ use tokio::time::Instant;
 
 use super::{
     Calls,
-    context::{BroughtState, CallContext},
+    context::{ResumedState, CallContext},
 };
 use crate::{
     answers::{refusals, tool_result},
-    bridge::{Brought, Claim, Opening},
-    client::{CallAnswer, CallRequest, strict},
+    bridge::{ClientContinuation, RequestBinding, OpenedRequest},
+    client::{CallAnswer, CallRequest, strict_json},
     records, trace,
-    world::Scene,
+    world::WorldSnapshot,
 };
 
 /// A call that may be judged.
 #[derive(Debug)]
-pub(super) struct Admitted {
-    pub(super) scene: Arc<Scene>,
+pub(super) struct AdmittedCall {
+    pub(super) scene: Arc<WorldSnapshot>,
     pub(super) proposal: Proposal,
     pub(super) record: CallRecord,
     pub(super) context: CallContext,
@@ -36,37 +36,37 @@ pub(super) struct Admitted {
 
 /// What a request is to a gateway that may know it already.
 #[derive(Debug)]
-pub(super) enum Admission {
+pub(super) enum CallAdmission {
     /// A call.
-    Call(Box<Admitted>),
+    Call(Box<AdmittedCall>),
     /// A client that comes back to its parked call, with what it was asked for.
     Return { id: String, first_call: Option<CallId>, answers: Option<Box<RawValue>>, context: Box<CallContext> },
 }
 
 /// Admits a call. The error is the answer of a call that is not admitted.
-pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<Admission, CallAnswer> {
+pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<CallAdmission, CallAnswer> {
     let (proposal, context) = propose(calls, request);
     let record = CallRecord::new(&proposal);
-    let admitted = Box::new(Admitted { scene: calls.core.scene(), proposal, record, context });
+    let admitted = Box::new(AdmittedCall { scene: calls.core.scene(), proposal, record, context });
     if let Some(wait_ms) = calls.core.refused_calls.wait_ms(&admitted.proposal.caller) {
         return Err(admitted.refuse_for_now(calls, wait_ms));
     }
     let CallContext { task, terms, guest, .. } = &admitted.context;
-    let task = task.as_deref().map_or(Ok(()), |task| strict::check("task", task, calls.core.gate_limits));
-    if let Err(error) = task.and_then(|()| strict::check_terms(terms, calls.core.gate_limits)) {
+    let task = task.as_deref().map_or(Ok(()), |task| strict_json::check("task", task, calls.core.gate_limits));
+    if let Err(error) = task.and_then(|()| strict_json::check_terms(terms, calls.core.gate_limits)) {
         return Err(admitted
             .refuse(calls, error, "make the call anew, with strict JSON beside its arguments too")
             .await);
     }
     match guest.era {
-        Era::Legacy => Ok(Admission::Call(admitted)),
+        Era::Legacy => Ok(CallAdmission::Call(admitted)),
         Era::Modern => admitted.open_state(calls).await,
     }
 }
 
 /// The key of the effect of a call whose client gave an idempotency key. It is known before the gates judge the call, because an earlier
 /// call may have done something under this key, and a refusal must not claim otherwise.
-pub(super) fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey> {
+pub(super) fn given_key(scene: &WorldSnapshot, proposal: &Proposal) -> Option<EffectKey> {
     let keys = &proposal.keys;
     let key = keys.idempotency_key.as_ref().or(keys.header_key.as_ref())?;
     let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
@@ -79,11 +79,11 @@ pub(super) fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey>
     })
 }
 
-impl Admitted {
+impl AdmittedCall {
     /// Opens the sealed `requestState` that a modern client brings, and binds the next one to this request.
-    async fn open_state(mut self: Box<Self>, calls: &Calls) -> Result<Admission, CallAnswer> {
+    async fn open_state(mut self: Box<Self>, calls: &Calls) -> Result<CallAdmission, CallAnswer> {
         let request = [method::TOOLS_CALL.as_bytes(), self.record.arguments_digest.as_bytes()];
-        let mut binding = Claim {
+        let mut binding = RequestBinding {
             caller: self.proposal.caller.clone(),
             request: Digest::compute(DigestDomain::Request, &request),
             first_call: Some(self.proposal.call_id.clone()),
@@ -91,21 +91,21 @@ impl Admitted {
         };
         let terms = &mut self.context.terms;
         let answers = terms.input_responses.take();
-        let brought = Brought { input_responses: answers.clone(), request_state: terms.request_state.take() };
+        let brought = ClientContinuation { input_responses: answers.clone(), request_state: terms.request_state.take() };
         match calls.bridge.open(brought, &binding).await {
-            Ok(Opening::Fresh(continuation)) => self.context.continuation = continuation,
-            Ok(Opening::Round { upstream, nonce, continuation, first_call, key }) => {
+            Ok(OpenedRequest::Fresh(continuation)) => self.context.continuation = continuation,
+            Ok(OpenedRequest::Round { upstream, nonce, continuation, first_call, key }) => {
                 (self.context.continuation, self.context.continues) = (continuation, first_call);
-                self.context.state = Some(BroughtState { upstream, nonce, key });
+                self.context.state = Some(ResumedState { upstream, nonce, key });
             }
-            Ok(Opening::Parked { id, first_call }) => {
-                return Ok(Admission::Return { id, first_call, answers, context: Box::new(self.context) });
+            Ok(OpenedRequest::Parked { id, first_call }) => {
+                return Ok(CallAdmission::Return { id, first_call, answers, context: Box::new(self.context) });
             }
             Err(error) => return Err(self.refuse(calls, error, "make the call anew, without `requestState`").await),
         }
         binding.first_call = self.context.continues.clone().or(binding.first_call);
         self.context.binding = Some(binding);
-        Ok(Admission::Call(self))
+        Ok(CallAdmission::Call(self))
     }
 
     /// Answers a call whose principal had too many calls refused. This call gets no record.
@@ -116,7 +116,7 @@ impl Admitted {
         }
         self.record.finished_at = Some(calls.core.clock.now());
         let observation = Observation::from_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
-        CallAnswer::Result(tool_result::of_refusal(refusal, observation))
+        CallAnswer::Result(tool_result::from_refusal(refusal, observation))
     }
 
     /// Refuses a call whose state or terms cannot be taken. It did nothing, and is on record like other refused calls.
@@ -130,13 +130,13 @@ impl Admitted {
         record.class = Some(class);
         record.refusal = Some(refusal);
         record.finished_at = Some(calls.core.clock.now());
-        records::put_down(&calls.core, record, false, None).await;
+        records::write_record(&calls.core, record, false, None).await;
         CallAnswer::Failed(error)
     }
 }
 
 fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
-    let CallRequest { guest, tool, arguments, chain, keys, aims, task, terms } = request;
+    let CallRequest { requester: guest, tool, arguments, chain, keys, aims, task, terms } = request;
     let caller = guest.caller.clone();
     let trace_parent = terms.trace_parent.as_deref();
     let trace_id = trace_parent.and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);

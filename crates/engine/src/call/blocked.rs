@@ -11,12 +11,12 @@ const WAIT_MS: (u64, u64) = (10, 250);
 
 /// A call that waits for others.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct BlockedBackoff {
     until: Instant,
     wait_ms: u64,
 }
 
-impl Waiting {
+impl BlockedBackoff {
     /// Half of the time is for the call itself, because one that is sent too late ends unknown.
     pub(super) fn until_half(deadline: Instant) -> Self {
         let now = Instant::now();

@@ -10,12 +10,12 @@ use servanda_upstream::Continuation;
 
 use super::{
     context::CallContext,
-    evidence::{Dispatch, Exit, Operation},
+    evidence::{Dispatch, CallExit, CallOperation},
     state::CallPipeline,
 };
 use crate::{
     answers::{observe, refusals, tool_result},
-    cache::{Read, Scope, UnderWay},
+    cache::{CacheableRead, CacheScope, PendingRead},
     client::CallAnswer,
     records,
     world::Exposure,
@@ -29,19 +29,19 @@ impl CallPipeline<'_> {
     pub(super) fn look_in_cache(
         &self,
         permit: &Permit,
-        operation: &Operation,
+        operation: &CallOperation,
         context: &CallContext,
-    ) -> Result<Option<Box<UnderWay>>, Exit> {
+    ) -> Result<Option<Box<PendingRead>>, CallExit> {
         let Some(read) = self.cacheable(permit, operation, context) else { return Ok(None) };
         match self.core.cache.find(read) {
-            Ok(answer) => Err(Exit::Cached(answer)),
+            Ok(answer) => Err(CallExit::Cached(answer)),
             Err(under_way) => Ok(Some(under_way)),
         }
     }
 
     /// A call as a read that may be answered from the cache. An answer of a server that is shown a user's credential belongs to that
     /// user, whatever the contract says of the data, so it is never shared.
-    fn cacheable(&self, permit: &Permit, operation: &Operation, context: &CallContext) -> Option<Read> {
+    fn cacheable(&self, permit: &Permit, operation: &CallOperation, context: &CallContext) -> Option<CacheableRead> {
         let contract = permit.contract().contract();
         let ttl_sec = contract.execution.as_ref()?.cache_ttl_sec.filter(|sec| *sec > 0)?;
         let Continuation { input_responses, request_state } = &context.continuation;
@@ -54,8 +54,8 @@ impl CallPipeline<'_> {
         let member = self.scene.member(&contract.binding.upstream);
         let is_personal = member.is_some_and(|member| member.server.is_personal());
         let shared = !is_personal && contract.security.data_classification == DataClassification::Public;
-        Some(Read {
-            scope: Scope::of(&permit.proposal().caller, shared),
+        Some(CacheableRead {
+            scope: CacheScope::for_caller(&permit.proposal().caller, shared),
             request: permit.proposal_digest(),
             upstream: Arc::from(contract.binding.upstream.as_str()),
             resources: permit.reads(),
@@ -64,7 +64,7 @@ impl CallPipeline<'_> {
     }
 
     /// Answers a read from the cache, checked like any answer. Nothing is sent.
-    pub(super) async fn serve(mut self: Box<Self>, contract: &CompiledContract, result: &Bytes) -> CallAnswer {
+    pub(super) async fn answer_from_cache(mut self: Box<Self>, contract: &CompiledContract, result: &Bytes) -> CallAnswer {
         self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         self.trail.skip(GateName::Perform);
@@ -87,8 +87,8 @@ impl CallPipeline<'_> {
             tool_result::observation(&self.occasion(written), &observed, tool_result::verification(written));
         observation.result_payload.warnings.push(SERVED_FROM_CACHE.to_owned());
         let exposure = Exposure { naming: self.scene.naming, upstream: &written.binding.upstream };
-        let answered = tool_result::of_observed(&observed, observation, exposure, result.len());
-        records::put_down(self.core, self.record, false, None).await;
+        let answered = tool_result::from_answer(&observed, observation, exposure, result.len());
+        records::write_record(self.core, self.record, false, None).await;
         CallAnswer::Result(answered)
     }
 }

@@ -6,13 +6,13 @@ use servanda_contract::{CallRecord, Refusal, TaxonomyClass, ToolContract, observ
 use servanda_effects::effect::DispatchEnd;
 
 use super::{
-    evidence::{Dispatch, Mark},
+    evidence::{Dispatch, OwnedEffect},
     state::CallPipeline,
 };
 use crate::{
     answers::tool_result,
-    budgets::Made,
-    records::{self, Settled, Settling},
+    budgets::DispatchCertainty,
+    records::{self, SettlementOutcome, EffectSettlement},
 };
 
 impl CallPipeline<'_> {
@@ -37,21 +37,21 @@ impl CallPipeline<'_> {
         end: DispatchEnd,
         durable: bool,
         quarantine: Option<Bytes>,
-    ) -> Settled {
+    ) -> SettlementOutcome {
         let outcome = self.record.outcome;
         let took_ms = self.took_ms();
         let (settled, made) = match dispatch.effect.take() {
             None => {
-                records::put_down(self.core, self.record, durable, quarantine).await;
-                (Settled::NOTHING, Made::by_outcome(outcome))
+                records::write_record(self.core, self.record, durable, quarantine).await;
+                (SettlementOutcome::NOTHING, DispatchCertainty::from_outcome(outcome))
             }
-            Some(Mark { claim, held, class, .. }) => {
+            Some(OwnedEffect { claim, held, class, .. }) => {
                 let is_done = matches!(end, DispatchEnd::Completed(_) | DispatchEnd::Failed(_));
-                let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
+                let settling = EffectSettlement { claim, end, record: self.record, quarantine, held: Some(held) };
                 let settled = records::settle(self.core, settling).await;
                 // What changes nothing is not executed as far as its effect is concerned, and may have cost something.
-                let by_effect = || Made::by_effect(settled.state(), is_done);
-                let made = if class.mutates() { by_effect() } else { Made::by_outcome(outcome) };
+                let by_effect = || DispatchCertainty::from_effect(settled.state(), is_done);
+                let made = if class.mutates() { by_effect() } else { DispatchCertainty::from_outcome(outcome) };
                 (settled, made)
             }
         };
@@ -59,7 +59,7 @@ impl CallPipeline<'_> {
         if let Some(mutation) = dispatch.mutation.take() {
             mutation.end(outcome);
         }
-        if let Some(around) = dispatch.around.take() {
+        if let Some(around) = dispatch.probed.take() {
             Box::pin(around.end(self.calls, self.scene, outcome)).await;
         }
         settled
@@ -72,11 +72,11 @@ impl CallPipeline<'_> {
     }
 
     pub(super) fn occasion<'o>(&'o self, contract: &'o ToolContract) -> ObservationContext<'o> {
-        occasion_of(&self.record, contract)
+        occasion_of_record(&self.record, contract)
     }
 }
 
-pub(super) fn occasion_of<'o>(record: &'o CallRecord, contract: &'o ToolContract) -> ObservationContext<'o> {
+pub(super) fn occasion_of_record<'o>(record: &'o CallRecord, contract: &'o ToolContract) -> ObservationContext<'o> {
     let identity = &contract.identity;
     ObservationContext { tool: &identity.name, version: &identity.version, ..tool_result::occasion(record) }
 }

@@ -9,16 +9,16 @@ use servanda_upstream::Continuation;
 use tokio::time::Instant;
 
 use crate::{
-    bridge::{Claim, Hearer, Reception, Sessions},
-    client::{Guest, Terms},
-    long_running::Work,
+    bridge::{RequestBinding, MessageSubscriber, ParkedRequest, ClientSessions},
+    client::{Requester, RequestTerms},
+    long_running::LongWork,
 };
 
 /// Everything about one call that its stages read and that its arguments do not say.
 #[derive(Debug)]
 pub(super) struct CallContext {
-    pub(super) guest: Guest,
-    pub(super) terms: Terms,
+    pub(super) guest: Requester,
+    pub(super) terms: RequestTerms,
     /// The raw `task` of a legacy client that wants a task.
     pub(super) task: Option<Box<RawValue>>,
     pub(super) started: Instant,
@@ -27,18 +27,18 @@ pub(super) struct CallContext {
     /// The first call of the conversation that this call continues.
     pub(super) continues: Option<CallId>,
     /// What the `requestState` says that the client brought.
-    pub(super) state: Option<BroughtState>,
+    pub(super) state: Option<ResumedState>,
     /// What a new `requestState` for this modern client is bound to.
-    pub(super) binding: Option<Claim>,
+    pub(super) binding: Option<RequestBinding>,
     /// Where a modern client that can be asked something waits.
-    pub(super) reception: Option<Arc<Reception>>,
+    pub(super) reception: Option<Arc<ParkedRequest>>,
     /// The long work that the call is, by its contract.
-    pub(super) work: Option<Arc<Work>>,
+    pub(super) work: Option<Arc<LongWork>>,
 }
 
 /// What a `requestState` of ours says about the call that continues from it.
 #[derive(Debug)]
-pub(super) struct BroughtState {
+pub(super) struct ResumedState {
     /// The only upstream where the call may continue.
     pub(super) upstream: String,
     pub(super) nonce: String,
@@ -47,7 +47,7 @@ pub(super) struct BroughtState {
 }
 
 impl CallContext {
-    pub(super) fn new(guest: Guest, terms: Terms, task: Option<Box<RawValue>>, started: Instant) -> Self {
+    pub(super) fn new(guest: Requester, terms: RequestTerms, task: Option<Box<RawValue>>, started: Instant) -> Self {
         Self {
             guest,
             terms,
@@ -63,8 +63,8 @@ impl CallContext {
     }
 
     /// Where progress, log lines and questions of the server go.
-    pub(super) fn hearer(&self, sessions: &Sessions) -> Hearer {
+    pub(super) fn hearer(&self, sessions: &ClientSessions) -> MessageSubscriber {
         let level = sessions.level(&self.guest, self.terms.log_level.as_deref());
-        Hearer { sink: self.terms.remarks.clone(), level }
+        MessageSubscriber { sink: self.terms.messages.clone(), level }
     }
 }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use servanda_contract::GateName;
 use servanda_gates::{CompiledContract, Fenced, Permit, Stopwatch as _};
 use servanda_mcp::Era;
-use servanda_upstream::{Counterpart, Entrusted};
+use servanda_upstream::{UpstreamRequester, CallRequirements};
 use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    errand::{CallErrand, Persistence, StandingMandate},
-    evidence::{Exchange, Exit, Performed, Plan, Sendable},
-    probing::{self, Around, GivenUp},
+    repeatable_call::{RepeatableCall, CallRetries, ResendAuthority},
+    evidence::{CallExchange, CallExit, PerformedCall, CallPlan, SendableCall},
+    probing::{self, ProbedCall, CancelledByCaller},
     state::CallPipeline,
 };
 use crate::{
     answers::refusals,
-    bridge::{Conversation, Ending, Listener, Outlet},
-    cache::UnderWay,
+    bridge::{Conversation, ConversationEnd, QuestionTarget, MessageTranslator},
+    cache::PendingRead,
     deferred::upstream_tasks,
-    delivery_template::{Outline, param_headers},
-    world::Member,
+    delivery_template::{DeliveryTemplate, param_headers},
+    world::UpstreamMember,
 };
 
 impl CallPipeline<'_> {
@@ -29,28 +29,28 @@ impl CallPipeline<'_> {
     pub(super) async fn look_before(
         &self,
         permit: &Permit,
-        plan: &Plan,
+        plan: &CallPlan,
         context: &CallContext,
-    ) -> Result<Option<Box<Around>>, Exit> {
+    ) -> Result<Option<Box<ProbedCall>>, CallExit> {
         let looked = probing::look_before(self.calls, self.scene, permit, plan.deadline, &context.terms.cancel).await;
-        looked.map_err(|GivenUp| Exit::not_sent(refusals::given_up(permit.call_id().clone())))
+        looked.map_err(|CancelledByCaller| CallExit::not_sent(refusals::given_up(permit.call_id().clone())))
     }
 
     /// Sends the call and waits for its end. The error is for a call whose evidence was lost.
     pub(super) async fn perform(
         &mut self,
-        sendable: Sendable,
-        around: Option<Box<Around>>,
-        plan: Plan,
-        to_cache: Option<Box<UnderWay>>,
+        sendable: SendableCall,
+        around: Option<Box<ProbedCall>>,
+        plan: CallPlan,
+        to_cache: Option<Box<PendingRead>>,
         mut context: CallContext,
-    ) -> Result<Box<Performed>, Exit> {
-        let Sendable { fenced, lease, mut dispatch } = sendable;
-        let Plan { member, contract, deadline, changes, operation_id, refused_questions, .. } = plan;
+    ) -> Result<Box<PerformedCall>, CallExit> {
+        let SendableCall { fenced, lease, mut dispatch } = sendable;
+        let CallPlan { member, contract, deadline, changes, operation_id, refused_questions, .. } = plan;
         let (binding, cancel, guest_era) = (context.binding.take(), context.terms.cancel.clone(), context.guest.era);
         let call_id = fenced.call_id().clone();
-        self.charge.sent();
-        dispatch.around = around;
+        self.charge.mark_sent();
+        dispatch.probed = around;
         dispatch.mutation = changes.is_some().then(|| self.core.mutations.begin());
         self.record.dispatched_at = Some(self.core.clock.now());
         let (entered, submits) = self.begin_work(&member, &fenced, deadline, &mut context).await;
@@ -59,7 +59,7 @@ impl CallPipeline<'_> {
         let started_us = self.stopwatch.elapsed_us();
         let (mut errand, mut conversation) = self.prepare(&member, &contract, fenced, deadline, context, submits).await;
         errand.outline.lease = lease;
-        errand.outline.carry_key(contract.contract(), errand.fenced.as_ref(), operation_id.as_deref());
+        errand.outline.set_key(contract.contract(), errand.fenced.as_ref(), operation_id.as_deref());
         conversation.rules = conversation.rules.refusing(&refused_questions);
         // Before, because an answer that is read from now on may be new; and after, because it may still have been old.
         self.changed(&member, changes.as_deref());
@@ -67,15 +67,15 @@ impl CallPipeline<'_> {
         let ending = conversation.run(&mut errand, &mut questions).await;
         self.changed(&member, changes.as_deref());
         self.record.questions = questions;
-        self.trail.note(GateName::Perform, !matches!(ending, Ending::Failed(_)), started_us);
-        self.record.attempts = Some(errand.persistence.made).filter(|made| *made > 1);
-        let (retry_after_ms, was_task) = (errand.persistence.retry_after_ms, errand.was_task);
+        self.trail.note(GateName::Perform, !matches!(ending, ConversationEnd::Failed(_)), started_us);
+        self.record.attempts = Some(errand.retries.made).filter(|made| *made > 1);
+        let (retry_after_ms, was_task) = (errand.retries.retry_after_ms, errand.was_task);
         // The upstream always gives the call back; without it there is no evidence to go on with.
         let Some(fenced) = errand.fenced else {
-            return Err(Exit::not_dispatched(refusals::lost_evidence(call_id), dispatch));
+            return Err(CallExit::not_dispatched(refusals::lost_evidence(call_id), dispatch));
         };
         let late = errand.late;
-        let exchange = Exchange {
+        let exchange = CallExchange {
             member,
             contract,
             fenced,
@@ -87,31 +87,31 @@ impl CallPipeline<'_> {
             refused_questions,
             late,
         };
-        Ok(Box::new(Performed { exchange, ending, dispatch, to_cache, binding, cancel }))
+        Ok(Box::new(PerformedCall { exchange, ending, dispatch, to_cache, binding, cancel }))
     }
 
     async fn prepare(
         &self,
-        member: &Arc<Member>,
+        member: &Arc<UpstreamMember>,
         contract: &CompiledContract,
         fenced: Fenced,
         deadline: Instant,
         context: CallContext,
         submits: bool,
-    ) -> (CallErrand, Conversation<'_>) {
+    ) -> (RepeatableCall, Conversation<'_>) {
         let hearer = context.hearer(&self.calls.sessions);
         let ear = self.ear(&fenced);
         let CallContext { guest, terms, task, continuation, reception, .. } = context;
         let cancel = reception.as_ref().map_or_else(|| terms.cancel.clone(), |reception| reception.cancel.clone());
         let wants_task = submits || (task.is_some() && guest.era == Era::Legacy);
         let capabilities = upstream_tasks::capabilities(&guest, member, wants_task, deadline).await;
-        let counterpart = Counterpart { capabilities, ..guest.counterpart() };
+        let counterpart = UpstreamRequester { capabilities, ..guest.counterpart() };
         let level = self.calls.sessions.level(&guest, terms.log_level.as_deref());
-        self.calls.sessions.tell_level(member, &counterpart, level, deadline).await;
+        self.calls.sessions.send_level(member, &counterpart, level, deadline).await;
         let entrusted = member.server.is_shown_credentials().then(|| entrusted(contract, fenced.arguments()));
         let contract = contract.contract();
-        let param_headers = param_headers::of(&contract.affordance.input_schema, fenced.arguments());
-        let outline = Outline {
+        let param_headers = param_headers::headers_for(&contract.affordance.input_schema, fenced.arguments());
+        let outline = DeliveryTemplate {
             cancel: cancel.clone(),
             counterpart,
             wants_progress: terms.wants_progress || self.work.is_some(),
@@ -123,21 +123,21 @@ impl CallPipeline<'_> {
             lease: None,
         };
         let affinity = Arc::clone(&guest.affinity);
-        let listener = Listener {
+        let listener = QuestionTarget {
             era: guest.era,
             can_be_asked: if guest.era == Era::Legacy { hearer.sink.is_some() } else { reception.is_some() },
             capabilities: guest.capabilities,
         };
-        let outlet = Outlet::new(&self.calls.bridge, member, guest.era, &guest.affinity).kept_by(ear.clone());
-        let persistence = Persistence {
+        let outlet = MessageTranslator::new(&self.calls.bridge, member, guest.era, &guest.affinity).with_progress_recorder(ear.clone());
+        let persistence = CallRetries {
             retries_max: contract.runtime.max_retries,
             policy: contract.execution.as_ref().and_then(|execution| execution.retry.clone()),
             tallies: Arc::clone(&self.calls.tallies),
             made: 0,
             retry_after_ms: None,
         };
-        let mandate = StandingMandate { core: Arc::clone(self.core), authority: guest.authority };
-        let errand = CallErrand {
+        let mandate = ResendAuthority { core: Arc::clone(self.core), authority: guest.authority };
+        let errand = RepeatableCall {
             member: Arc::clone(member),
             fenced: Some(fenced),
             outline,
@@ -145,7 +145,7 @@ impl CallPipeline<'_> {
             task,
             submits,
             ear,
-            persistence,
+            retries: persistence,
             mandate,
             was_task: false,
             late: None,
@@ -157,15 +157,15 @@ impl CallPipeline<'_> {
         (errand, conversation)
     }
 
-    fn changed(&self, member: &Member, changes: Option<&[String]>) {
+    fn changed(&self, member: &UpstreamMember, changes: Option<&[String]>) {
         if let Some(changes) = changes {
-            self.core.cache.changed(&member.id, changes);
+            self.core.cache.invalidate(&member.id, changes);
         }
     }
 }
 
 /// What the call was judged to need, for an upstream that is told.
-fn entrusted(contract: &CompiledContract, arguments: &[u8]) -> Arc<Entrusted> {
+fn entrusted(contract: &CompiledContract, arguments: &[u8]) -> Arc<CallRequirements> {
     let (scopes, class) = (contract.scopes().clone(), contract.class_of(arguments));
-    Arc::new(Entrusted { tool: contract.contract().identity.name.clone(), scopes, class })
+    Arc::new(CallRequirements { tool: contract.contract().identity.name.clone(), scopes, class })
 }

@@ -18,63 +18,63 @@ use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::Answer;
 
 use super::{
-    conclusion::occasion_of,
-    evidence::{Dispatch, Exchange, Performed},
+    conclusion::occasion_of_record,
+    evidence::{Dispatch, CallExchange, PerformedCall},
     replay,
     state::CallPipeline,
 };
 use crate::{
     answers::{observe, refusals, tool_result, upstream_failure},
-    bridge::{Claim, Ending, Wanted},
-    cache::UnderWay,
+    bridge::{RequestBinding, ConversationEnd, RequiredInput},
+    cache::PendingRead,
     client::{CallAnswer, ToolResult},
     deferred::{
-        late::{self, LateAnswer, Overdue},
-        upstream_tasks::{self, Began, NewTask},
+        late_answers::{self, LateAnswer, OverdueCall},
+        upstream_tasks::{self, TaskOrigin, NewTask},
     },
     long_running,
-    questions::{NotGiven, PutFailure},
-    records::{self, Settled},
-    task_shape::{self, Created},
+    questions::{MissingInput, ClientFailure},
+    records::{self, SettlementOutcome},
+    task_shape::{self, CreatedTask},
 };
 
 impl CallPipeline<'_> {
     /// Ends a call that was sent, each way to end in its own way.
-    pub(super) async fn settle(mut self: Box<Self>, performed: Box<Performed>) -> CallAnswer {
-        let Performed { exchange, ending, dispatch, to_cache, binding, cancel } = *performed;
-        if matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed()) {
+    pub(super) async fn settle(mut self: Box<Self>, performed: Box<PerformedCall>) -> CallAnswer {
+        let PerformedCall { exchange, ending, dispatch, to_cache, binding, cancel } = *performed;
+        if matches!(&ending, ConversationEnd::Failed(failure) if failure.provably_not_executed()) {
             self.give_back_state().await;
         }
         match ending {
-            Ending::Answered { answer, asked } => {
-                let is_plain = !asked && !exchange.was_task && long_running::plan(&exchange.contract).is_none();
-                match self.see_through(&exchange, answer, cancel).await {
+            ConversationEnd::Answered { answer, asked } => {
+                let is_plain = !asked && !exchange.was_task && long_running::poll_plan(&exchange.contract).is_none();
+                match self.await_submitted(&exchange, answer, cancel).await {
                     Ok(answer) => self.answered(exchange, answer, to_cache.filter(|_| is_plain), dispatch).await,
                     Err(failure) => {
                         let rules = self.question_rules(&exchange);
-                        let failure = rules.put_failure(failure, &mut self.record.questions);
+                        let failure = rules.failure_for_client(failure, &mut self.record.questions);
                         self.failed(exchange, failure, dispatch).await
                     }
                 }
             }
-            Ending::Task(answer) => self.answered_with_task(exchange, answer, dispatch).await,
-            Ending::Failed(failure) => self.failed(exchange, failure, dispatch).await,
-            Ending::Input(wanted) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
+            ConversationEnd::Task(answer) => self.answered_with_task(exchange, answer, dispatch).await,
+            ConversationEnd::Failed(failure) => self.failed(exchange, failure, dispatch).await,
+            ConversationEnd::Input(wanted) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
                 let why = "the call goes on as long work, and nobody waits who could be asked".to_owned();
-                let what = NotGiven { method: "input".to_owned(), why };
+                let what = MissingInput { method: "input".to_owned(), why };
                 self.not_given(&exchange, &wanted.answer, what, dispatch).await
             }
-            Ending::Input(wanted) => self.input_required(&exchange, &wanted, binding, dispatch).await,
-            Ending::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required, dispatch).await,
-            Ending::NotGiven { answer, what } => self.not_given(&exchange, &answer, what, dispatch).await,
+            ConversationEnd::Input(wanted) => self.input_required(&exchange, &wanted, binding, dispatch).await,
+            ConversationEnd::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required, dispatch).await,
+            ConversationEnd::NotGiven { answer, what } => self.not_given(&exchange, &answer, what, dispatch).await,
         }
     }
 
     async fn answered(
         self: Box<Self>,
-        exchange: Exchange,
+        exchange: CallExchange,
         answer: Answer,
-        to_cache: Option<Box<UnderWay>>,
+        to_cache: Option<Box<PendingRead>>,
         dispatch: Dispatch,
     ) -> CallAnswer {
         // A legacy answer is about a task only where one was asked for; a modern one says so itself.
@@ -84,8 +84,8 @@ impl CallPipeline<'_> {
         CallAnswer::Result(self.observe(&exchange, answer.result, to_cache, dispatch).await)
     }
 
-    async fn answered_with_task(self: Box<Self>, exchange: Exchange, answer: Answer, dispatch: Dispatch) -> CallAnswer {
-        match task_shape::created(&answer) {
+    async fn answered_with_task(self: Box<Self>, exchange: CallExchange, answer: Answer, dispatch: Dispatch) -> CallAnswer {
+        match task_shape::created_task(&answer) {
             Some(created) => self.task_created(exchange, &answer, created, dispatch).await,
             None => CallAnswer::Result(self.observe(&exchange, answer.result, None, dispatch).await),
         }
@@ -94,12 +94,12 @@ impl CallPipeline<'_> {
     /// Checks what the upstream said against the contract, makes the answer of it, and caches it where it may be cached.
     async fn observe(
         mut self: Box<Self>,
-        exchange: &Exchange,
+        exchange: &CallExchange,
         result: Bytes,
-        to_cache: Option<Box<UnderWay>>,
+        to_cache: Option<Box<PendingRead>>,
         dispatch: Dispatch,
     ) -> ToolResult {
-        let Exchange { member, contract: compiled, fenced, .. } = exchange;
+        let CallExchange { member, contract: compiled, fenced, .. } = exchange;
         let started_us = self.stopwatch.elapsed_us();
         let checked = observe::observe(compiled, &result);
         self.trail.note(GateName::Observe, checked.is_ok(), started_us);
@@ -110,22 +110,22 @@ impl CallPipeline<'_> {
                 let outcome = if is_error { Outcome::ToolError } else { Outcome::Completed };
                 self.finish(outcome, observed.class, None);
                 if let Some(under_way) = to_cache.filter(|_| !is_error) {
-                    self.core.cache.keep(*under_way, result.clone());
+                    self.core.cache.store(*under_way, result.clone());
                 }
                 let verification = tool_result::verification(compiled.contract());
                 let mut observation =
                     tool_result::observation(&self.occasion(compiled.contract()), &observed, verification);
                 // A tool that failed may have changed something first; only the contract's own keys make a repeat safe.
                 observation.status.retryable &= !fenced.effect_class().mutates();
-                let answered = tool_result::of_observed(&observed, observation, member.exposure(), result.len());
-                let end = records::end_of(&observed, compiled.contract(), &result);
+                let answered = tool_result::from_answer(&observed, observation, member.exposure(), result.len());
+                let end = records::end_of_answer(&observed, compiled.contract(), &result);
                 if dispatch.effect.is_none() {
                     self.conclude(dispatch, end, fenced.effect_class().mutates(), None).await;
                     return answered;
                 }
                 let (record, exposure) = (self.record.clone(), member.exposure());
                 let settled = self.conclude(dispatch, end, fenced.effect_class().mutates(), None).await;
-                let occasion = occasion_of(&record, compiled.contract());
+                let occasion = occasion_of_record(&record, compiled.contract());
                 match settled.concluded {
                     SettlementStatus::Accepted => answered,
                     SettlementStatus::NotYet => not_on_record_yet(&occasion, fenced, is_error),
@@ -146,8 +146,8 @@ impl CallPipeline<'_> {
 
     async fn failed(
         mut self: Box<Self>,
-        mut exchange: Exchange,
-        failure: PutFailure,
+        mut exchange: CallExchange,
+        failure: ClientFailure,
         mut dispatch: Dispatch,
     ) -> CallAnswer {
         if !failure.provably_not_executed() {
@@ -156,7 +156,7 @@ impl CallPipeline<'_> {
         let overdue = self.overdue(&mut exchange);
         let contract = exchange.contract.contract();
         let was_sent_before = exchange.fenced.was_sent_before();
-        if let Some(error) = upstream_failure::of_protocol(&failure, exchange.guest_era, exchange.wants_task) {
+        if let Some(error) = upstream_failure::protocol_error(&failure, exchange.guest_era, exchange.wants_task) {
             let effect_class = exchange.fenced.effect_class();
             let (effect, outcome) = upstream_failure::after_protocol_error(contract, &failure, was_sent_before);
             let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
@@ -174,15 +174,15 @@ impl CallPipeline<'_> {
         let deferred = Arc::clone(&self.calls.deferred);
         let answered = self.refuse(contract, refusal, outcome, None, dispatch).await;
         if let Some((overdue, late)) = overdue {
-            late::settle_when_it_comes(&deferred, overdue, late);
+            late_answers::settle_when_it_comes(&deferred, overdue, late);
         }
         CallAnswer::Result(tool_result::with_upstream_error(answered, &failure))
     }
 
     /// A call whose deadline passed, and the answer that may still come.
-    fn overdue(&self, exchange: &mut Exchange) -> Option<(Overdue, LateAnswer)> {
+    fn overdue(&self, exchange: &mut CallExchange) -> Option<(OverdueCall, LateAnswer)> {
         let (late, fenced) = (exchange.late.take()?, &exchange.fenced);
-        let overdue = Overdue {
+        let overdue = OverdueCall {
             claim: fenced.claim()?.clone(),
             contract: Arc::clone(&exchange.contract),
             upstream: Arc::clone(&exchange.member.id),
@@ -196,14 +196,14 @@ impl CallPipeline<'_> {
     /// The upstream wants input, and its guest can give it: this call is over, and another goes on from it.
     async fn input_required(
         mut self: Box<Self>,
-        exchange: &Exchange,
-        wanted: &Wanted,
-        binding: Option<Claim>,
+        exchange: &CallExchange,
+        wanted: &RequiredInput,
+        binding: Option<RequestBinding>,
         dispatch: Dispatch,
     ) -> CallAnswer {
         self.wants_input(&wanted.answer);
         let passed = match binding {
-            Some(binding) => self.calls.bridge.pass_input(wanted, &binding, &exchange.member.id).await,
+            Some(binding) => self.calls.bridge.input_required_result(wanted, &binding, &exchange.member.id).await,
             None => Err(no_binding()),
         };
         let end = match &passed {
@@ -224,7 +224,7 @@ impl CallPipeline<'_> {
     /// The upstream wants what the guest never said it could give: a mistake of the upstream's, and the end of the call.
     async fn undeclared(
         mut self: Box<Self>,
-        exchange: &Exchange,
+        exchange: &CallExchange,
         answer: &Answer,
         required: &str,
         dispatch: Dispatch,
@@ -242,9 +242,9 @@ impl CallPipeline<'_> {
 
     async fn not_given(
         mut self: Box<Self>,
-        exchange: &Exchange,
+        exchange: &CallExchange,
         answer: &Answer,
-        what: NotGiven,
+        what: MissingInput,
         mut dispatch: Dispatch,
     ) -> CallAnswer {
         self.wants_input(answer);
@@ -265,15 +265,15 @@ impl CallPipeline<'_> {
     /// The upstream made a task of it. How it ended is recorded when somebody learns of it.
     async fn task_created(
         mut self: Box<Self>,
-        exchange: Exchange,
+        exchange: CallExchange,
         answer: &Answer,
-        created: Created,
+        created: CreatedTask,
         dispatch: Dispatch,
     ) -> CallAnswer {
-        let Exchange { contract, fenced, guest_era, member, .. } = &exchange;
+        let CallExchange { contract, fenced, guest_era, member, .. } = &exchange;
         let claim = dispatch.effect.as_ref().map(|effect| effect.claim.clone());
         let touches = contract.touched(fenced.arguments());
-        let began = Began { claim, touches, refused_questions: exchange.refused_questions.clone() };
+        let began = TaskOrigin { claim, touches, refused_questions: exchange.refused_questions.clone() };
         self.record.outcome = Outcome::TaskCreated;
         self.record.verdicts = self.trail.verdicts().to_vec();
         let rules = self.question_rules(&exchange);
@@ -300,16 +300,16 @@ impl CallPipeline<'_> {
 }
 
 /// The answer of a call whose effect another dispatch went on with: only what the ledger says is told.
-fn went_on(record: &CallRecord, exchange: &Exchange, settled: &Settled) -> ToolResult {
+fn went_on(record: &CallRecord, exchange: &CallExchange, settled: &SettlementOutcome) -> ToolResult {
     let contract = exchange.contract.contract();
-    let mut refusal = refusals::went_on(exchange.fenced.call_id());
+    let mut refusal = refusals::superseded_by_dispatch(exchange.fenced.call_id());
     refusal.handle = exchange.fenced.claim().map(|claim| claim.id.to_string());
-    if settled.of_key() != EffectKnowledge::None {
+    if settled.key_knowledge() != EffectKnowledge::None {
         refusal.mark_unknown_before();
     }
     let observation =
-        Observation::from_refusal(&occasion_of(record, contract), &refusal, tool_result::verification(contract));
-    tool_result::of_refusal(refusal, observation)
+        Observation::from_refusal(&occasion_of_record(record, contract), &refusal, tool_result::verification(contract));
+    tool_result::from_refusal(refusal, observation)
 }
 
 /// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
@@ -319,7 +319,7 @@ fn not_on_record_yet(occasion: &ObservationContext<'_>, fenced: &Fenced, is_erro
     let effect = if is_error { EffectKnowledge::Unknown } else { EffectKnowledge::Happened };
     let refusal = refusals::not_on_record_yet(fenced.call_id(), &handle, effect);
     let observation = Observation::from_refusal(occasion, &refusal, Verification::none());
-    tool_result::of_refusal(refusal, observation)
+    tool_result::from_refusal(refusal, observation)
 }
 
 /// What is known of a call whose upstream asked for something and did not get it. Whoever asks may have begun.

@@ -13,25 +13,25 @@ use servanda_contract::{
 use servanda_effects::effect::{EffectWaitReason, Claim, ClientKey, Effect, DispatchEnd, EffectReply};
 use servanda_gates::{CompiledContract, Fenced};
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::Lease;
+use servanda_upstream::DispatchLease;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{probing::Around, resource_queue::Turn};
+use super::{probing::ProbedCall, resource_queue::ResourceTurn};
 use crate::{
-    bridge::{self, Ending, ROUND_MS_MAX},
-    cache::UnderWay,
-    core::Held,
-    deferred::late::LateAnswer,
-    long_running::Entered,
+    bridge::{self, ConversationEnd, ROUND_MS_MAX},
+    cache::PendingRead,
+    core::InFlightEffectGuard,
+    deferred::late_answers::LateAnswer,
+    long_running::LongWorkEntry,
     probes::Mutation,
     records,
-    world::Member,
+    world::UpstreamMember,
 };
 
 /// The operation that a call is part of.
 #[derive(Debug)]
-pub(super) struct Operation {
+pub(super) struct CallOperation {
     pub(super) key: ClientKey,
     /// The nonce of the `requestState` that the call continues from.
     pub(super) continues: Option<String>,
@@ -39,8 +39,8 @@ pub(super) struct Operation {
 
 /// What is decided about a call before it is paid for: who performs it, and until when.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) member: Arc<Member>,
+pub(super) struct CallPlan {
+    pub(super) member: Arc<UpstreamMember>,
     pub(super) contract: Arc<CompiledContract>,
     /// How long a dispatch may take.
     pub(super) timeout_ms: u64,
@@ -57,22 +57,22 @@ pub(super) struct Plan {
 #[derive(Debug, Default)]
 pub(super) struct Dispatch {
     /// The effect that it is.
-    pub(super) effect: Option<Mark>,
+    pub(super) effect: Option<OwnedEffect>,
     /// No other call changes the same resources meanwhile.
-    pub(super) _turn: Option<Turn>,
+    pub(super) _turn: Option<ResourceTurn>,
     /// Clients can ask about it as long work.
-    pub(super) entered: Option<Entered>,
+    pub(super) entered: Option<LongWorkEntry>,
     /// What the probes saw before it was sent.
-    pub(super) around: Option<Box<Around>>,
+    pub(super) probed: Option<Box<ProbedCall>>,
     /// The probes of other calls know that something may change.
     pub(super) mutation: Option<Mutation>,
 }
 
 /// The effect of a call, as this process holds it.
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(super) struct OwnedEffect {
     pub(super) claim: Claim,
-    pub(super) held: Held,
+    pub(super) held: InFlightEffectGuard,
     pub(super) class: EffectClass,
     /// The nonce of the state that a later call may continue from, as long as nothing was sent.
     pub(super) continues: Option<String>,
@@ -80,30 +80,30 @@ pub(super) struct Mark {
 
 /// A call whose bytes may leave.
 #[derive(Debug)]
-pub(super) struct Sendable {
+pub(super) struct SendableCall {
     pub(super) fenced: Fenced,
     /// How long its bytes may leave; none if it is no effect.
-    pub(super) lease: Option<Lease>,
+    pub(super) lease: Option<DispatchLease>,
     pub(super) dispatch: Dispatch,
 }
 
 /// A call that was sent, and how that ended.
 #[derive(Debug)]
-pub(super) struct Performed {
-    pub(super) exchange: Exchange,
-    pub(super) ending: Ending,
+pub(super) struct PerformedCall {
+    pub(super) exchange: CallExchange,
+    pub(super) ending: ConversationEnd,
     pub(super) dispatch: Dispatch,
     /// The place in the cache for its answer.
-    pub(super) to_cache: Option<Box<UnderWay>>,
+    pub(super) to_cache: Option<Box<PendingRead>>,
     /// What a `requestState` for its client is bound to.
-    pub(super) binding: Option<bridge::Claim>,
+    pub(super) binding: Option<bridge::RequestBinding>,
     pub(super) cancel: CancellationToken,
 }
 
 /// What the end of a call depends on.
 #[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) member: Arc<Member>,
+pub(super) struct CallExchange {
+    pub(super) member: Arc<UpstreamMember>,
     pub(super) contract: Arc<CompiledContract>,
     pub(super) fenced: Fenced,
     pub(super) guest_era: Era,
@@ -138,7 +138,7 @@ impl Dispatch {
 
 /// Why a call ends before it is sent.
 #[derive(Debug)]
-pub(super) enum Exit {
+pub(super) enum CallExit {
     /// A stage refused it.
     Refused {
         refusal: Box<Refusal>,
@@ -152,10 +152,10 @@ pub(super) enum Exit {
     /// The cache has its answer.
     Cached(Bytes),
     /// Its effect exists already, or belongs to another call.
-    Standing(EffectReply, Option<Arc<Effect>>),
+    ExistingEffect(EffectReply, Option<Arc<Effect>>),
 }
 
-impl Exit {
+impl CallExit {
     /// A gate refused the call.
     pub(super) fn refused(refusal: Box<Refusal>) -> Self {
         Self::Refused { refusal, outcome: Outcome::Refused, dispatch: Box::default() }

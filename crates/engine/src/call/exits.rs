@@ -5,24 +5,24 @@
 use servanda_contract::refusal::EffectKnowledge;
 use servanda_gates::CompiledContract;
 
-use super::{evidence::Exit, state::CallPipeline};
-use crate::{budgets::Made, client::CallAnswer};
+use super::{evidence::CallExit, state::CallPipeline};
+use crate::{budgets::DispatchCertainty, client::CallAnswer};
 
 impl CallPipeline<'_> {
     /// Answers a call that was not sent.
-    pub(super) async fn leave(mut self: Box<Self>, contract: &CompiledContract, exit: Exit) -> CallAnswer {
+    pub(super) async fn answer_exit(mut self: Box<Self>, contract: &CompiledContract, exit: CallExit) -> CallAnswer {
         match exit {
-            Exit::Refused { refusal, outcome, dispatch } => {
+            CallExit::Refused { refusal, outcome, dispatch } => {
                 if matches!(refusal.effect, EffectKnowledge::None | EffectKnowledge::UnknownBefore) {
                     self.give_back_state().await;
                 }
                 CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None, *dispatch).await)
             }
-            Exit::UnusableState(error) => self.refuse_state(error).await,
-            Exit::Cached(answer) => self.serve(contract, &answer).await,
-            Exit::Standing(reply, effect) => {
-                self.charge.close(Made::No, 0).await;
-                self.stand(contract, reply, effect).await
+            CallExit::UnusableState(error) => self.refuse_state(error).await,
+            CallExit::Cached(answer) => self.answer_from_cache(contract, &answer).await,
+            CallExit::ExistingEffect(reply, effect) => {
+                self.charge.close(DispatchCertainty::No, 0).await;
+                self.answer_existing(contract, reply, effect).await
             }
         }
     }

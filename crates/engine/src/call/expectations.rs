@@ -12,13 +12,13 @@ use servanda_contract::{
 };
 use servanda_gates::{CompiledContract, ToolExpectation};
 
-use crate::{client::Guest, core::Core, world::Scene};
+use crate::{client::Requester, core::Core, world::WorldSnapshot};
 
 /// Names that a hint lists at the most.
 const NAMES_MAX: usize = 5;
 
 /// Everything that is expected of a call's tool.
-pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract: &CompiledContract) -> Vec<ToolExpectation> {
+pub(crate) async fn expected_of_call(core: &Core, scene: &WorldSnapshot, proposal: &Proposal, contract: &CompiledContract) -> Vec<ToolExpectation> {
     let Expectations { tasks, rules } = &scene.expectations;
     let aims = &proposal.aims;
     let mut expected = Vec::new();
@@ -51,7 +51,7 @@ pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract
         },
     }));
     if let Some(call_id) = &aims.like {
-        expected.push(like(core, scene, proposal, call_id).await);
+        expected.push(behaviour_of_earlier_call(core, scene, proposal, call_id).await);
     }
     expected
 }
@@ -60,8 +60,8 @@ pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract
 /// of the same server. Where it was not the kind of tool that was wrong, no other is named.
 pub(crate) fn name_fitting(
     refusal: &mut Refusal,
-    scene: &Scene,
-    guest: &Guest,
+    scene: &WorldSnapshot,
+    guest: &Requester,
     expected: &[ToolExpectation],
     refused: &CompiledContract,
 ) {
@@ -79,7 +79,7 @@ pub(crate) fn name_fitting(
     };
     let wanted = taken(refused);
     // Nobody is pointed to a tool that they are not shown.
-    let shown = scene.shown(scene.catalog.listing(guest.viewer()), guest);
+    let shown = scene.visible_listing(scene.catalog.listing(guest.viewer()), guest);
     let mut names: Vec<(bool, bool, String)> = shown
         .tools
         .iter()
@@ -112,7 +112,7 @@ fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> ToolExpectation 
 }
 
 /// The behaviour of the tool of an earlier call of the same caller, if that went well.
-async fn like(core: &Core, scene: &Scene, proposal: &Proposal, call_id: &str) -> ToolExpectation {
+async fn behaviour_of_earlier_call(core: &Core, scene: &WorldSnapshot, proposal: &Proposal, call_id: &str) -> ToolExpectation {
     let unclear = |message: &str| ToolExpectation::Unclear {
         message: message.to_owned(),
         hint: "name a call of yours that was completed, or leave `_meta[\"servanda/like\"]` out".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_contract::{
     CallId, CallRecord, GateName, Refusal, faults,
     record::{Decision, Outcome, Verdict},
@@ -18,16 +18,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Calls,
-    blocked::Waiting,
+    blocked::BlockedBackoff,
     context::CallContext,
-    evidence::{Dispatch, Exit, Mark, Operation, Plan, Sendable},
+    evidence::{Dispatch, CallExit, OwnedEffect, CallOperation, CallPlan, SendableCall},
     revocation,
     state::CallPipeline,
 };
 use crate::{
     answers::refusals,
     deferred::recovery,
-    internal_call::{self, Asking, Unanswered},
+    internal_call::{self, InternalCall, InternalCallError},
 };
 
 /// How often, and how long after the first time, the store is asked whether an effect that was not on record in time is there after all.
@@ -37,10 +37,10 @@ const ABANDON_WAIT_MS: u64 = 500;
 const LEASE_MS_MAX: u64 = 10_000;
 
 /// What fencing a call takes besides the evidence.
-struct Fencing<'c> {
-    operation: &'c Operation,
-    plan: &'c Plan,
-    authority: &'c Authenticated,
+struct FenceContext<'c> {
+    operation: &'c CallOperation,
+    plan: &'c CallPlan,
+    authority: &'c AuthenticatedCaller,
     cancel: &'c CancellationToken,
 }
 
@@ -52,21 +52,21 @@ impl CallPipeline<'_> {
         &mut self,
         cleared: Cleared,
         dispatch: Dispatch,
-        operation: &Operation,
-        plan: &Plan,
+        operation: &CallOperation,
+        plan: &CallPlan,
         context: &CallContext,
-    ) -> Result<Sendable, Exit> {
+    ) -> Result<SendableCall, CallExit> {
         let price = plan.contract.price().ok();
         self.record.price = price.filter(|price| !price.is_free()).cloned().map(Box::new);
         let (authority, cancel) = (&*context.guest.authority, &context.terms.cancel);
-        let fencing = Fencing { operation, plan, authority, cancel };
+        let fencing = FenceContext { operation, plan, authority, cancel };
         // As late as possible: the call may have waited for its turn.
-        let rechecked = self.recheck(&fencing).await.map_err(Exit::not_sent);
+        let rechecked = self.recheck(&fencing).await.map_err(CallExit::not_sent);
         let started_us = self.stopwatch.elapsed_us();
         let fenced = match rechecked.map(|()| pass_read(cleared, &operation.key, self.work.is_some())) {
             Ok(Ok(fenced)) => {
                 self.trail.note(GateName::Fence, true, started_us);
-                return Ok(Sendable { fenced, lease: None, dispatch });
+                return Ok(SendableCall { fenced, lease: None, dispatch });
             }
             // Boxed, because a read does not need room for it.
             Ok(Err(effect)) => Box::pin(self.fence_effect(*effect, dispatch, &fencing)).await,
@@ -79,8 +79,8 @@ impl CallPipeline<'_> {
         &mut self,
         cleared: Cleared,
         mut dispatch: Dispatch,
-        fencing: &Fencing<'_>,
-    ) -> Result<Sendable, Exit> {
+        fencing: &FenceContext<'_>,
+    ) -> Result<SendableCall, CallExit> {
         let started_us = self.stopwatch.elapsed_us();
         let is_due = cleared.is_due();
         let effect_key = cleared.permit().effect_key(fencing.operation.key.clone());
@@ -92,7 +92,7 @@ impl CallPipeline<'_> {
                     self.trail.skip(GateName::Budget);
                 }
                 self.trail.note(GateName::Fence, true, started_us);
-                dispatch.effect = self.mark(fenced.claim(), fenced.effect_class(), fencing.operation);
+                dispatch.effect = self.own_effect(fenced.claim(), fenced.effect_class(), fencing.operation);
                 return Ok(self.sendable(*fenced, asked_at, dispatch));
             }
             Err(exit) => {
@@ -101,10 +101,10 @@ impl CallPipeline<'_> {
             }
         };
         let class = claimed.permit().effect_class();
-        dispatch.effect = self.mark(claimed.claim(), class, fencing.operation);
+        dispatch.effect = self.own_effect(claimed.claim(), class, fencing.operation);
         let funded = match Box::pin(self.ask_and_fund(claimed, fencing)).await {
             Ok(funded) => funded,
-            Err(refusal) => return Err(Exit::not_dispatched(refusal, dispatch)),
+            Err(refusal) => return Err(CallExit::not_dispatched(refusal, dispatch)),
         };
         let started_us = self.stopwatch.elapsed_us();
         let fenced = Box::pin(self.fence_funded(funded, (effect_key, class), fencing.plan.deadline)).await;
@@ -112,13 +112,13 @@ impl CallPipeline<'_> {
         fenced.map(|(fenced, asked_at)| self.sendable(fenced, asked_at, dispatch))
     }
 
-    fn sendable(&self, fenced: Fenced, asked_at: Instant, dispatch: Dispatch) -> Sendable {
+    fn sendable(&self, fenced: Fenced, asked_at: Instant, dispatch: Dispatch) -> SendableCall {
         let lease = fenced.claim().is_some().then(|| self.core.lease(asked_at, fenced.effect_class()));
-        Sendable { fenced, lease, dispatch }
+        SendableCall { fenced, lease, dispatch }
     }
 
     /// Asks what the contract wants to know about a claimed call, and keeps back what it costs.
-    async fn ask_and_fund(&mut self, claimed: Claimed, fencing: &Fencing<'_>) -> Result<Funded, Box<Refusal>> {
+    async fn ask_and_fund(&mut self, claimed: Claimed, fencing: &FenceContext<'_>) -> Result<Funded, Box<Refusal>> {
         let current = self.ask_first(claimed, fencing).await?;
         // The questions took time.
         self.recheck(fencing).await?;
@@ -126,7 +126,7 @@ impl CallPipeline<'_> {
     }
 
     /// Checks that the caller's credential is still good.
-    async fn recheck(&mut self, fencing: &Fencing<'_>) -> Result<(), Box<Refusal>> {
+    async fn recheck(&mut self, fencing: &FenceContext<'_>) -> Result<(), Box<Refusal>> {
         let (core, call_id) = (self.core, &self.record.call_id);
         let started_us = self.stopwatch.elapsed_us();
         let rechecking = revocation::recheck(core, fencing.authority, call_id);
@@ -135,15 +135,15 @@ impl CallPipeline<'_> {
         rechecked.inspect_err(|_| self.trail.note(GateName::Scope, false, started_us))
     }
 
-    fn mark(&mut self, claim: Option<&Claim>, class: EffectClass, operation: &Operation) -> Option<Mark> {
+    fn own_effect(&mut self, claim: Option<&Claim>, class: EffectClass, operation: &CallOperation) -> Option<OwnedEffect> {
         let claim = claim?.clone();
         self.record.effect_id = Some(claim.id.to_string());
-        let held = self.core.in_hand.hold(&claim.id);
-        Some(Mark { claim, held, class, continues: operation.continues.clone() })
+        let held = self.core.in_flight_effects.hold(&claim.id);
+        Some(OwnedEffect { claim, held, class, continues: operation.continues.clone() })
     }
 
     /// Asks what the contract wants to know before the call. If the caller gives up meanwhile, nothing is sent.
-    async fn ask_first(&mut self, claimed: Claimed, fencing: &Fencing<'_>) -> Result<PreconditionsMet, Box<Refusal>> {
+    async fn ask_first(&mut self, claimed: Claimed, fencing: &FenceContext<'_>) -> Result<PreconditionsMet, Box<Refusal>> {
         let questions = claimed.questions();
         if questions.is_empty() {
             return claimed.judge(&[]);
@@ -153,9 +153,9 @@ impl CallPipeline<'_> {
             let mut answers = Vec::new();
             for PreconditionQuery { tool, arguments, .. } in questions {
                 let caller = claimed.permit().proposal().caller.clone();
-                let asking = Asking { tool: &tool, arguments, caller };
+                let asking = InternalCall { tool: &tool, arguments, caller };
                 let answer = internal_call::ask(self.core, self.scene, asking, fencing.plan.deadline).await;
-                let answer = answer.map_err(Unanswered::into_words);
+                let answer = answer.map_err(InternalCallError::into_words);
                 let stop = answer.is_err();
                 answers.push(answer);
                 if stop {
@@ -183,36 +183,36 @@ impl CallPipeline<'_> {
         funded: Funded,
         (effect_key, class): (EffectKey, EffectClass),
         deadline: Instant,
-    ) -> Result<(Fenced, Instant), Exit> {
+    ) -> Result<(Fenced, Instant), CallExit> {
         let call_id = self.record.call_id.clone();
         let is_keyed = effect_key.client_key.can_come_again() && class.mutates();
         let asked_at = Instant::now();
         let fencing = fence_funded(funded, self.dispatching_record(), self.core.effects.as_ref());
         let Ok(fenced) = tokio::time::timeout_at(deadline, fencing).await else {
             // Whether the effect is on record is not known. `abandon` looks for it and takes it back.
-            self.charge.leave();
+            self.charge.leave_hold_to_effect();
             abandon(self.calls, effect_key, call_id.clone());
-            return Err(Exit::not_sent(refusals::fence_too_slow(call_id, class, is_keyed)));
+            return Err(CallExit::not_sent(refusals::fence_too_slow(call_id, class, is_keyed)));
         };
         match fenced {
             Ok(fenced) => Ok((fenced, asked_at)),
             Err(NotFencedReason::NotOnRecord(refusal)) => {
-                self.charge.leave();
+                self.charge.leave_hold_to_effect();
                 abandon(self.calls, effect_key, call_id);
-                Err(Exit::not_sent(refusal))
+                Err(CallExit::not_sent(refusal))
             }
-            Err(NotFencedReason::Reply { reply, effect }) => Err(Exit::Standing(reply, effect)),
+            Err(NotFencedReason::Reply { reply, effect }) => Err(CallExit::ExistingEffect(reply, effect)),
         }
     }
 
     /// Begins the effect, and returns when the store was asked. Where the outcome of an earlier dispatch is unknown and a status tool can be
     /// asked, it is asked once. Where another gateway changes the same resource, the call waits for it.
-    async fn begin(&mut self, mut cleared: Cleared, fencing: &Fencing<'_>) -> Result<(FenceProgress, Instant), Exit> {
-        let Fencing { operation: Operation { key, .. }, plan: Plan { timeout_ms, deadline, .. }, cancel, .. } =
+    async fn begin(&mut self, mut cleared: Cleared, fencing: &FenceContext<'_>) -> Result<(FenceProgress, Instant), CallExit> {
+        let FenceContext { operation: CallOperation { key, .. }, plan: CallPlan { timeout_ms, deadline, .. }, cancel, .. } =
             *fencing;
         let (timeout_ms, deadline) = (*timeout_ms, *deadline);
         let (effect_key, class) = (cleared.permit().effect_key(key.clone()), cleared.permit().effect_class());
-        let (mut asked, mut waiting) = (None, Waiting::until_half(deadline));
+        let (mut asked, mut waiting) = (None, BlockedBackoff::until_half(deadline));
         loop {
             let call_id = cleared.permit().call_id().clone();
             let intent = self.intent(fencing.operation, timeout_ms);
@@ -222,7 +222,7 @@ impl CallPipeline<'_> {
                 abandon(self.calls, effect_key, call_id.clone());
                 self.unread_key = None;
                 let can_come_again = key.can_come_again() && class.mutates();
-                return Err(Exit::not_sent(refusals::fence_too_slow(call_id, class, can_come_again)));
+                return Err(CallExit::not_sent(refusals::fence_too_slow(call_id, class, can_come_again)));
             };
             let unread_key = self.unread_key.take();
             let NotFenced { cleared: back, why } = match begun {
@@ -232,41 +232,41 @@ impl CallPipeline<'_> {
             match why {
                 NotFencedReason::NotOnRecord(refusal) => {
                     abandon(self.calls, effect_key, call_id);
-                    return Err(Exit::not_sent(refusal));
+                    return Err(CallExit::not_sent(refusal));
                 }
                 NotFencedReason::Reply { reply: EffectReply::Ask(claim), effect: Some(effect) } if asked.is_none() => {
                     let asking = recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline);
                     let replied = Box::pin(asking).await;
                     self.unread_key = unread_key;
                     // The status tool took time.
-                    self.recheck(fencing).await.map_err(Exit::not_sent)?;
+                    self.recheck(fencing).await.map_err(CallExit::not_sent)?;
                     (asked, cleared) = (Some(replied), back);
                 }
                 NotFencedReason::Reply { reply: EffectReply::Blocked(other), effect } => {
                     self.unread_key = unread_key;
                     tokio::select! {
                         biased;
-                        () = cancel.cancelled() => return Err(Exit::not_sent(refusals::given_up(call_id))),
+                        () = cancel.cancelled() => return Err(CallExit::not_sent(refusals::given_up(call_id))),
                         goes_on = waiting.wait() => {
                             if !goes_on {
                                 tracing::info!(%call_id, %other, "another effect that changes the same did not end in time");
-                                return Err(Exit::Standing(EffectReply::Blocked(other), effect));
+                                return Err(CallExit::ExistingEffect(EffectReply::Blocked(other), effect));
                             }
                         }
                     }
-                    self.recheck(fencing).await.map_err(Exit::not_sent)?;
+                    self.recheck(fencing).await.map_err(CallExit::not_sent)?;
                     cleared = back;
                 }
                 NotFencedReason::Reply { reply: EffectReply::Ask(_), effect } => {
                     let may_be_under_way = asked.flatten().filter(|reply| matches!(reply, EffectReply::Running { .. }));
-                    return Err(Exit::Standing(may_be_under_way.unwrap_or(EffectReply::Unknown), effect));
+                    return Err(CallExit::ExistingEffect(may_be_under_way.unwrap_or(EffectReply::Unknown), effect));
                 }
-                NotFencedReason::Reply { reply, effect } => return Err(Exit::Standing(reply, effect)),
+                NotFencedReason::Reply { reply, effect } => return Err(CallExit::ExistingEffect(reply, effect)),
             }
         }
     }
 
-    fn intent(&self, operation: &Operation, timeout_ms: u64) -> FenceRequest {
+    fn intent(&self, operation: &CallOperation, timeout_ms: u64) -> FenceRequest {
         FenceRequest {
             key: operation.key.clone(),
             owner: self.core.owner.clone(),

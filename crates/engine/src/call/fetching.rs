@@ -10,14 +10,14 @@ use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    evidence::{Dispatch, Exit},
+    evidence::{Dispatch, CallExit},
     expectations,
     state::CallPipeline,
 };
 use crate::{
     client::CallAnswer,
     long_running::{self, LONG_WAIT_MS_MAX},
-    world::wish,
+    world::result_tool_args,
 };
 
 impl CallPipeline<'_> {
@@ -28,15 +28,15 @@ impl CallPipeline<'_> {
         own: &CompiledContract,
         context: &CallContext,
     ) -> CallAnswer {
-        let (resolved, expected) = self.expecting(resolved).await;
+        let (resolved, expected) = self.with_expectations(resolved).await;
         let chain = resolved.proposal().chain.clone();
         // It gives a caller only what is theirs already, so no credential and no policy is asked.
         let judged = pass_question(resolved, self.core.gate_limits, &mut self.trail);
-        let cleared = match self.judged(judged, &chain) {
+        let cleared = match self.note_judgement(judged, &chain) {
             Ok(cleared) => cleared,
             Err(mut refusal) => {
                 expectations::name_fitting(&mut refusal, self.scene, &context.guest, &expected, own);
-                return self.leave(own, Exit::refused(refusal)).await;
+                return self.answer_exit(own, CallExit::refused(refusal)).await;
             }
         };
         let permit = cleared.permit();
@@ -44,7 +44,7 @@ impl CallPipeline<'_> {
         self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         let call_id = permit.call_id().clone();
-        let wish = wish(permit);
+        let wish = result_tool_args(permit);
         let seen = match &wish {
             Some(wish) => {
                 let wait_ms =
@@ -74,15 +74,15 @@ impl CallPipeline<'_> {
             EffectState::Claimed | EffectState::Dispatching => long_running::under_way(&call_id, &seen),
             EffectState::FailedRetryable => long_running::never_ran(&call_id, &seen),
             EffectState::OutcomeUnknown => {
-                return Box::pin(self.stand(contract, EffectReply::Unknown, Some(Arc::new(seen.effect)))).await;
+                return Box::pin(self.answer_existing(contract, EffectReply::Unknown, Some(Arc::new(seen.effect)))).await;
             }
             EffectState::Expired => {
-                return Box::pin(self.stand(contract, EffectReply::KeyExpired, Some(Arc::new(seen.effect)))).await;
+                return Box::pin(self.answer_existing(contract, EffectReply::KeyExpired, Some(Arc::new(seen.effect)))).await;
             }
             EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
                 let lost = || StoredAnswer::Known("the answer was not kept".to_owned());
                 let reply = EffectReply::Replay(seen.effect.answer.clone().unwrap_or_else(lost));
-                return Box::pin(self.stand(contract, reply, Some(Arc::new(seen.effect)))).await;
+                return Box::pin(self.answer_existing(contract, reply, Some(Arc::new(seen.effect)))).await;
             }
         };
         CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None, Dispatch::default()).await)

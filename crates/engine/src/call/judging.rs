@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_contract::Refusal;
 use servanda_gates::{ToolExpectation, Permit, ResolvedCall, pass_all};
 use tokio::{
@@ -10,33 +10,33 @@ use tokio::{
     task::block_in_place,
 };
 
-use super::{context::CallContext, destinations, evidence::Exit, expectations, state::CallPipeline};
+use super::{context::CallContext, destinations, evidence::CallExit, expectations, state::CallPipeline};
 use crate::{answers::refusals, client::JUDGED_AT_ONCE_BYTES_MAX};
 
 impl CallPipeline<'_> {
     /// Takes a call through gates 1 to 10, and looks up where the URLs among its arguments lead.
-    pub(super) async fn judge(&mut self, resolved: ResolvedCall, context: &CallContext) -> Result<Permit, Exit> {
-        let (resolved, expected) = self.expecting(resolved).await;
+    pub(super) async fn judge(&mut self, resolved: ResolvedCall, context: &CallContext) -> Result<Permit, CallExit> {
+        let (resolved, expected) = self.with_expectations(resolved).await;
         let (contract, chain) = (Arc::clone(resolved.contract()), resolved.proposal().chain.clone());
         let judged = self.pass_gates(resolved, &context.guest.authority);
         self.record.policy = self.trail.take_policy();
         let judged = destinations::look_up(judged).await;
-        let permit = self.judged(judged, &chain).map_err(|mut refusal| {
+        let permit = self.note_judgement(judged, &chain).map_err(|mut refusal| {
             expectations::name_fitting(&mut refusal, self.scene, &context.guest, &expected, &contract);
-            Exit::refused(refusal)
+            CallExit::refused(refusal)
         })?;
         self.record.proposal_digest = Some(permit.proposal_digest());
         Ok(permit)
     }
 
     /// The call with what its task, its intent and the operator's rules expect of its tool.
-    pub(super) async fn expecting(&self, resolved: ResolvedCall) -> (ResolvedCall, Vec<ToolExpectation>) {
-        let expected = expectations::of(self.core, self.scene, resolved.proposal(), resolved.contract()).await;
+    pub(super) async fn with_expectations(&self, resolved: ResolvedCall) -> (ResolvedCall, Vec<ToolExpectation>) {
+        let expected = expectations::expected_of_call(self.core, self.scene, resolved.proposal(), resolved.contract()).await;
         (resolved.expecting(expected.clone()), expected)
     }
 
     /// Notes what the gates said in the chain of repairs that the call belongs to.
-    pub(super) fn judged<T>(&self, judged: Result<T, Box<Refusal>>, chain: &str) -> Result<T, Box<Refusal>> {
+    pub(super) fn note_judgement<T>(&self, judged: Result<T, Box<Refusal>>, chain: &str) -> Result<T, Box<Refusal>> {
         match judged {
             Ok(passed) => {
                 self.calls.repairs.passed(&self.record, chain);
@@ -49,7 +49,7 @@ impl CallPipeline<'_> {
         }
     }
 
-    fn pass_gates(&mut self, resolved: ResolvedCall, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
+    fn pass_gates(&mut self, resolved: ResolvedCall, authority: &AuthenticatedCaller) -> Result<Permit, Box<Refusal>> {
         let is_large = resolved.proposal().arguments.len() > JUDGED_AT_ONCE_BYTES_MAX;
         let is_shared = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         if is_large && is_shared {
@@ -59,7 +59,7 @@ impl CallPipeline<'_> {
     }
 
     /// Judges a call under its caller's credential and the policies in force.
-    fn pass_gates_here(&mut self, resolved: ResolvedCall, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
+    fn pass_gates_here(&mut self, resolved: ResolvedCall, authority: &AuthenticatedCaller) -> Result<Permit, Box<Refusal>> {
         let authorities = &self.scene.authorities;
         let principal = authorities.principal(authority);
         let principal = principal.map_err(|error| refusals::no_principal(self.record.call_id.clone(), &error))?;

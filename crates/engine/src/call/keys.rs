@@ -9,7 +9,7 @@ use servanda_effects::{JournalError, Notebook, effect::ClientKey};
 use servanda_gates::{Permit, OperationIdentity};
 use tokio::sync::OnceCell;
 
-use crate::secrets::Secret;
+use crate::secrets::NotebookSecret;
 
 /// Where the secret for steps is kept.
 const STEP_SECRET: &str = "step-keys";
@@ -18,31 +18,31 @@ const STEP_DOMAIN: &[u8] = b"servanda/step/v1";
 
 /// Makes keys.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct ClientKeyFactory {
     notebook: Arc<dyn Notebook>,
-    secret: OnceCell<Secret>,
+    secret: OnceCell<NotebookSecret>,
 }
 
-impl Keys {
+impl ClientKeyFactory {
     pub(crate) fn new(notebook: Arc<dyn Notebook>) -> Self {
         Self { notebook, secret: OnceCell::new() }
     }
 
     /// The key of a permitted call. One that says nothing about its operation is an operation of its own.
-    pub(crate) async fn of(&self, permit: &Permit) -> Result<ClientKey, JournalError> {
+    pub(crate) async fn key_for(&self, permit: &Permit) -> Result<ClientKey, JournalError> {
         Ok(match permit.operation().identity() {
             None => ClientKey::Call(permit.call_id().clone()),
             Some(OperationIdentity::Key(key)) => ClientKey::Given(key.clone()),
-            Some(OperationIdentity::Operation { id, workflow, run }) => ClientKey::Derived(of_operation(permit, id, workflow, run)),
+            Some(OperationIdentity::Operation { id, workflow, run }) => ClientKey::Derived(operation_digest(permit, id, workflow, run)),
             Some(OperationIdentity::Step(step)) => {
-                let secret = self.secret.get_or_try_init(|| Secret::of(self.notebook.as_ref(), STEP_SECRET)).await?;
-                ClientKey::Derived(of_step(secret, permit, step))
+                let secret = self.secret.get_or_try_init(|| NotebookSecret::load(self.notebook.as_ref(), STEP_SECRET)).await?;
+                ClientKey::Derived(step_digest(secret, permit, step))
             }
         })
     }
 }
 
-fn of_operation(permit: &Permit, id: &str, workflow: &str, run: &str) -> Digest {
+fn operation_digest(permit: &Permit, id: &str, workflow: &str, run: &str) -> Digest {
     let (caller, identity) = (&permit.proposal().caller, &permit.contract().contract().identity);
     // The first number of the version: a contract that was corrected between two attempts must not make two effects of them.
     let version = identity.major().to_string();
@@ -53,14 +53,14 @@ fn of_operation(permit: &Permit, id: &str, workflow: &str, run: &str) -> Digest 
     Digest::compute(DigestDomain::Operation, &parts)
 }
 
-fn of_step(secret: &Secret, permit: &Permit, step: &str) -> Digest {
+fn step_digest(secret: &NotebookSecret, permit: &Permit, step: &str) -> Digest {
     let caller = &permit.proposal().caller;
     let session = caller.session.as_deref().unwrap_or_default();
     let tool = permit.contract().contract().identity.name.as_bytes();
     let parts = [STEP_DOMAIN, session.as_bytes(), tool, step.as_bytes(), permit.arguments().bytes()];
     let code = parts
         .into_iter()
-        .fold(secret.code(), |code, part| code.chain_update((part.len() as u64).to_be_bytes()).chain_update(part));
+        .fold(secret.hmac(), |code, part| code.chain_update((part.len() as u64).to_be_bytes()).chain_update(part));
     Digest::from(<[u8; 32]>::from(code.finalize().into_bytes()))
 }
 

@@ -9,7 +9,7 @@ mod context;
 mod destinations;
 mod dispatch;
 mod ending;
-mod errand;
+mod repeatable_call;
 mod evidence;
 mod exits;
 mod expectations;
@@ -31,8 +31,8 @@ mod resolution;
 mod resource_queue;
 mod revocation;
 mod state;
-mod tallies;
-mod working;
+mod retry_counters;
+mod long_work;
 
 use std::sync::Arc;
 
@@ -42,19 +42,19 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    admission::{Admission, Admitted, admit},
-    keys::Keys,
-    repairs::Repairs,
-    resource_queue::Turns,
+    admission::{CallAdmission, AdmittedCall, admit},
+    keys::ClientKeyFactory,
+    repairs::RepairChains,
+    resource_queue::ResourceQueue,
     state::CallPipeline,
-    tallies::Tallies,
+    retry_counters::RetryCounters,
 };
 use crate::{
-    bridge::{Bridge, Final, Reception, Sessions, Turn},
+    bridge::{Bridge, RequestAnswer, ParkedRequest, ClientSessions, ParkedReply},
     client::{CallAnswer, CallRequest},
     core::Core,
-    deferred::Deferred,
-    long_running::{self, Work, lost},
+    deferred::DeferredContext,
+    long_running::{self, LongWork, task_lost},
 };
 
 /// Effects that were not on record in time and are looked for, so that they can be taken back.
@@ -66,14 +66,14 @@ const PATHS_MAX: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Calls {
     core: Arc<Core>,
-    deferred: Arc<Deferred>,
+    deferred: Arc<DeferredContext>,
     bridge: Arc<Bridge>,
-    sessions: Arc<Sessions>,
-    keys: Keys,
+    sessions: Arc<ClientSessions>,
+    keys: ClientKeyFactory,
     /// Calls that change the same resource, in their order.
-    queue: Arc<Turns>,
-    repairs: Repairs,
-    pub(crate) tallies: Arc<Tallies>,
+    queue: Arc<ResourceQueue>,
+    repairs: RepairChains,
+    pub(crate) tallies: Arc<RetryCounters>,
     /// Places for looking whether an effect was put on record that no call uses.
     abandoning: Arc<Semaphore>,
     /// Places for probes that read paths.
@@ -84,21 +84,21 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn new(
-        deferred: Arc<Deferred>,
+        deferred: Arc<DeferredContext>,
         bridge: Arc<Bridge>,
-        sessions: Arc<Sessions>,
+        sessions: Arc<ClientSessions>,
         repair: RepairLimits,
         accepts_lost_commits: bool,
     ) -> Self {
         let core = Arc::clone(&deferred.core);
         Self {
-            keys: Keys::new(Arc::clone(&core.notebook)),
+            keys: ClientKeyFactory::new(Arc::clone(&core.notebook)),
             core,
             deferred,
             bridge,
             sessions,
             queue: Arc::default(),
-            repairs: Repairs::new(repair),
+            repairs: RepairChains::new(repair),
             tallies: Arc::default(),
             abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
             path_places: Arc::new(Semaphore::new(PATHS_MAX)),
@@ -110,14 +110,14 @@ impl Calls {
 /// Takes a call through to its answer, or to the next question.
 pub(crate) async fn call(calls: &Arc<Calls>, request: CallRequest) -> CallAnswer {
     match admit(calls, request).await {
-        Ok(Admission::Call(admitted)) if admitted.can_be_asked() => host(calls, admitted).await,
-        Ok(Admission::Call(admitted)) => run(calls, admitted).await,
-        Ok(Admission::Return { id, first_call, answers, context }) => {
+        Ok(CallAdmission::Call(admitted)) if admitted.can_be_asked() => run_askable(calls, admitted).await,
+        Ok(CallAdmission::Call(admitted)) => run(calls, admitted).await,
+        Ok(CallAdmission::Return { id, first_call, answers, context }) => {
             let hearer = context.hearer(&calls.sessions);
             let cancel = &context.terms.cancel;
-            let visit = calls.bridge.visit(&id, first_call.as_ref(), answers.as_deref(), hearer, cancel);
+            let visit = calls.bridge.rejoin(&id, first_call.as_ref(), answers.as_deref(), hearer, cancel);
             match calls.bridge.waiting_work(&id) {
-                Some((reception, work)) => until_left(calls, visit, &reception, &work).await,
+                Some((reception, work)) => wait_until_left(calls, visit, &reception, &work).await,
                 None => answer(visit.await),
             }
         }
@@ -127,48 +127,48 @@ pub(crate) async fn call(calls: &Arc<Calls>, request: CallRequest) -> CallAnswer
 
 /// Runs a call whose client is asked nothing before its answer. Long work runs in a task of its own, so that its caller can be answered
 /// before its end.
-async fn run(calls: &Arc<Calls>, mut admitted: Box<Admitted>) -> CallAnswer {
+async fn run(calls: &Arc<Calls>, mut admitted: Box<AdmittedCall>) -> CallAnswer {
     let gives_up = admitted.context.terms.cancel.clone();
     let Some(work) = admitted.long_work(calls, CancellationToken::new()) else { return admitted.pass(calls).await };
     let inside = Arc::clone(calls);
     let running = calls.core.in_flight.spawn(async move { admitted.pass(&inside).await });
-    work.attend(&calls.deferred.long_running, running, &gives_up).await
+    work.wait_with_caller(&calls.deferred.long_running, running, &gives_up).await
 }
 
 /// Runs a call whose modern client can be asked something while it runs: the client is answered with a question, and comes back.
-async fn host(calls: &Arc<Calls>, mut admitted: Box<Admitted>) -> CallAnswer {
+async fn run_askable(calls: &Arc<Calls>, mut admitted: Box<AdmittedCall>) -> CallAnswer {
     let context = &mut admitted.context;
     let Some(binding) = context.binding.clone() else { return run(calls, admitted).await };
     let gives_up = context.terms.cancel.clone();
-    let (reception, turns) = Reception::open(binding, context.hearer(&calls.sessions));
+    let (reception, turns) = ParkedRequest::open(binding, context.hearer(&calls.sessions));
     context.reception = Some(Arc::clone(&reception));
     let inside = Arc::clone(calls);
     let Some(work) = admitted.long_work(calls, reception.cancel.clone()) else {
-        let underway = Box::pin(async move { Final::Call(admitted.pass(&inside).await) });
-        return answer(calls.bridge.host(reception, turns, underway, &gives_up).await);
+        let underway = Box::pin(async move { RequestAnswer::Call(admitted.pass(&inside).await) });
+        return answer(calls.bridge.run_until_answer(reception, turns, underway, &gives_up).await);
     };
-    reception.is_work(&work);
+    reception.set_work(&work);
     let running = calls.core.in_flight.spawn(async move { admitted.pass(&inside).await });
     let underway =
-        Box::pin(async move { Final::Call(running.await.unwrap_or_else(|error| CallAnswer::Failed(lost(&error)))) });
-    let hosting = calls.bridge.host(Arc::clone(&reception), turns, underway, &gives_up);
-    until_left(calls, hosting, &reception, &work).await
+        Box::pin(async move { RequestAnswer::Call(running.await.unwrap_or_else(|error| CallAnswer::Failed(task_lost(&error)))) });
+    let hosting = calls.bridge.run_until_answer(Arc::clone(&reception), turns, underway, &gives_up);
+    wait_until_left(calls, hosting, &reception, &work).await
 }
 
-impl Admitted {
+impl AdmittedCall {
     /// Whether its client is modern and can be asked something while the call runs.
     fn can_be_asked(&self) -> bool {
         self.context.binding.is_some() && self.context.guest.capabilities.answers_anything()
     }
 
     /// The long work that the call is, by its contract. From then on `cancel` cancels the call, and no longer its caller's token.
-    fn long_work(&mut self, calls: &Calls, cancel: CancellationToken) -> Option<Arc<Work>> {
+    fn long_work(&mut self, calls: &Calls, cancel: CancellationToken) -> Option<Arc<LongWork>> {
         let Self { scene, proposal, context, .. } = self;
         if scene.is_foreign_tool(&proposal.tool, &proposal.caller) {
             return None;
         }
         let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
-        let terms = long_running::Terms {
+        let terms = long_running::LongWorkTerms {
             guest: &context.guest,
             asks_for_task: context.task.is_some(),
             caller_wait_ms: proposal.caller_wait_ms,
@@ -176,7 +176,7 @@ impl Admitted {
             trace_id: &proposal.trace_id,
             cancel: cancel.clone(),
         };
-        let work = Work::of(&calls.deferred.long_running, contract, terms)?;
+        let work = LongWork::for_call(&calls.deferred.long_running, contract, terms)?;
         context.terms.cancel = cancel;
         context.work = Some(Arc::clone(&work));
         Some(work)
@@ -190,29 +190,29 @@ impl Admitted {
 }
 
 /// Waits with a client that can be asked something, until it need not wait any longer.
-async fn until_left(
+async fn wait_until_left(
     calls: &Arc<Calls>,
-    waiting: impl Future<Output = Turn>,
-    reception: &Reception,
-    work: &Work,
+    waiting: impl Future<Output = ParkedReply>,
+    reception: &ParkedRequest,
+    work: &LongWork,
 ) -> CallAnswer {
     tokio::select! {
         biased;
         turn = waiting => answer(turn),
-        told = work.told(&calls.deferred.long_running) => {
-            reception.desert();
+        told = work.handover(&calls.deferred.long_running) => {
+            reception.abandon();
             told
         }
     }
 }
 
-fn answer(turn: Turn) -> CallAnswer {
+fn answer(turn: ParkedReply) -> CallAnswer {
     match turn {
-        Turn::Input(json) => CallAnswer::InputRequired(json),
-        Turn::Done(Final::Call(answer)) => answer,
-        Turn::Refused(error) => CallAnswer::Failed(error),
+        ParkedReply::Input(json) => CallAnswer::InputRequired(json),
+        ParkedReply::Done(RequestAnswer::Call(answer)) => answer,
+        ParkedReply::Refused(error) => CallAnswer::Failed(error),
         // A state is bound to its method, so a call never waits for an inquiry.
-        Turn::Done(Final::Inquiry(_)) => CallAnswer::Failed(RpcError::new(
+        ParkedReply::Done(RequestAnswer::Inquiry(_)) => CallAnswer::Failed(RpcError::new(
             servanda_mcp::envelope::code::INTERNAL_ERROR,
             "the request waited for another kind of answer",
         )),

@@ -6,34 +6,34 @@ use servanda_gates::Permit;
 use servanda_mcp::{RpcError, envelope::code};
 
 use super::{
-    context::{BroughtState, CallContext},
-    evidence::{Exit, Operation},
+    context::{ResumedState, CallContext},
+    evidence::{CallExit, CallOperation},
     state::CallPipeline,
 };
-use crate::answers::{refusals, standing};
+use crate::answers::{refusals, existing_effect};
 
 impl CallPipeline<'_> {
     /// Finds out which operation the call is, and uses up the state that it continues from.
-    pub(super) async fn identify(&mut self, permit: &Permit, context: &mut CallContext) -> Result<Operation, Exit> {
-        let key = self.key(permit, context).await.map_err(Exit::refused)?;
+    pub(super) async fn identify(&mut self, permit: &Permit, context: &mut CallContext) -> Result<CallOperation, CallExit> {
+        let key = self.key(permit, context).await.map_err(CallExit::refused)?;
         let is_keyed = key.can_come_again() && permit.effect_class().mutates();
         self.unread_key = is_keyed.then(|| permit.effect_key(key.clone()));
-        let continues = self.use_state(permit, &key, context).await.map_err(Exit::UnusableState)?;
+        let continues = self.use_state(permit, &key, context).await.map_err(CallExit::UnusableState)?;
         context.binding = context.binding.take().map(|binding| binding.for_operation(&key));
-        Ok(Operation { key, continues })
+        Ok(CallOperation { key, continues })
     }
 
     /// The key of the operation. A call that continues from a state belongs to the operation of that state.
     async fn key(&self, permit: &Permit, context: &CallContext) -> Result<ClientKey, Box<Refusal>> {
-        let own = self.calls.keys.of(permit).await;
+        let own = self.calls.keys.key_for(permit).await;
         let own = own.map_err(|error| refusals::no_key(permit.call_id().clone(), &error))?;
         match context.state.as_ref().and_then(|state| state.key.as_ref()) {
             Some(carried) if own.can_come_again() && own != *carried => {
-                Err(Box::new(refusals::of_another_operation(permit.call_id().clone())))
+                Err(Box::new(refusals::key_of_another_operation(permit.call_id().clone())))
             }
             Some(carried) => Ok(carried.clone()),
             None => match self.done_late(permit, &own) {
-                Some(done) => Err(Box::new(standing::done_late(permit.call_id().clone(), &done))),
+                Some(done) => Err(Box::new(existing_effect::done_late(permit.call_id().clone(), &done))),
                 None => Ok(own),
             },
         }
@@ -46,7 +46,7 @@ impl CallPipeline<'_> {
             return None;
         }
         let (caller, now) = (&permit.proposal().caller, self.core.clock.now());
-        self.calls.deferred.done_late.find(caller, permit.proposal_digest(), now)
+        self.calls.deferred.late_completions.find(caller, permit.proposal_digest(), now)
     }
 
     /// Uses up the state that a change continues from, because what a state stands for happens once, and returns its nonce. A change
@@ -61,7 +61,7 @@ impl CallPipeline<'_> {
         if !permit.effect_class().mutates() {
             return Ok(context.state.as_ref().map(|state| state.nonce.clone()));
         }
-        let Some(BroughtState { nonce, .. }) = context.state.take() else {
+        let Some(ResumedState { nonce, .. }) = context.state.take() else {
             context.continuation.input_responses = None;
             return Ok(None);
         };

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    evidence::{Exit, Operation, Plan},
+    evidence::{CallExit, CallOperation, CallPlan},
     state::CallPipeline,
 };
 use crate::budgets;
@@ -24,10 +24,10 @@ impl CallPipeline<'_> {
     pub(super) async fn clear(
         &mut self,
         permit: Permit,
-        operation: &Operation,
-        plan: &Plan,
+        operation: &CallOperation,
+        plan: &CallPlan,
         context: &CallContext,
-    ) -> Result<Cleared, Exit> {
+    ) -> Result<Cleared, CallExit> {
         let started_us = self.stopwatch.elapsed_us();
         let purse = (&*self.scene.allowances, &*context.guest.authority);
         match budgets::clear(&self.core.till, permit, purse, plan.deadline, &mut self.charge).await {
@@ -41,10 +41,10 @@ impl CallPipeline<'_> {
             Err(not_cleared) => {
                 let NotCleared { permit, why } = *not_cleared;
                 if let Some((reply, effect)) = Box::pin(self.answered_before(&permit, &operation.key)).await {
-                    return Err(Exit::Standing(reply, Some(effect)));
+                    return Err(CallExit::ExistingEffect(reply, Some(effect)));
                 }
                 self.trail.note(GateName::Budget, false, started_us);
-                Err(Exit::not_sent(self.unaffordable(&why)))
+                Err(CallExit::not_sent(self.unaffordable(&why)))
             }
         }
     }
@@ -54,10 +54,10 @@ impl CallPipeline<'_> {
         let is_due = current.is_due();
         if is_due {
             // This call closes the reservation, whatever comes of it.
-            self.charge.keeps(current.permit());
+            self.charge.set_hold(current.permit());
         }
         let started_us = self.stopwatch.elapsed_us();
-        let funded = fund(current, &self.core.till.until(deadline)).await;
+        let funded = fund(current, &self.core.till.with_deadline(deadline)).await;
         if is_due {
             self.trail.note(GateName::Budget, funded.is_ok(), started_us);
         }

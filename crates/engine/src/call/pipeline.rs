@@ -11,17 +11,17 @@ use servanda_gates::{ResolvedCall, Trail};
 
 use super::{
     Calls,
-    admission::{Admitted, given_key},
+    admission::{AdmittedCall, given_key},
     context::CallContext,
-    evidence::{Exit, Performed},
+    evidence::{CallExit, PerformedCall},
     state::CallPipeline,
 };
-use crate::{budgets::Bill, client::CallAnswer, clock::CallStopwatch};
+use crate::{budgets::CallCharge, client::CallAnswer, clock::CallStopwatch};
 
 impl CallPipeline<'_> {
     /// Takes a call through to its answer.
-    pub(super) async fn take(calls: &Arc<Calls>, admitted: Box<Admitted>) -> CallAnswer {
-        let Admitted { scene, proposal, mut record, context } = *admitted;
+    pub(super) async fn take(calls: &Arc<Calls>, admitted: Box<AdmittedCall>) -> CallAnswer {
+        let AdmittedCall { scene, proposal, mut record, context } = *admitted;
         let stopwatch = CallStopwatch::start();
         record.continues.clone_from(&context.continues);
         // Boxed, because its ends hand it from one to the next.
@@ -34,7 +34,7 @@ impl CallPipeline<'_> {
             record,
             unread_key: given_key(&scene, &proposal),
             spent_nonce: None,
-            charge: Bill::new(&calls.core.till),
+            charge: CallCharge::new(&calls.core.till),
             work: context.work.clone(),
             started: context.started,
             begun: context.started,
@@ -55,12 +55,12 @@ impl CallPipeline<'_> {
         // Boxed, because sending is by far the largest part of a call, and a call that ends early never uses the ends below.
         match Box::pin(self.send(resolved, context)).await {
             Ok(performed) => Box::pin(self.settle(performed)).await,
-            Err(exit) => Box::pin(self.leave(&contract, exit)).await,
+            Err(exit) => Box::pin(self.answer_exit(&contract, exit)).await,
         }
     }
 
     /// Every stage from the contract to the upstream's answer. Each `?` ends the call with nothing sent.
-    async fn send(&mut self, resolved: ResolvedCall, mut context: CallContext) -> Result<Box<Performed>, Exit> {
+    async fn send(&mut self, resolved: ResolvedCall, mut context: CallContext) -> Result<Box<PerformedCall>, CallExit> {
         // Gates 1 to 10.
         let permit = self.judge(resolved, &context).await?;
         // Which operation it is: its key, and the state it continues from.

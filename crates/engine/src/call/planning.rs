@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    evidence::{Exit, Plan},
+    evidence::{CallExit, CallPlan},
     state::CallPipeline,
 };
 use crate::answers::refusals;
@@ -17,14 +17,14 @@ const TIMEOUT_MS_MAX: u64 = 86_400_000;
 
 impl CallPipeline<'_> {
     /// Finds the server of a permitted call, and decides how long it may take.
-    pub(super) fn plan(&mut self, permit: &Permit, context: &CallContext) -> Result<Plan, Exit> {
+    pub(super) fn plan(&mut self, permit: &Permit, context: &CallContext) -> Result<CallPlan, CallExit> {
         let id = &permit.contract().contract().binding.upstream;
-        let no_upstream = || Exit::not_sent(refusals::no_upstream(permit.call_id().clone(), id));
+        let no_upstream = || CallExit::not_sent(refusals::no_upstream(permit.call_id().clone(), id));
         let member = self.scene.member(id).cloned().ok_or_else(no_upstream)?;
         let (of_contract_ms, wait_ms) = self.limits_ms(permit);
         let timeout_ms = of_contract_ms.min(wait_ms.unwrap_or(u64::MAX));
         self.record.deadline_ms = Some(timeout_ms);
-        Ok(Plan {
+        Ok(CallPlan {
             member,
             contract: permit.shared_contract(),
             timeout_ms,

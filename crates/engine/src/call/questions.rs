@@ -1,15 +1,15 @@
 //! What the server of a call may ask its caller.
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_contract::tool::QuestionKind;
 use servanda_gates::Permit;
 
-use super::{evidence::Exchange, state::CallPipeline};
+use super::{evidence::CallExchange, state::CallPipeline};
 use crate::questions::QuestionRules;
 
 impl CallPipeline<'_> {
     /// What the server may not ask of the caller, by the contract and by the policies.
-    pub(super) fn refused_questions(&self, permit: &Permit, authority: &Authenticated) -> Vec<QuestionKind> {
+    pub(super) fn refused_questions(&self, permit: &Permit, authority: &AuthenticatedCaller) -> Vec<QuestionKind> {
         let mut refused = permit.contract().contract().refused_questions();
         let authorities = &self.scene.authorities;
         if let Ok(principal) = authorities.principal(authority) {
@@ -19,7 +19,7 @@ impl CallPipeline<'_> {
     }
 
     /// What the server may ask on behalf of the call.
-    pub(super) fn question_rules(&self, exchange: &Exchange) -> QuestionRules {
+    pub(super) fn question_rules(&self, exchange: &CallExchange) -> QuestionRules {
         self.scene.question_rules(&exchange.member).refusing(&exchange.refused_questions)
     }
 }

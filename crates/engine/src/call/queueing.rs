@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    evidence::{Dispatch, Exit, Operation, Plan},
-    resource_queue::{Changes, Crowded, Turn},
+    evidence::{Dispatch, CallExit, CallOperation, CallPlan},
+    resource_queue::{QueuedChange, QueueFull, ResourceTurn},
     state::CallPipeline,
 };
 use crate::answers::refusals;
@@ -20,46 +20,46 @@ impl CallPipeline<'_> {
     pub(super) async fn queue(
         &mut self,
         permit: &Permit,
-        operation: &Operation,
-        plan: &Plan,
+        operation: &CallOperation,
+        plan: &CallPlan,
         context: &CallContext,
-    ) -> Result<Dispatch, Exit> {
+    ) -> Result<Dispatch, CallExit> {
         if !permit.takes_turns() {
             return Ok(Dispatch::default());
         }
         let started_us = self.stopwatch.elapsed_us();
-        let changes = Changes { key: permit.effect_key(operation.key.clone()), resources: permit.changes() };
+        let changes = QueuedChange { key: permit.effect_key(operation.key.clone()), resources: permit.changes() };
         let effect_key = changes.key.clone();
         let call_id = permit.call_id();
-        let refusal = match self.calls.queue.line_up(changes) {
-            Ok(turn) if turn.has_come() => return Ok(Dispatch { _turn: Some(turn), ..Dispatch::default() }),
+        let refusal = match self.calls.queue.enqueue(changes) {
+            Ok(turn) if turn.is_ready() => return Ok(Dispatch { _turn: Some(turn), ..Dispatch::default() }),
             // A call that only asks for an answer which is there need not wait.
             Ok(_) if self.is_over(operation, effect_key).await => return Ok(Dispatch::default()),
             Ok(turn) => match self.wait_for(&turn, plan, context).await {
                 Some(true) => return Ok(Dispatch { _turn: Some(turn), ..Dispatch::default() }),
-                Some(false) => refusals::not_its_turn(call_id.clone()),
+                Some(false) => refusals::turn_not_reached(call_id.clone()),
                 None => refusals::given_up(call_id.clone()),
             },
-            Err(Crowded) => refusals::not_its_turn(call_id.clone()),
+            Err(QueueFull) => refusals::turn_not_reached(call_id.clone()),
         };
         self.trail.note(GateName::Fence, false, started_us);
-        Err(Exit::not_sent(refusal))
+        Err(CallExit::not_sent(refusal))
     }
 
     /// Whether the turn came in time; none if the caller gave up.
-    async fn wait_for(&self, turn: &Turn, plan: &Plan, context: &CallContext) -> Option<bool> {
+    async fn wait_for(&self, turn: &ResourceTurn, plan: &CallPlan, context: &CallContext) -> Option<bool> {
         let now = Instant::now();
         let half = now + plan.deadline.saturating_duration_since(now) / 2;
         // Before its turn there is nothing that a caller of long work could ask about, so it is told in time to come again.
-        let until = self.work.as_ref().map_or(half, |work| half.min(work.patient_until));
+        let until = self.work.as_ref().map_or(half, |work| half.min(work.caller_waits_until));
         tokio::select! {
-            come = turn.comes(until) => Some(come),
+            come = turn.wait_until(until) => Some(come),
             () = context.terms.cancel.cancelled() => None,
         }
     }
 
     /// Whether the operation is done, so that the call is only answered.
-    async fn is_over(&self, operation: &Operation, effect_key: EffectKey) -> bool {
+    async fn is_over(&self, operation: &CallOperation, effect_key: EffectKey) -> bool {
         use EffectState as State;
         if !operation.key.can_come_again() {
             return false;

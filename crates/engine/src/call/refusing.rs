@@ -14,7 +14,7 @@ use servanda_contract::{
 use servanda_effects::effect::{self, EffectRules, EffectTarget};
 use servanda_mcp::RpcError;
 
-use super::{conclusion::occasion_of, evidence::Dispatch, state::CallPipeline};
+use super::{conclusion::occasion_of_record, evidence::Dispatch, state::CallPipeline};
 use crate::{
     answers::{refusals, tool_result},
     client::{CallAnswer, ToolResult},
@@ -26,20 +26,20 @@ const LOOK_BACK_MS_MAX: u64 = 1_000;
 
 impl CallPipeline<'_> {
     pub(super) async fn refuse_unresolved(mut self: Box<Self>, mut refusal: Box<Refusal>) -> CallAnswer {
-        self.look_back(&mut refusal, Outcome::Refused).await;
+        self.check_unread_key(&mut refusal, Outcome::Refused).await;
         self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
         let observation = Observation::from_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
-        records::put_down(self.core, self.record, false, None).await;
+        records::write_record(self.core, self.record, false, None).await;
         if refusal.envelope_code == EnvelopeCode::ToolNotFound {
             return CallAnswer::UnknownTool(refusal);
         }
-        CallAnswer::Result(tool_result::of_refusal(*refusal, observation))
+        CallAnswer::Result(tool_result::from_refusal(*refusal, observation))
     }
 
     pub(super) async fn refuse_state(mut self: Box<Self>, error: RpcError) -> CallAnswer {
         let refusal = refusals::round_refused(&self.record.call_id, &error);
         self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
-        records::put_down(self.core, self.record, false, None).await;
+        records::write_record(self.core, self.record, false, None).await;
         CallAnswer::Failed(error)
     }
 
@@ -57,15 +57,15 @@ impl CallPipeline<'_> {
         {
             refusal.handle = Some(effect.claim.id.to_string());
         }
-        let outcome = if dispatch.effect.is_none() { self.look_back(&mut refusal, outcome).await } else { outcome };
+        let outcome = if dispatch.effect.is_none() { self.check_unread_key(&mut refusal, outcome).await } else { outcome };
         self.finish(outcome, refusal.error_code, Some(&refusal));
         // What may have happened must not be forgotten; a call that never left may be written down a moment later.
         let durable = refusal.effect != EffectKnowledge::None || quarantine.is_some();
         let end = dispatch.end_of_refusal(&refusal);
         let observed = |record: &CallRecord, refusal: &Refusal| {
             let observation =
-                Observation::from_refusal(&occasion_of(record, contract), refusal, tool_result::verification(contract));
-            tool_result::of_refusal(refusal.clone(), observation)
+                Observation::from_refusal(&occasion_of_record(record, contract), refusal, tool_result::verification(contract));
+            tool_result::from_refusal(refusal.clone(), observation)
         };
         if dispatch.effect.is_none() {
             let answered = observed(&self.record, &refusal);
@@ -74,12 +74,12 @@ impl CallPipeline<'_> {
         }
         let record = self.record.clone();
         let settled = self.conclude(dispatch, end, durable, quarantine).await;
-        observed(&record, &settled.told(refusal))
+        observed(&record, &settled.refusal_as_known(refusal))
     }
 
     /// Looks up the key of a call that is refused before its key was looked up: an earlier call with the key may have been done, and the
     /// refusal must not claim otherwise. Returns how the call is recorded.
-    async fn look_back(&mut self, refusal: &mut Refusal, outcome: Outcome) -> Outcome {
+    async fn check_unread_key(&mut self, refusal: &mut Refusal, outcome: Outcome) -> Outcome {
         let Some(key) = self.unread_key.take() else { return outcome };
         if refusal.effect != EffectKnowledge::None {
             return outcome;

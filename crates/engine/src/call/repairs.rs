@@ -15,7 +15,7 @@ const CHAIN_IDLE_MS_MAX: u64 = 600_000;
 
 /// The repair chains of all callers.
 #[derive(Debug)]
-pub(crate) struct Repairs {
+pub(crate) struct RepairChains {
     limits: RepairLimits,
     chains: Mutex<HashMap<ChainKey, (RepairChain, Timestamp)>>,
 }
@@ -29,7 +29,7 @@ struct ChainKey {
     tool: String,
 }
 
-impl Repairs {
+impl RepairChains {
     pub(crate) fn new(limits: RepairLimits) -> Self {
         Self { limits, chains: Mutex::default() }
     }
@@ -87,7 +87,7 @@ mod tests {
         CallId, Caller, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, refusal::RepairStop,
     };
 
-    use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, CallRecord, RepairLimits, Repairs};
+    use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, CallRecord, RepairLimits, RepairChains};
 
     fn proposal(chain: &str, arguments: &str, at_ms: u64) -> Proposal {
         Proposal {
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    fn refuse(repairs: &Repairs, proposal: &Proposal) -> Option<RepairStop> {
+    fn refuse(repairs: &RepairChains, proposal: &Proposal) -> Option<RepairStop> {
         let class = TaxonomyClass::TypeMismatch;
         let mut refusal = Refusal::new(proposal.call_id.clone(), GateName::Types, class, String::new(), String::new());
         repairs.refused(&CallRecord::new(proposal), &proposal.chain, &mut refusal);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_same_arguments_twice_stop_the_chain_and_success_ends_it() {
-        let repairs = Repairs::new(RepairLimits::default());
+        let repairs = RepairChains::new(RepairLimits::default());
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 1)), None);
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 2)), Some(RepairStop::SameArguments));
         assert_eq!(refuse(&repairs, &proposal("other", "{}", 2)), None, "chains are apart");
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn chains_are_forgotten_after_a_while_and_bounded_in_number() {
-        let repairs = Repairs::new(RepairLimits::default());
+        let repairs = RepairChains::new(RepairLimits::default());
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 1)), None);
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 2 + CHAIN_IDLE_MS_MAX)), None);
         for number in 0..CHAINS_MAX + 50 {

@@ -9,7 +9,7 @@ use servanda_gates::CompiledContract;
 
 use super::{evidence::Dispatch, state::CallPipeline};
 use crate::{
-    answers::{observe, refusals, standing, tool_result},
+    answers::{observe, refusals, existing_effect, tool_result},
     client::{CallAnswer, ToolResult},
     long_running, records,
     world::Exposure,
@@ -20,7 +20,7 @@ const JUST_NOW_MS: u64 = 60_000;
 
 impl CallPipeline<'_> {
     /// Answers by how the operation stands.
-    pub(super) async fn stand(
+    pub(super) async fn answer_existing(
         mut self: Box<Self>,
         contract: &CompiledContract,
         reply: EffectReply,
@@ -37,13 +37,13 @@ impl CallPipeline<'_> {
                     tracing::warn!(%call_id, effect = %twin, count, "an unsafe retry was stopped: an identical call without a key ended unknown");
                 }
                 if let (EffectReply::Unknown, Some(effect)) = (&reply, &effect) {
-                    self.tell_of_unknown(effect).await;
+                    self.report_unknown(effect).await;
                 }
                 self.unread_key = None;
-                let refusal = standing::refusal(&call_id, &reply, effect.as_deref());
+                let refusal = existing_effect::refusal(&call_id, &reply, effect.as_deref());
                 let task = match (&self.work, &reply, &effect) {
                     (Some(work), EffectReply::Running { awaits, .. }, Some(effect)) if is_ours(awaits.as_ref(), effect) => {
-                        work.told_again(self.core, &effect.id).await
+                        work.handover_again(self.core, &effect.id).await
                     }
                     _ => None,
                 };
@@ -56,10 +56,10 @@ impl CallPipeline<'_> {
 
     /// Whoever comes before recovery does is the first to learn that nobody knows, and so has to tell. What has been
     /// unknown for longer was told.
-    async fn tell_of_unknown(&self, effect: &Effect) {
-        let told = self.core.told(self.scene);
+    async fn report_unknown(&self, effect: &Effect) {
+        let told = self.core.callback_notices(self.scene);
         if told.now.unix_ms().saturating_sub(effect.changed_ms) < JUST_NOW_MS {
-            let notes = told.of_ended(effect, EffectEnding::Unknown);
+            let notes = told.for_ended(effect, EffectEnding::Unknown);
             records::note_deliveries(self.core, &effect.call_id, notes).await;
         }
     }
@@ -74,7 +74,7 @@ impl CallPipeline<'_> {
             }
             // A result that lacks what the contract promises would be none.
             StoredAnswer::Known(known) => {
-                let refusal = standing::answer_gone(&self.record.call_id, &known, &effect.id);
+                let refusal = existing_effect::answer_gone(&self.record.call_id, &known, &effect.id);
                 self.replay_refusal(contract, refusal).await
             }
         }
@@ -99,8 +99,8 @@ impl CallPipeline<'_> {
         let mut observation = tool_result::observation(&self.occasion(contract.contract()), &observed, verification);
         observation.status.retryable &= !effect.class.mutates();
         let exposure = Exposure { naming: self.scene.naming, upstream: &effect.order.upstream };
-        let answered = tool_result::of_observed(&observed, observation, exposure, result.len());
-        records::put_down(self.core, self.record, true, None).await;
+        let answered = tool_result::from_answer(&observed, observation, exposure, result.len());
+        records::write_record(self.core, self.record, true, None).await;
         answered
     }
 
@@ -108,8 +108,8 @@ impl CallPipeline<'_> {
         self.finish(Outcome::Replayed, refusal.error_code, Some(&refusal));
         let verification = tool_result::verification(contract.contract());
         let observation = Observation::from_refusal(&self.occasion(contract.contract()), &refusal, verification);
-        records::put_down(self.core, self.record, true, None).await;
-        tool_result::of_refusal(refusal, observation)
+        records::write_record(self.core, self.record, true, None).await;
+        tool_result::from_refusal(refusal, observation)
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn stored_answer(
     let mut observation =
         tool_result::observation(&occasion, &observed, tool_result::verification(contract.contract()));
     observation.status.retryable &= !effect.class.mutates();
-    Some(tool_result::of_observed(&observed, observation, exposure, result.len()))
+    Some(tool_result::from_answer(&observed, observation, exposure, result.len()))
 }
 
 /// Whether an operation that is under way can be asked about by its own handle.

@@ -8,24 +8,24 @@ use servanda_gates::{CompiledContract, ContractResolver, ResolvedCall, resolve};
 use tokio::time::Instant;
 
 use super::{context::CallContext, state::CallPipeline};
-use crate::{answers::refusals, client::Guest, world::Scene};
+use crate::{answers::refusals, client::Requester, world::WorldSnapshot};
 
 /// The contracts that are offered to one client.
-struct Offered<'a> {
-    scene: &'a Scene,
-    guest: &'a Guest,
+struct OfferedContracts<'a> {
+    scene: &'a WorldSnapshot,
+    guest: &'a Requester,
     own_tool: Option<Arc<CompiledContract>>,
     /// The only upstream where a call with a `requestState` may continue.
     only_upstream: Option<&'a str>,
 }
 
-impl ContractResolver for Offered<'_> {
+impl ContractResolver for OfferedContracts<'_> {
     fn contract_of(&self, proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
         let found = self.own_tool.clone().map_or_else(|| self.find(&proposal.tool), Ok);
         match found {
             // The configuration changed between two rounds: the state of one upstream is not shown to another.
             Ok(contract) if self.only_upstream.is_some_and(|only| only != contract.contract().binding.upstream) => {
-                Err(Box::new(refusals::moved(proposal.call_id.clone())))
+                Err(Box::new(refusals::performed_by_another_upstream(proposal.call_id.clone())))
             }
             Ok(contract) => Ok(contract),
             Err(reason) => Err(Box::new(refusals::not_resolved(proposal, reason))),
@@ -33,13 +33,13 @@ impl ContractResolver for Offered<'_> {
     }
 }
 
-impl Offered<'_> {
+impl OfferedContracts<'_> {
     /// The contract that a name means to the client. The refusal for another tenant's tool has the very words for a tool that never was,
     /// and suggests only tools that the client is shown.
     fn find(&self, name: &str) -> Result<Arc<CompiledContract>, ResolveError> {
         let catalog = &self.scene.catalog;
         let unknown = || {
-            let shown = self.scene.shown(catalog.listing(self.guest.viewer()), self.guest);
+            let shown = self.scene.visible_listing(catalog.listing(self.guest.viewer()), self.guest);
             ResolveError::Unknown { did_you_mean: catalog.nearest_name(name, &shown) }
         };
         if self.scene.is_foreign_tool(name, &self.guest.caller) {
@@ -64,14 +64,14 @@ impl CallPipeline<'_> {
             // A client that gives up does not wait for the server's list.
             tokio::select! {
                 biased;
-                () = self.scene.discovery.acquaint(&proposal, guest) => {}
+                () = self.scene.discovery.refresh_for_call(&proposal, guest) => {}
                 () = context.terms.cancel.cancelled() => {}
             }
         }
         self.begun = Instant::now();
         let only_upstream = context.state.as_ref().map(|state| state.upstream.as_str());
         let own_tool = self.own_tool(&proposal.tool);
-        resolve(proposal, &Offered { scene: self.scene, guest, own_tool, only_upstream }, &mut self.trail)
+        resolve(proposal, &OfferedContracts { scene: self.scene, guest, own_tool, only_upstream }, &mut self.trail)
     }
 
     /// The contract of the gateway's own tool, where callers are given handles that it takes.

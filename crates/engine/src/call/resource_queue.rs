@@ -22,22 +22,22 @@ const TURNS_MAX: usize = 4_096;
 
 /// Everybody who has a turn or waits for one.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
-    line: Mutex<Line>,
+pub(crate) struct ResourceQueue {
+    state: Mutex<QueueState>,
 }
 
 /// A turn, or a place in the line. Given up when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct ResourceTurn {
     number: u64,
-    turns: Arc<Turns>,
+    queue: Arc<ResourceQueue>,
     /// Those that came before and change the same.
     before: Vec<CancellationToken>,
 }
 
 /// What a call changes.
 #[derive(Debug, Clone)]
-pub(crate) struct Changes {
+pub(crate) struct QueuedChange {
     /// Which operation it is. The same one is never begun twice, so that it need not wait for itself.
     pub(crate) key: EffectKey,
     /// By name.
@@ -46,50 +46,50 @@ pub(crate) struct Changes {
 
 /// Too many wait already, or too many for whoever does not wait at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Crowded;
+pub(crate) struct QueueFull;
 
 #[derive(Debug, Default)]
-struct Line {
+struct QueueState {
     next: u64,
-    places: BTreeMap<u64, Place>,
+    places: BTreeMap<u64, QueuePlace>,
 }
 
 #[derive(Debug)]
-struct Place {
-    changes: Changes,
+struct QueuePlace {
+    changes: QueuedChange,
     /// Cancelled when it is free.
     over: CancellationToken,
 }
 
-impl Turns {
+impl ResourceQueue {
     /// Takes a place in the line.
-    pub(crate) fn line_up(self: &Arc<Self>, changes: Changes) -> Result<Turn, Crowded> {
-        let mut line = self.line();
+    pub(crate) fn enqueue(self: &Arc<Self>, changes: QueuedChange) -> Result<ResourceTurn, QueueFull> {
+        let mut line = self.state();
         if line.places.len() >= TURNS_MAX {
-            return Err(Crowded);
+            return Err(QueueFull);
         }
         let before = line.places.values().filter(|place| place.changes.collide(&changes));
         let before = before.map(|place| place.over.clone()).collect();
         let number = line.next;
         line.next += 1;
-        line.places.insert(number, Place { changes, over: CancellationToken::new() });
-        Ok(Turn { number, turns: Arc::clone(self), before })
+        line.places.insert(number, QueuePlace { changes, over: CancellationToken::new() });
+        Ok(ResourceTurn { number, queue: Arc::clone(self), before })
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Turn {
+impl ResourceTurn {
     /// Whether nobody is before.
-    pub(crate) fn has_come(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.before.iter().all(CancellationToken::is_cancelled)
     }
 
     /// Waits until nobody is before, or until then. Says whether it has come. To stop waiting is to go on waiting later: the
     /// place is kept.
-    pub(crate) async fn comes(&self, until: Instant) -> bool {
+    pub(crate) async fn wait_until(&self, until: Instant) -> bool {
         let waiting = async {
             for before in &self.before {
                 before.cancelled().await;
@@ -99,16 +99,16 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ResourceTurn {
     fn drop(&mut self) {
-        let place = self.turns.line().places.remove(&self.number);
-        if let Some(Place { over, .. }) = place {
+        let place = self.queue.state().places.remove(&self.number);
+        if let Some(QueuePlace { over, .. }) = place {
             over.cancel();
         }
     }
 }
 
-impl Changes {
+impl QueuedChange {
     fn collide(&self, other: &Self) -> bool {
         self.key.tenant == other.key.tenant
             && self.key != other.key

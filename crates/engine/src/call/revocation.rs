@@ -6,31 +6,31 @@
 
 use std::collections::BTreeMap;
 
-use servanda_authority::{Authenticated, Method, caller::Standing};
+use servanda_authority::{AuthenticatedCaller, CredentialMethod, caller::RevocationStatus};
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_effects::NoteKind;
 
 use crate::core::Core;
 
 /// Looks again.
-pub(crate) async fn recheck(core: &Core, authority: &Authenticated, call_id: &CallId) -> Result<(), Box<Refusal>> {
-    if *authority.method() == Method::Local {
+pub(crate) async fn recheck(core: &Core, authority: &AuthenticatedCaller, call_id: &CallId) -> Result<(), Box<Refusal>> {
+    if *authority.method() == CredentialMethod::Local {
         return Ok(());
     }
     let now = core.clock.now();
     let mut standings = BTreeMap::new();
     for credential in authority.lineage() {
         let standing = match core.notebook.read(NoteKind::Revoked, credential.as_str(), now).await {
-            Ok(None) => Standing::Good,
-            Ok(Some(_)) => Standing::Revoked,
+            Ok(None) => RevocationStatus::Good,
+            Ok(Some(_)) => RevocationStatus::Revoked,
             Err(error) => {
                 tracing::warn!(%call_id, %credential, %error, "whether a credential was revoked cannot be found out");
-                Standing::Unknown
+                RevocationStatus::Unknown
             }
         };
         standings.insert(credential, standing);
     }
-    let standing_of = |credential: &_| standings.get(credential).copied().unwrap_or(Standing::Unknown);
+    let standing_of = |credential: &_| standings.get(credential).copied().unwrap_or(RevocationStatus::Unknown);
     authority.recheck(now, standing_of).map(drop).map_err(|error| refuse(call_id.clone(), error.to_string()))
 }
 

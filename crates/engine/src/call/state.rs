@@ -9,13 +9,13 @@ use servanda_gates::Trail;
 use tokio::time::Instant;
 
 use super::Calls;
-use crate::{budgets::Bill, clock::CallStopwatch, core::Core, long_running::Work, world::Scene};
+use crate::{budgets::CallCharge, clock::CallStopwatch, core::Core, long_running::LongWork, world::WorldSnapshot};
 
 /// One call on its way, and what its record says so far.
 pub(super) struct CallPipeline<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) calls: &'a Arc<Calls>,
-    pub(super) scene: &'a Scene,
+    pub(super) scene: &'a WorldSnapshot,
     pub(super) stopwatch: &'a CallStopwatch,
     pub(super) trail: Trail<'a>,
     pub(super) record: CallRecord,
@@ -25,9 +25,9 @@ pub(super) struct CallPipeline<'a> {
     /// The nonce of the `requestState` that this call used up. It is given back if nothing is sent.
     pub(super) spent_nonce: Option<String>,
     /// What the call draws from budgets, until it is known how it ended.
-    pub(super) charge: Bill,
+    pub(super) charge: CallCharge,
     /// The long work that the call is, by its contract.
-    pub(super) work: Option<Arc<Work>>,
+    pub(super) work: Option<Arc<LongWork>>,
     pub(super) started: Instant,
     /// When the server was there to be called: the contract's time does not include starting it.
     pub(super) begun: Instant,

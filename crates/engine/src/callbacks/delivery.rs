@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Timestamp, faults};
 use servanda_effects::{JournalError, Note, NoteKind, Notebook, effect::OwnerId};
-use servanda_upstream::{NotPosted, Receipt};
+use servanda_upstream::{WebhookSendError, WebhookResponse};
 
-use super::event::Event;
+use super::event::CallbackEvent;
 
 /// How long a receiver may take to answer.
 pub const ANSWER_MS_MAX: u64 = 15_000;
@@ -22,7 +22,7 @@ const RETRY_AFTER_MS_MAX: u64 = 4 * 3_600_000;
 
 /// One event on its way to one callback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delivery {
+pub struct CallbackDelivery {
     version: u32,
     /// The callback, by its name.
     pub callback: String,
@@ -54,7 +54,7 @@ pub struct Delivery {
 
 /// How long somebody is tried.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct CallbackRetryPolicy {
     pub(crate) attempts_max: u32,
     pub(crate) whole_ms_max: u64,
     pub(crate) first_wait_ms: u64,
@@ -63,18 +63,18 @@ pub(crate) struct Patience {
 
 /// What follows on an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum DeliveryStep {
     /// The receiver has it.
     Done,
     /// It is tried again.
-    Later(Delivery),
+    Later(CallbackDelivery),
     /// It is not.
-    GivenUp(Delivery),
+    GivenUp(CallbackDelivery),
 }
 
 /// Whether it is now this process's to deliver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum DeliveryTurn {
     /// It is.
     Now,
     /// It will be then.
@@ -83,7 +83,7 @@ pub(crate) enum Turn {
     NotOurs,
 }
 
-impl Default for Patience {
+impl Default for CallbackRetryPolicy {
     /// 5 s, 15 s, 45 s and so on up to 4 h: twelve attempts in 16 hours.
     fn default() -> Self {
         Self { attempts_max: 12, whole_ms_max: 24 * 3_600_000, first_wait_ms: 5_000, wait_ms_max: 4 * 3_600_000 }
@@ -91,43 +91,43 @@ impl Default for Patience {
 }
 
 /// What follows on an attempt. `random` is any number.
-pub(crate) fn step(
-    delivery: Delivery,
-    attempted: &Result<Receipt, NotPosted>,
+pub(crate) fn after_attempt(
+    delivery: CallbackDelivery,
+    attempted: &Result<WebhookResponse, WebhookSendError>,
     now: Timestamp,
     random: u64,
-    patience: Patience,
-) -> Next {
+    patience: CallbackRetryPolicy,
+) -> DeliveryStep {
     let (last, retry_after_ms) = match attempted {
-        Ok(Receipt { status: 200..=299, .. }) => return Next::Done,
-        Ok(Receipt { status: status @ (429 | 503), retry_after_ms }) => {
+        Ok(WebhookResponse { status: 200..=299, .. }) => return DeliveryStep::Done,
+        Ok(WebhookResponse { status: status @ (429 | 503), retry_after_ms }) => {
             (format!("HTTP status {status}"), retry_after_ms.unwrap_or_default())
         }
-        Ok(Receipt { status, .. }) => (format!("HTTP status {status}"), 0),
-        Err(NotPosted(why)) => (why.clone(), 0),
+        Ok(WebhookResponse { status, .. }) => (format!("HTTP status {status}"), 0),
+        Err(WebhookSendError(why)) => (why.clone(), 0),
     };
     let first_tried_at = delivery.first_tried_at.unwrap_or(now);
     let attempts = delivery.attempts.saturating_add(1);
-    let tried = Delivery { attempts, first_tried_at: Some(first_tried_at), last: Some(last), ..delivery };
-    let is_gone = matches!(attempted, Ok(Receipt { status: 410, .. }));
+    let tried = CallbackDelivery { attempts, first_tried_at: Some(first_tried_at), last: Some(last), ..delivery };
+    let is_gone = matches!(attempted, Ok(WebhookResponse { status: 410, .. }));
     let is_over = attempts >= patience.attempts_max || now.since_ms(first_tried_at) >= patience.whole_ms_max;
     if is_gone || is_over {
-        return Next::GivenUp(Delivery { given_up_at: Some(now), due_at: now, ..tried });
+        return DeliveryStep::GivenUp(CallbackDelivery { given_up_at: Some(now), due_at: now, ..tried });
     }
     let wait_ms = backoff_ms(attempts, random, patience).max(retry_after_ms.min(RETRY_AFTER_MS_MAX));
-    Next::Later(Delivery { due_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(wait_ms)), ..tried })
+    DeliveryStep::Later(CallbackDelivery { due_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(wait_ms)), ..tried })
 }
 
 /// Three times as long each time, and a fifth more or less, so that those who failed together do not come back together.
-fn backoff_ms(attempts: u32, random: u64, patience: Patience) -> u64 {
+fn backoff_ms(attempts: u32, random: u64, patience: CallbackRetryPolicy) -> u64 {
     let factor = 3u64.saturating_pow(attempts.saturating_sub(1));
     let whole_ms = patience.first_wait_ms.saturating_mul(factor).min(patience.wait_ms_max);
     let spread_ms = whole_ms / 5;
     whole_ms - spread_ms + random % (2 * spread_ms + 1)
 }
 
-impl Delivery {
-    pub(super) fn new(callback: &str, event: &Event, owner: Option<OwnerId>, now: Timestamp) -> Self {
+impl CallbackDelivery {
+    pub(super) fn new(callback: &str, event: &CallbackEvent, owner: Option<OwnerId>, now: Timestamp) -> Self {
         Self {
             version: VERSION,
             callback: callback.to_owned(),
@@ -145,7 +145,7 @@ impl Delivery {
     }
 
     /// The same, to be delivered by another process.
-    pub(crate) fn taken_by(self, owner: &OwnerId) -> Self {
+    pub(crate) fn owned_by(self, owner: &OwnerId) -> Self {
         Self { owner: Some(owner.clone()), ..self }
     }
 
@@ -158,33 +158,33 @@ impl Delivery {
     }
 
     /// From what was kept; one of a newer version is not ours to touch.
-    pub(crate) fn of(note: &Note) -> Option<Self> {
+    pub(crate) fn from_note(note: &Note) -> Option<Self> {
         serde_json::from_str(&note.value).ok().filter(|delivery: &Self| delivery.version == VERSION)
     }
 
     /// Whose turn it is. An owner that is alive would have tried long ago what is this old.
-    pub(crate) fn turn(&self, own: &OwnerId, now: Timestamp) -> Turn {
+    pub(crate) fn turn(&self, own: &OwnerId, now: Timestamp) -> DeliveryTurn {
         if self.given_up_at.is_some() {
-            return Turn::NotOurs;
+            return DeliveryTurn::NotOurs;
         }
         let patience_ms = match &self.owner {
             Some(owner) if owner != own => faults::limit_ms("SERVANDA_TAKEOVER_MS", TAKEOVER_MS),
             _ => 0,
         };
         let from = Timestamp::from_unix_ms(self.due_at.unix_ms().saturating_add(patience_ms));
-        if from <= now { Turn::Now } else { Turn::At(from) }
+        if from <= now { DeliveryTurn::Now } else { DeliveryTurn::At(from) }
     }
 }
 
 /// Events that are under way or were given up, oldest first.
-pub async fn deliveries(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<Delivery>, JournalError> {
-    let mut found: Vec<Delivery> = Vec::new();
+pub async fn deliveries(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<CallbackDelivery>, JournalError> {
+    let mut found: Vec<CallbackDelivery> = Vec::new();
     let mut after = String::new();
     while found.len() < LISTED_MAX {
         let page = notebook.list(NoteKind::Delivery, &after, PAGE, now).await?;
         let Some(last) = page.last() else { break };
         after.clone_from(&last.key);
-        found.extend(page.iter().filter_map(Delivery::of));
+        found.extend(page.iter().filter_map(CallbackDelivery::from_note));
     }
     found.sort_by_key(|delivery| delivery.created_at);
     Ok(found)

@@ -9,7 +9,7 @@ use servanda_effects::effect::{EffectWaitReason, Effect, EffectEnding};
 
 /// An event, made and not sent yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct CallbackEvent {
     /// The same however often it is sent. It has no full stop.
     pub(super) id: String,
     pub(super) kind: &'static str,
@@ -18,15 +18,15 @@ pub(super) struct Event {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct CallbackEventBody<'a> {
     r#type: &'a str,
     timestamp: String,
-    data: Data<'a>,
+    data: CallbackEventData<'a>,
 }
 
 /// In the order in which it is written.
 #[derive(Serialize)]
-struct Data<'a> {
+struct CallbackEventData<'a> {
     call_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     continues: Option<&'a str>,
@@ -35,7 +35,7 @@ struct Data<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<&'a str>,
     tool: &'a str,
-    contract: Option<Contract<'a>>,
+    contract: Option<CallbackEventContract<'a>>,
     outcome: &'a str,
     class: Option<&'a str>,
     received_at: String,
@@ -44,13 +44,13 @@ struct Data<'a> {
 }
 
 #[derive(Serialize)]
-struct Contract<'a> {
+struct CallbackEventContract<'a> {
     name: &'a str,
     version: &'a str,
 }
 
 /// The word for an end, as configurations have it.
-pub(super) const fn word(ending: EffectEnding) -> &'static str {
+pub(super) const fn ending_word(ending: EffectEnding) -> &'static str {
     match ending {
         EffectEnding::Completed => "completed",
         EffectEnding::Failed => "failed",
@@ -58,7 +58,7 @@ pub(super) const fn word(ending: EffectEnding) -> &'static str {
     }
 }
 
-const fn kind(ending: EffectEnding) -> &'static str {
+const fn event_type(ending: EffectEnding) -> &'static str {
     match ending {
         EffectEnding::Completed => "call.completed",
         EffectEnding::Failed => "call.failed",
@@ -67,7 +67,7 @@ const fn kind(ending: EffectEnding) -> &'static str {
 }
 
 /// What the end of a call is to whoever waits for it; none if it has not ended, or never began.
-pub(super) const fn ending(outcome: Outcome) -> Option<EffectEnding> {
+pub(super) const fn ending_of_outcome(outcome: Outcome) -> Option<EffectEnding> {
     match outcome {
         Outcome::Completed => Some(EffectEnding::Completed),
         Outcome::ToolError | Outcome::NotExecuted | Outcome::Quarantined => Some(EffectEnding::Failed),
@@ -79,33 +79,33 @@ pub(super) const fn ending(outcome: Outcome) -> Option<EffectEnding> {
 }
 
 /// The end of a call that is being put on record. The store may know better than the record that nobody knows.
-pub(super) fn of_record(record: &CallRecord, ending: EffectEnding, now: Timestamp) -> Event {
+pub(super) fn from_record(record: &CallRecord, ending: EffectEnding, now: Timestamp) -> CallbackEvent {
     let at = record.finished_at.unwrap_or(now);
-    let own = self::ending(record.outcome) == Some(ending);
-    let data = Data {
+    let own = self::ending_of_outcome(record.outcome) == Some(ending);
+    let data = CallbackEventData {
         call_id: record.call_id.as_str(),
         continues: record.continues.as_ref().map(servanda_contract::CallId::as_str),
         effect_id: record.effect_id.as_deref(),
         task_id: record.task_id.as_deref(),
         tool: &record.tool,
-        contract: record.contract.as_ref().map(|ContractReference { name, version, .. }| Contract { name, version }),
+        contract: record.contract.as_ref().map(|ContractReference { name, version, .. }| CallbackEventContract { name, version }),
         outcome: if own { record.outcome.name() } else { Outcome::Unknown.name() },
         class: record.class.map(TaxonomyClass::name),
         received_at: record.received_at.to_string(),
         finished_at: at.to_string(),
         answer_digest: record.answer_digest.as_ref().map(ToString::to_string),
     };
-    made(ending, at, data)
+    build_event(ending, at, data)
 }
 
 /// The end of a call that is known by its effect alone: recovery or a person settles it.
-pub(super) fn of_effect(effect: &Effect, ending: EffectEnding, now: Timestamp) -> Event {
+pub(super) fn from_effect(effect: &Effect, ending: EffectEnding, now: Timestamp) -> CallbackEvent {
     let outcome = match ending {
         EffectEnding::Completed => Outcome::Completed,
         EffectEnding::Failed => Outcome::NotExecuted,
         EffectEnding::Unknown => Outcome::Unknown,
     };
-    let data = Data {
+    let data = CallbackEventData {
         call_id: effect.call_id.as_str(),
         continues: None,
         effect_id: Some(effect.id.as_str()),
@@ -114,21 +114,21 @@ pub(super) fn of_effect(effect: &Effect, ending: EffectEnding, now: Timestamp) -
             _ => None,
         },
         tool: &effect.order.exposed_tool,
-        contract: Some(Contract { name: &effect.key.tool, version: &effect.order.contract_version }),
+        contract: Some(CallbackEventContract { name: &effect.key.tool, version: &effect.order.contract_version }),
         outcome: outcome.name(),
         class: None,
         received_at: Timestamp::from_unix_ms(effect.created_ms).to_string(),
         finished_at: now.to_string(),
         answer_digest: None,
     };
-    made(ending, now, data)
+    build_event(ending, now, data)
 }
 
-fn made(ending: EffectEnding, at: Timestamp, data: Data<'_>) -> Event {
-    let id = format!("msg_{}_{}", data.call_id, word(ending));
-    let kind = kind(ending);
-    let body = Body { r#type: kind, timestamp: at.to_string(), data };
-    Event { id, kind, at, body: servanda_mcp::envelope::to_json(&body) }
+fn build_event(ending: EffectEnding, at: Timestamp, data: CallbackEventData<'_>) -> CallbackEvent {
+    let id = format!("msg_{}_{}", data.call_id, ending_word(ending));
+    let kind = event_type(ending);
+    let body = CallbackEventBody { r#type: kind, timestamp: at.to_string(), data };
+    CallbackEvent { id, kind, at, body: servanda_mcp::envelope::to_json(&body) }
 }
 
 /// An event that says only that it is a test.

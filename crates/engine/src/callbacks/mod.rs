@@ -14,29 +14,29 @@ mod tests;
 use std::{collections::BTreeSet, fmt};
 
 use servanda_effects::{PortFuture, effect::EffectEnding};
-use servanda_upstream::{Letter, NotPosted, Post, PostAddress, Receipt};
+use servanda_upstream::{WebhookMessage, WebhookSendError, WebhookClient, WebhookAddress, WebhookResponse};
 
-pub use delivery::{ANSWER_MS_MAX, Delivery, deliveries};
-pub use outbox::Told;
-pub use signature::{BadSecret, SigningSecret};
+pub use delivery::{ANSWER_MS_MAX, CallbackDelivery, deliveries};
+pub use outbox::CallbackNotices;
+pub use signature::{SigningSecretError, SigningSecret};
 
-pub(crate) use delivery::{Next, PAGE, Patience, Turn, step};
-pub(crate) use outbox::Outbox;
+pub(crate) use delivery::{DeliveryStep, PAGE, CallbackRetryPolicy, DeliveryTurn, after_attempt};
+pub(crate) use outbox::CallbackOutbox;
 
 /// Somebody who wants to be told, as the operator configured it.
 #[derive(Debug, Clone)]
 pub struct Callback {
     /// What it wants to be told.
-    pub subscription: Subscription,
+    pub subscription: CallbackSubscription,
     /// Where it is told.
-    pub address: PostAddress,
+    pub address: WebhookAddress,
     /// What events are signed with.
     pub secret: SigningSecret,
 }
 
 /// What somebody wants to be told: enough to write an event down for them, and not enough to send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subscription {
+pub struct CallbackSubscription {
     /// The callback's name, which is part of every note about it.
     pub name: String,
     /// Which ends.
@@ -50,13 +50,13 @@ pub struct Subscription {
 pub struct Callbacks(Vec<Callback>);
 
 /// Carries what is to be told. A port: tests have a carrier of their own.
-pub trait Carrier: Send + Sync + fmt::Debug {
+pub trait CallbackTransport: Send + Sync + fmt::Debug {
     /// Carries a letter once.
-    fn carry<'a>(&'a self, to: &'a PostAddress, letter: Letter) -> PortFuture<'a, Result<Receipt, NotPosted>>;
+    fn post<'a>(&'a self, to: &'a WebhookAddress, letter: WebhookMessage) -> PortFuture<'a, Result<WebhookResponse, WebhookSendError>>;
 }
 
-impl Carrier for Post {
-    fn carry<'a>(&'a self, to: &'a PostAddress, letter: Letter) -> PortFuture<'a, Result<Receipt, NotPosted>> {
+impl CallbackTransport for WebhookClient {
+    fn post<'a>(&'a self, to: &'a WebhookAddress, letter: WebhookMessage) -> PortFuture<'a, Result<WebhookResponse, WebhookSendError>> {
         Box::pin(self.send(to, letter))
     }
 }
@@ -78,12 +78,12 @@ impl Callbacks {
     }
 
     /// What they want to be told.
-    pub fn subscriptions(&self) -> Vec<&Subscription> {
+    pub fn subscriptions(&self) -> Vec<&CallbackSubscription> {
         self.0.iter().map(|callback| &callback.subscription).collect()
     }
 }
 
-impl Subscription {
+impl CallbackSubscription {
     /// Whether it wants to be told of such an end.
     pub(crate) fn wants(&self, tool: &str, is_long: bool, ending: EffectEnding) -> bool {
         let of_tool =
@@ -94,19 +94,19 @@ impl Subscription {
 
 impl Callback {
     /// A signed letter that says nothing but that it is a test.
-    pub fn test_letter(&self, id: &str, now: servanda_contract::Timestamp) -> Letter {
+    pub fn test_letter(&self, id: &str, now: servanda_contract::Timestamp) -> WebhookMessage {
         self.letter(id, &event::test_body(now), now)
     }
 
     /// A signed letter.
-    pub(crate) fn letter(&self, id: &str, body: &str, now: servanda_contract::Timestamp) -> Letter {
+    pub(crate) fn letter(&self, id: &str, body: &str, now: servanda_contract::Timestamp) -> WebhookMessage {
         let timestamp_sec = now.unix_ms() / 1_000;
         let headers = vec![
             ("webhook-id", id.to_owned()),
             ("webhook-timestamp", timestamp_sec.to_string()),
             ("webhook-signature", self.secret.sign(id, timestamp_sec, body)),
         ];
-        Letter { headers, body: bytes::Bytes::copy_from_slice(body.as_bytes()) }
+        WebhookMessage { headers, body: bytes::Bytes::copy_from_slice(body.as_bytes()) }
     }
 }
 

@@ -19,7 +19,7 @@ pub struct SigningSecret(Hmac<Sha256>);
 
 /// Why something is no secret; it never says what that was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadSecret {
+pub enum SigningSecretError {
     /// There is none.
     #[error("it is empty")]
     Empty,
@@ -36,17 +36,17 @@ pub enum BadSecret {
 
 impl SigningSecret {
     /// Reads a secret: behind `whsec_` it is base64, anything else is taken as it is.
-    pub fn parse(text: &str) -> Result<Self, BadSecret> {
+    pub fn parse(text: &str) -> Result<Self, SigningSecretError> {
         let bytes = match text.strip_prefix(PREFIX) {
-            Some(encoded) => STANDARD.decode(encoded).map_err(|_| BadSecret::NotBase64)?,
+            Some(encoded) => STANDARD.decode(encoded).map_err(|_| SigningSecretError::NotBase64)?,
             None => text.as_bytes().to_vec(),
         };
         match bytes.len() {
-            0 => Err(BadSecret::Empty),
-            length if length < SECRET_BYTES_MIN => Err(BadSecret::Short(length)),
-            length if length > SECRET_BYTES_MAX => Err(BadSecret::Long),
+            0 => Err(SigningSecretError::Empty),
+            length if length < SECRET_BYTES_MIN => Err(SigningSecretError::Short(length)),
+            length if length > SECRET_BYTES_MAX => Err(SigningSecretError::Long),
             // HMAC takes a key of any length.
-            _ => Hmac::new_from_slice(&bytes).map(Self).map_err(|_| BadSecret::Long),
+            _ => Hmac::new_from_slice(&bytes).map(Self).map_err(|_| SigningSecretError::Long),
         }
     }
 

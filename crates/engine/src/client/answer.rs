@@ -29,7 +29,7 @@ pub struct ToolResult {
     /// Every scope the call needs, where more scopes are all that is missing.
     pub scopes_needed: Vec<String>,
     /// What else is known about the call, for callers that ask for it.
-    pub(crate) rest: Option<Box<Rest>>,
+    pub(crate) rest: Option<Box<CallDetail>>,
 }
 
 impl ToolResult {
@@ -41,7 +41,7 @@ impl ToolResult {
 
 /// What is known about a call beyond what its answer says.
 #[derive(Debug)]
-pub(crate) struct Rest {
+pub(crate) struct CallDetail {
     pub(crate) observation: Observation,
     /// None for an answer of the tool.
     pub(crate) refusal: Option<Refusal>,

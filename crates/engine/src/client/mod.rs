@@ -2,19 +2,19 @@
 //! every room of the engine share these types. Deliberately not here: wire formats of doors, and anything that decides about a request.
 
 mod answer;
-mod guest;
-mod news;
-mod remark;
+mod requester;
+mod change_event;
+mod client_message;
 mod request;
-pub(crate) mod strict;
+pub(crate) mod strict_json;
 mod watch;
 
-pub(crate) use self::{answer::Rest, guest::on_record};
+pub(crate) use self::{answer::CallDetail, requester::for_recorded_caller};
 pub use self::{
     answer::{CallAnswer, InquiryAnswer, ToolResult},
-    guest::{Guest, local_authority},
-    news::News,
-    remark::{Ask, Remark, RemarkSink},
-    request::{CallRequest, Detail, Inquiry, JUDGED_AT_ONCE_BYTES_MAX, Subject, Terms},
-    watch::Watch,
+    requester::{Requester, local_authority},
+    change_event::ChangeEvent,
+    client_message::{PendingQuestion, ClientMessage, ClientMessageSink},
+    request::{CallRequest, AnswerDetail, Inquiry, JUDGED_AT_ONCE_BYTES_MAX, InquirySubject, RequestTerms},
+    watch::ResourceWatchGuard,
 };

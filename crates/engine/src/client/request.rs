@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use servanda_contract::{OperationKeys, expectation::Aims};
 use tokio_util::sync::CancellationToken;
 
-use super::{Guest, RemarkSink};
+use super::{Requester, ClientMessageSink};
 
 /// Larger arguments are judged in `block_in_place`, because reading a program takes about a microsecond for every byte and other calls must
 /// not wait for that. A door makes such a call on a runtime of several threads.
@@ -13,7 +13,7 @@ pub const JUDGED_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 
 /// How a request is to be answered, apart from what it asks.
 #[derive(Debug, Default)]
-pub struct Terms {
+pub struct RequestTerms {
     /// How long the caller will still wait, if it said so.
     pub caller_wait_ms: Option<u64>,
     /// W3C `traceparent`, if the caller sent one.
@@ -25,7 +25,7 @@ pub struct Terms {
     /// How much of the server's log is wanted; of a legacy guest the session decides.
     pub log_level: Option<String>,
     /// Where progress, log lines and, for a legacy guest, questions go. A full channel loses them.
-    pub remarks: Option<RemarkSink>,
+    pub messages: Option<ClientMessageSink>,
     /// A modern guest's raw `inputResponses`.
     pub input_responses: Option<Box<RawValue>>,
     /// A modern guest's `requestState`: ours, sealed.
@@ -33,12 +33,12 @@ pub struct Terms {
     /// Cancelled when the caller gives up.
     pub cancel: CancellationToken,
     /// How much a call is answered with.
-    pub detail: Detail,
+    pub detail: AnswerDetail,
 }
 
 /// How much of what is known about a call its answer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Detail {
+pub enum AnswerDetail {
     /// What an agent acts on and a client uses.
     #[default]
     Brief,
@@ -50,7 +50,7 @@ pub enum Detail {
 #[derive(Debug)]
 pub struct CallRequest {
     /// Who calls.
-    pub guest: Guest,
+    pub requester: Requester,
     /// The exposed name, as written.
     pub tool: String,
     /// The arguments, exactly as they arrived; empty if there were none.
@@ -64,25 +64,25 @@ pub struct CallRequest {
     /// The raw `task` of a legacy caller that wants a task.
     pub task: Option<Box<RawValue>>,
     /// How it is to be answered.
-    pub terms: Terms,
+    pub terms: RequestTerms,
 }
 
 /// A request that is not a call, as a door hands it in.
 #[derive(Debug)]
 pub struct Inquiry {
     /// Who asks.
-    pub guest: Guest,
+    pub requester: Requester,
     /// What.
-    pub subject: Subject,
+    pub subject: InquirySubject,
     /// The members of `params` in order, without `_meta`, `inputResponses` and `requestState`. Names and URIs are exposed ones.
     pub params: Vec<(String, Box<RawValue>)>,
     /// How it is to be answered.
-    pub terms: Terms,
+    pub terms: RequestTerms,
 }
 
 /// What an inquiry is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum InquirySubject {
     /// `resources/list`.
     Resources,
     /// `resources/templates/list`.
@@ -107,9 +107,9 @@ pub enum Subject {
     Tasks,
 }
 
-impl Subject {
+impl InquirySubject {
     /// The method that asks for it.
-    pub fn of(method: &str) -> Option<Self> {
+    pub fn from_method(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|subject| subject.method() == method)
     }
 

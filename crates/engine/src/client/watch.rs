@@ -3,18 +3,18 @@
 use std::fmt;
 
 /// A wish to hear of a resource; given up when dropped.
-pub struct Watch {
+pub struct ResourceWatchGuard {
     give_up: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
-impl Watch {
+impl ResourceWatchGuard {
     /// A watch that does this when it is dropped.
     pub fn new(give_up: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self { give_up: Some(Box::new(give_up)) }
     }
 }
 
-impl Drop for Watch {
+impl Drop for ResourceWatchGuard {
     fn drop(&mut self) {
         if let Some(give_up) = self.give_up.take() {
             give_up();
@@ -22,7 +22,7 @@ impl Drop for Watch {
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for ResourceWatchGuard {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Watch")
     }

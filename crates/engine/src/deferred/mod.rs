@@ -3,31 +3,31 @@
 //!
 //! Deliberately not here: what a client asks about a task (`relay`), and how a call is decided (`call`).
 
-mod callback_rounds;
-mod judged;
-pub(crate) mod late;
+mod callback_delivery;
+mod verdict;
+pub(crate) mod late_answers;
 pub(crate) mod recovery;
 pub(crate) mod upstream_tasks;
 
 use std::sync::Arc;
 
-use self::late::DoneLate;
-pub(crate) use self::{callback_rounds::deliver, upstream_tasks::TaskIndex};
-use crate::{core::Core, long_running::LongRunning};
+use self::late_answers::LateCompletions;
+pub(crate) use self::{callback_delivery::deliver, upstream_tasks::TaskIndex};
+use crate::{core::Core, long_running::LongWorkContext};
 
 /// What deferred work shares in this process.
 #[derive(Debug)]
-pub(crate) struct Deferred {
+pub(crate) struct DeferredContext {
     pub(crate) core: Arc<Core>,
-    pub(crate) long_running: Arc<LongRunning>,
+    pub(crate) long_running: Arc<LongWorkContext>,
     /// Our ids of the tasks of upstreams.
     pub(crate) tasks: Arc<TaskIndex>,
-    pub(crate) done_late: DoneLate,
+    pub(crate) late_completions: LateCompletions,
 }
 
-impl Deferred {
-    pub(crate) fn new(long_running: Arc<LongRunning>) -> Self {
+impl DeferredContext {
+    pub(crate) fn new(long_running: Arc<LongWorkContext>) -> Self {
         let core = Arc::clone(&long_running.core);
-        Self { core, long_running, tasks: Arc::default(), done_late: DoneLate::default() }
+        Self { core, long_running, tasks: Arc::default(), late_completions: LateCompletions::default() }
     }
 }

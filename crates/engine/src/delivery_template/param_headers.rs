@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 32;
 
 /// Name and value of every header that the arguments have a value for. The schema's annotations count only where every step
 /// to them is a `properties`; `arguments` must be JSON.
-pub(crate) fn of(schema: &Map<String, Value>, arguments: &[u8]) -> Vec<(String, String)> {
+pub(crate) fn headers_for(schema: &Map<String, Value>, arguments: &[u8]) -> Vec<(String, String)> {
     let mut annotated = Vec::new();
     find(schema, &mut Vec::new(), &mut annotated);
     if annotated.is_empty() {
@@ -52,7 +52,7 @@ mod tests {
 
     fn headers(schema: Value, arguments: &Value) -> Vec<(String, String)> {
         let Value::Object(schema) = schema else { panic!("a schema is an object") };
-        super::of(&schema, arguments.to_string().as_bytes())
+        super::headers_for(&schema, arguments.to_string().as_bytes())
     }
 
     #[test]

@@ -7,21 +7,21 @@ use bytes::Bytes;
 use serde_json::{json, value::RawValue};
 use servanda_effects::effect::{EffectWaitReason, EffectChange, Claim, DispatchEnd, EffectEvent, EffectTarget, owner_silence_ms_max};
 use servanda_mcp::{Era, RawObject, fields::method};
-use servanda_upstream::{Answer, Delivery, PerformFailure, Remark};
+use servanda_upstream::{Answer, RequestOptions, PerformFailure, ServerMessage};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Ear, Progress,
-    note::{self, Place, Submitted},
-    pace::Pace,
+    ProgressRecorder, WorkProgress,
+    note::{self, SubmittedWorkId, SubmittedWork},
+    poll_backoff::PollBackoff,
 };
 use crate::{
     answers::upstream_failure,
     questions::legible_in_brief,
     random::random,
-    task_shape::{Created, Status, of_task_error, question, with_related_task},
-    world::Member,
+    task_shape::{CreatedTask, TaskStatus, task_error, task_question, with_related_task},
+    world::UpstreamMember,
 };
 
 /// How long one question may take.
@@ -30,35 +30,35 @@ const ASK_MS_MAX: u64 = 30_000;
 const GRACE_MS: u64 = 10_000;
 
 /// A long work that goes on at its upstream.
-pub(crate) struct Followed<'a> {
-    pub(crate) ear: Ear,
-    pub(crate) member: &'a Arc<Member>,
+pub(crate) struct FollowedWork<'a> {
+    pub(crate) ear: ProgressRecorder,
+    pub(crate) member: &'a Arc<UpstreamMember>,
     /// The evidence that it is this process's.
     pub(crate) claim: Claim,
     pub(crate) deadline: Instant,
     /// How it is asked, until when.
-    pub(crate) delivery: &'a (dyn Fn(Instant) -> Delivery + Send + Sync),
+    pub(crate) delivery: &'a (dyn Fn(Instant) -> RequestOptions + Send + Sync),
 }
 
 /// Follows a task that an upstream made, to what the call would have been answered.
-pub(crate) async fn follow(followed: &Followed<'_>, created: &Created) -> Result<Answer, PerformFailure> {
-    let Created { theirs, era, poll_ms, .. } = created;
+pub(crate) async fn follow(followed: &FollowedWork<'_>, created: &CreatedTask) -> Result<Answer, PerformFailure> {
+    let CreatedTask { theirs, era, poll_ms, .. } = created;
     let modern = *era == Era::Modern;
-    followed.submit(Place::Task { theirs: theirs.clone(), modern, poll_ms: *poll_ms }).await;
-    followed.task(theirs, *era, *poll_ms).await.map_err(upstream_failure::after_sending)
+    followed.submit(SubmittedWorkId::Task { theirs: theirs.clone(), modern, poll_ms: *poll_ms }).await;
+    followed.follow_task(theirs, *era, *poll_ms).await.map_err(upstream_failure::after_sending)
 }
 
 /// What to do after a question about a task.
-enum Next {
+enum TaskPollStep {
     Wait(Option<u64>),
     Fetch,
     Done(Result<Answer, PerformFailure>),
 }
 
-impl Followed<'_> {
+impl FollowedWork<'_> {
     /// Notes where it goes on, first beside the effect and then in it: after a crash it is asked about and not given up.
-    pub(super) async fn submit(&self, place: Place) {
-        let Ear { core, id, .. } = &self.ear;
+    pub(super) async fn submit(&self, place: SubmittedWorkId) {
+        let ProgressRecorder { core, id, .. } = &self.ear;
         let left = self.deadline.saturating_duration_since(Instant::now());
         let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(GRACE_MS);
         let now_ms = core.clock.now().unix_ms();
@@ -66,7 +66,7 @@ impl Followed<'_> {
         let kept = note::keep_submitted(
             core,
             id,
-            &Submitted { epoch: self.claim.epoch, place, asked_at_ms: now_ms, until_ms },
+            &SubmittedWork { epoch: self.claim.epoch, place, asked_at_ms: now_ms, until_ms },
         )
         .await;
         let event = EffectEvent::Settle(self.claim.clone(), DispatchEnd::Awaits(EffectWaitReason::Task(id.to_string()), left_ms));
@@ -82,13 +82,13 @@ impl Followed<'_> {
     }
 
     /// Says every so often that somebody asks about it.
-    async fn touch(&self) {
-        let Ear { core, id, .. } = &self.ear;
+    async fn note_asked(&self) {
+        let ProgressRecorder { core, id, .. } = &self.ear;
         let now_ms = core.clock.now().unix_ms();
         if let Some(submitted) = note::submitted(core, id).await
             && now_ms.saturating_sub(submitted.asked_at_ms) >= owner_silence_ms_max()
         {
-            let _ = note::keep_submitted(core, id, &Submitted { asked_at_ms: now_ms, ..submitted }).await;
+            let _ = note::keep_submitted(core, id, &SubmittedWork { asked_at_ms: now_ms, ..submitted }).await;
         }
     }
 
@@ -101,7 +101,7 @@ impl Followed<'_> {
                 () = self.ear.work.cancel.cancelled(), if !told => return Ok(true),
                 () = tokio::time::sleep_until(step.min(self.deadline)) => {}
             }
-            self.touch().await;
+            self.note_asked().await;
             if Instant::now() >= self.deadline {
                 let note = Some("its upstream still works on it".to_owned());
                 return Err(PerformFailure::TimedOut { note });
@@ -112,115 +112,115 @@ impl Followed<'_> {
         }
     }
 
-    pub(super) async fn task(&self, theirs: &str, era: Era, poll_ms: Option<u64>) -> Result<Answer, PerformFailure> {
-        let (mut pace, mut named_ms, mut told, mut fetch) = (Pace::default(), poll_ms, false, false);
+    pub(super) async fn follow_task(&self, theirs: &str, era: Era, poll_ms: Option<u64>) -> Result<Answer, PerformFailure> {
+        let (mut pace, mut named_ms, mut told, mut fetch) = (PollBackoff::default(), poll_ms, false, false);
         loop {
             match self.pause(pace.next_ms(named_ms, random()), told).await {
                 Ok(false) => {}
                 Ok(true) => {
                     told = true;
-                    self.say_unwanted(theirs).await;
+                    self.cancel_upstream(theirs).await;
                 }
                 Err(over) => {
-                    self.say_unwanted(theirs).await;
+                    self.cancel_upstream(theirs).await;
                     return Err(over);
                 }
             }
             let next = if fetch { self.fetch(theirs).await } else { self.ask_once(theirs, era).await };
             match next {
-                Next::Wait(ms) => named_ms = ms.or(named_ms),
-                Next::Fetch => (fetch, pace) = (true, Pace::default()),
-                Next::Done(Err(failure @ PerformFailure::Malformed { .. })) => {
-                    self.say_unwanted(theirs).await;
+                TaskPollStep::Wait(ms) => named_ms = ms.or(named_ms),
+                TaskPollStep::Fetch => (fetch, pace) = (true, PollBackoff::default()),
+                TaskPollStep::Done(Err(failure @ PerformFailure::Malformed { .. })) => {
+                    self.cancel_upstream(theirs).await;
                     return Err(failure);
                 }
-                Next::Done(done) => return done,
+                TaskPollStep::Done(done) => return done,
             }
         }
     }
 
-    async fn ask_once(&self, theirs: &str, era: Era) -> Next {
-        let malformed = |why: &str| Next::Done(Err(PerformFailure::Malformed { why: why.to_owned() }));
+    async fn ask_once(&self, theirs: &str, era: Era) -> TaskPollStep {
+        let malformed = |why: &str| TaskPollStep::Done(Err(PerformFailure::Malformed { why: why.to_owned() }));
         let answer = match self.ask(method::TASKS_GET, theirs, ASK_MS_MAX).await {
             Ok(answer) => answer,
-            Err(failure @ PerformFailure::Rejected { .. }) => return Next::Done(Err(failure)),
+            Err(failure @ PerformFailure::Rejected { .. }) => return TaskPollStep::Done(Err(failure)),
             // The task goes on without us; it is asked about again.
-            Err(_) => return Next::Wait(None),
+            Err(_) => return TaskPollStep::Wait(None),
         };
         let Ok(task) = serde_json::from_slice::<RawObject<'_>>(&answer.result) else {
             return malformed("the task is no object");
         };
-        let Some(status) = Status::of(&task) else { return malformed("the task has no status") };
+        let Some(status) = TaskStatus::from_task(&task) else { return malformed("the task has no status") };
         match (status, era) {
-            (Status::Working, _) => {
-                self.hear(&task);
-                Next::Wait(number(&task, if era == Era::Modern { "pollIntervalMs" } else { "pollInterval" }))
+            (TaskStatus::Working, _) => {
+                self.report_status(&task);
+                TaskPollStep::Wait(number(&task, if era == Era::Modern { "pollIntervalMs" } else { "pollInterval" }))
             }
             // A legacy server tells its end, and asks, while its result is waited for.
-            (Status::Completed | Status::Failed | Status::InputRequired, Era::Legacy) => Next::Fetch,
-            (Status::Completed, Era::Modern) => match task.get("result") {
+            (TaskStatus::Completed | TaskStatus::Failed | TaskStatus::InputRequired, Era::Legacy) => TaskPollStep::Fetch,
+            (TaskStatus::Completed, Era::Modern) => match task.get("result") {
                 Some(result) => {
                     let result = Bytes::copy_from_slice(result.get().as_bytes());
-                    Next::Done(Ok(Answer { result, era }))
+                    TaskPollStep::Done(Ok(Answer { result, era }))
                 }
                 None => malformed("the task has no result"),
             },
-            (Status::Failed, Era::Modern) => {
-                Next::Done(Err(upstream_failure::rejected(of_task_error(task.get("error")))))
+            (TaskStatus::Failed, Era::Modern) => {
+                TaskPollStep::Done(Err(upstream_failure::rejected(task_error(task.get("error")))))
             }
-            (Status::InputRequired, Era::Modern) => malformed("the task wants input where nobody can be asked"),
-            (Status::Cancelled, _) => Next::Done(Err(PerformFailure::Cancelled { sent: true })),
+            (TaskStatus::InputRequired, Era::Modern) => malformed("the task wants input where nobody can be asked"),
+            (TaskStatus::Cancelled, _) => TaskPollStep::Done(Err(PerformFailure::Cancelled { sent: true })),
         }
     }
 
-    async fn fetch(&self, theirs: &str) -> Next {
+    async fn fetch(&self, theirs: &str) -> TaskPollStep {
         match self.ask(method::TASKS_RESULT, theirs, u64::MAX).await {
             Ok(answer) => {
                 // The guest knows of no task.
                 let result = with_related_task(&answer.result, None).map_or_else(|| answer.result.clone(), Bytes::from);
-                Next::Done(Ok(Answer { result, era: answer.era }))
+                TaskPollStep::Done(Ok(Answer { result, era: answer.era }))
             }
             Err(failure @ (PerformFailure::Rejected { .. } | PerformFailure::TooLarge { .. })) => {
-                Next::Done(Err(failure))
+                TaskPollStep::Done(Err(failure))
             }
-            Err(_) => Next::Wait(None),
+            Err(_) => TaskPollStep::Wait(None),
         }
     }
 
     async fn ask(&self, method: &'static str, theirs: &str, ms_max: u64) -> Result<Answer, PerformFailure> {
         let until = Instant::now().checked_add(Duration::from_millis(ms_max)).unwrap_or(self.deadline);
         // That the work is not wanted any more does not stop the questions about it.
-        let delivery = Delivery { cancel: CancellationToken::new(), ..(self.delivery)(until.min(self.deadline)) };
-        self.member.server.ask(question(method, theirs), delivery).await
+        let delivery = RequestOptions { cancel: CancellationToken::new(), ..(self.delivery)(until.min(self.deadline)) };
+        self.member.server.ask(task_question(method, theirs), delivery).await
     }
 
-    async fn say_unwanted(&self, theirs: &str) {
-        let delivery = Delivery {
+    async fn cancel_upstream(&self, theirs: &str) {
+        let delivery = RequestOptions {
             cancel: CancellationToken::new(),
             ..(self.delivery)(Instant::now() + Duration::from_millis(ASK_MS_MAX))
         };
-        if let Err(error) = self.member.server.ask(question(method::TASKS_CANCEL, theirs), delivery).await {
+        if let Err(error) = self.member.server.ask(task_question(method::TASKS_CANCEL, theirs), delivery).await {
             tracing::debug!(upstream = %self.member.id, %error, "a task that is not wanted any more could not be cancelled");
         }
     }
 
-    fn hear(&self, task: &RawObject<'_>) {
+    fn report_status(&self, task: &RawObject<'_>) {
         let message = task.get("statusMessage").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         if let Some(message) = message {
-            self.tell(&message);
+            self.report_message(&message);
         }
     }
 
     /// Keeps what is said of its state, and tells whoever waits for the answer: as progress, which counts what was said,
     /// because the protocol wants a number that grows.
-    pub(super) fn tell(&self, message: &str) {
+    pub(super) fn report_message(&self, message: &str) {
         let message = &*legible_in_brief(message);
-        let Some(count) = self.ear.work.hears_state(message) else { return };
-        self.ear.keep(Progress::of_status(message, self.ear.core.clock.now()));
-        if let Some(sink) = (self.delivery)(self.deadline).remarks
+        let Some(count) = self.ear.work.note_state(message) else { return };
+        self.ear.record(WorkProgress::from_status(message, self.ear.core.clock.now()));
+        if let Some(sink) = (self.delivery)(self.deadline).server_messages
             && let Ok(params) = serde_json::value::to_raw_value(&json!({ "progress": count, "message": message }))
         {
-            let _ = sink.try_send(Remark::Progress(params));
+            let _ = sink.try_send(ServerMessage::Progress(params));
         }
     }
 }

@@ -4,41 +4,41 @@ use servanda_mcp::{Era, RpcError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{LongRunning, Seen, note, seen, submitted, task};
+use super::{LongWorkContext, LongWorkView, note, view, submitted, task};
 use crate::{
     answers::refusals::invalid_params,
-    client::{Guest, Subject},
+    client::{Requester, InquirySubject},
     core::Core,
 };
 
 /// A guest that asks, and how long it waits.
 #[derive(Debug)]
-pub(crate) struct Asker<'a> {
-    pub(crate) guest: &'a Guest,
+pub(crate) struct InquiryWait<'a> {
+    pub(crate) guest: &'a Requester,
     pub(crate) deadline: Instant,
     pub(crate) cancel: &'a CancellationToken,
 }
 
 /// The long work that a guest's task is, if it is one.
-pub(crate) async fn find(core: &Core, guest: &Guest, task_id: &str) -> Option<Seen> {
-    seen::see(core, guest, task_id).await
+pub(crate) async fn find(core: &Core, guest: &Requester, task_id: &str) -> Option<LongWorkView> {
+    view::view_for(core, guest, task_id).await
 }
 
 /// Answers what a guest asks about one.
 pub(crate) async fn inquire(
-    long_running: &LongRunning,
-    asker: Asker<'_>,
-    seen: Seen,
-    subject: Subject,
+    long_running: &LongWorkContext,
+    asker: InquiryWait<'_>,
+    seen: LongWorkView,
+    subject: InquirySubject,
 ) -> Result<String, RpcError> {
     let (scene, era) = (long_running.core.scene(), asker.guest.era);
     match subject {
-        Subject::TaskCancel => cancel(long_running, seen, era).await,
+        InquirySubject::TaskCancel => cancel(long_running, seen, era).await,
         // Nobody is asked anything once it is a task of ours, so that there is nothing to be told.
-        Subject::TaskUpdate => Ok("{}".to_owned()),
-        Subject::TaskResult => {
-            let Asker { guest, deadline, cancel } = asker;
-            let seen = seen::await_end(long_running, guest, seen.effect.id.as_str(), deadline, cancel).await;
+        InquirySubject::TaskUpdate => Ok("{}".to_owned()),
+        InquirySubject::TaskResult => {
+            let InquiryWait { guest, deadline, cancel } = asker;
+            let seen = view::await_end(long_running, guest, seen.effect.id.as_str(), deadline, cancel).await;
             let result = seen.and_then(|seen| task::result(&seen, &scene));
             result.ok_or_else(|| {
                 invalid_params("the task still goes on").with_hint("ask again later, or look at it with `tasks/get`")
@@ -50,7 +50,7 @@ pub(crate) async fn inquire(
 
 /// Passes on that it is not wanted any more. Nothing is called cancelled that may have been done: before anything was sent it
 /// is given up, and afterwards it goes on until its end is known.
-async fn cancel(long_running: &LongRunning, seen: Seen, era: Era) -> Result<String, RpcError> {
+async fn cancel(long_running: &LongWorkContext, seen: LongWorkView, era: Era) -> Result<String, RpcError> {
     let core = &long_running.core;
     let id = seen.effect.id.clone();
     if !seen.is_ended() {
@@ -60,9 +60,9 @@ async fn cancel(long_running: &LongRunning, seen: Seen, era: Era) -> Result<Stri
             RpcError::new(servanda_mcp::envelope::code::INTERNAL_ERROR, "the cancellation could not be kept")
                 .with_hint("try again; operators: `servanda doctor` looks at the ledger")
         })?;
-        match long_running.works.live(&id) {
+        match long_running.works.find(&id) {
             Some(work) => work.cancel.cancel(),
-            None => submitted::cancel_there(core, &seen.effect).await,
+            None => submitted::cancel_upstream(core, &seen.effect).await,
         }
     } else if era == Era::Legacy {
         return Err(invalid_params("the task has ended, so there is nothing to cancel"));
@@ -71,6 +71,6 @@ async fn cancel(long_running: &LongRunning, seen: Seen, era: Era) -> Result<Stri
         return Ok("{}".to_owned());
     }
     let scene = core.scene();
-    let seen = seen::by_id(core, &id).await.unwrap_or(seen);
+    let seen = view::view_by_id(core, &id).await.unwrap_or(seen);
     Ok(task::state(&scene, &seen, era))
 }

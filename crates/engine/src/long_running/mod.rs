@@ -6,13 +6,13 @@
 //! process is gone. Kept beside it are only the last progress, that a cancellation was asked for, and where an upstream works on it
 //! ([`note`]). Deliberately not here: what is decided about a call, and settling an effect.
 
-mod ended;
+mod end_announcement;
 mod follow;
 mod inquiry;
 mod note;
 mod operation;
-mod pace;
-mod seen;
+mod poll_backoff;
+mod view;
 mod submitted;
 mod task;
 mod task_list;
@@ -26,17 +26,17 @@ use std::{
 use servanda_effects::effect::EffectId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-pub use self::note::Progress;
+pub use self::note::WorkProgress;
 pub(crate) use self::{
-    ended::ended,
-    follow::{Followed, follow},
-    inquiry::{Asker, find, inquire},
-    operation::{follow_operation, plan},
-    seen::{Seen, await_end, known_result, never_ran, under_way},
-    submitted::{Adopted, adopt, left_alone, submitted},
+    end_announcement::announce_end,
+    follow::{FollowedWork, follow},
+    inquiry::{InquiryWait, find, inquire},
+    operation::{follow_operation, poll_plan},
+    view::{LongWorkView, await_end, known_result, never_ran, under_way},
+    submitted::{AdoptedWork, adopt, unfollowed, submitted},
     task::state,
     task_list::TaskLists,
-    work::{Begun, Ear, Terms, Work, lost},
+    work::{RecordedWork, ProgressRecorder, LongWorkTerms, LongWork, task_lost},
 };
 use crate::core::Core;
 
@@ -47,9 +47,9 @@ const WORKS_MAX: usize = 4_096;
 
 /// What long work shares in this process.
 #[derive(Debug)]
-pub(crate) struct LongRunning {
+pub(crate) struct LongWorkContext {
     pub(crate) core: Arc<Core>,
-    pub(crate) works: Arc<Works>,
+    pub(crate) works: Arc<LongWorkTable>,
     pub(crate) lists: TaskLists,
     /// How long a caller waits for long work; none if it waits for the end.
     pub(crate) wait_ms_max: Option<u64>,
@@ -57,20 +57,20 @@ pub(crate) struct LongRunning {
 
 /// The long works that are under way in this process.
 #[derive(Debug)]
-pub(crate) struct Works {
-    live: Mutex<BTreeMap<EffectId, Arc<Work>>>,
+pub(crate) struct LongWorkTable {
+    live: Mutex<BTreeMap<EffectId, Arc<LongWork>>>,
     places: Arc<Semaphore>,
     /// Told whenever one ends.
     ended: Notify,
 }
 
-impl Default for Works {
+impl Default for LongWorkTable {
     fn default() -> Self {
         Self { live: Mutex::default(), places: Arc::new(Semaphore::new(WORKS_MAX)), ended: Notify::new() }
     }
 }
 
-impl LongRunning {
+impl LongWorkContext {
     pub(crate) fn new(core: Arc<Core>, wait_ms_max: Option<u64>) -> Self {
         Self { core, works: Arc::default(), lists: TaskLists::default(), wait_ms_max }
     }
@@ -78,33 +78,33 @@ impl LongRunning {
 
 /// A long work under way here, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Entered {
+pub(crate) struct LongWorkEntry {
     id: EffectId,
-    works: Arc<Works>,
+    works: Arc<LongWorkTable>,
 }
 
-impl Works {
+impl LongWorkTable {
     /// A place for another one; none if there are too many.
-    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn reserve_place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
     /// The one of a handle.
-    pub(crate) fn live(&self, id: &EffectId) -> Option<Arc<Work>> {
+    pub(crate) fn find(&self, id: &EffectId) -> Option<Arc<LongWork>> {
         self.locked().get(id).cloned()
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, id: &EffectId, work: &Arc<Work>) -> Entered {
+    pub(crate) fn enter(self: &Arc<Self>, id: &EffectId, work: &Arc<LongWork>) -> LongWorkEntry {
         self.locked().insert(id.clone(), Arc::clone(work));
-        Entered { id: id.clone(), works: Arc::clone(self) }
+        LongWorkEntry { id: id.clone(), works: Arc::clone(self) }
     }
 
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<EffectId, Arc<Work>>> {
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<EffectId, Arc<LongWork>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Entered {
+impl Drop for LongWorkEntry {
     fn drop(&mut self) {
         self.works.locked().remove(&self.id);
         self.works.ended.notify_waiters();

@@ -18,7 +18,7 @@ const MESSAGE_CHARS_MAX: usize = 500;
 
 /// How far a long work said it had come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct WorkProgress {
     /// So much is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
@@ -40,11 +40,11 @@ pub(super) struct Cancellation {
 
 /// Where an upstream works on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Submitted {
+pub(crate) struct SubmittedWork {
     /// Which time of the effect: of an earlier one it says nothing.
     pub(super) epoch: u64,
     /// How it is asked about.
-    pub(super) place: Place,
+    pub(super) place: SubmittedWorkId,
     /// When it was asked about last: whoever has not done so for a while does not do it any more.
     pub(super) asked_at_ms: u64,
     /// Until when it may take.
@@ -54,7 +54,7 @@ pub(crate) struct Submitted {
 /// What it is called at its upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Place {
+pub(super) enum SubmittedWorkId {
     /// A task of the protocol.
     Task { theirs: String, modern: bool, poll_ms: Option<u64> },
     /// An operation that the contract says how to ask about.
@@ -62,27 +62,27 @@ pub(super) enum Place {
 }
 
 /// What a note is about.
-trait About: Serialize + DeserializeOwned {
+trait LongWorkNote: Serialize + DeserializeOwned {
     const PREFIX: &'static str;
 }
 
-impl About for Progress {
+impl LongWorkNote for WorkProgress {
     const PREFIX: &'static str = "progress";
 }
 
-impl About for Cancellation {
+impl LongWorkNote for Cancellation {
     const PREFIX: &'static str = "cancellation";
 }
 
-impl About for Submitted {
+impl LongWorkNote for SubmittedWork {
     const PREFIX: &'static str = "submitted";
 }
 
-impl Progress {
+impl WorkProgress {
     /// What a server says in a notification, in as many characters as are kept.
-    pub(super) fn read(params: &str, now: Timestamp) -> Option<Self> {
+    pub(super) fn parse(params: &str, now: Timestamp) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Said {
+        struct WorkProgressParams {
             #[serde(default)]
             progress: Option<f64>,
             #[serde(default)]
@@ -90,7 +90,7 @@ impl Progress {
             #[serde(default)]
             message: Option<String>,
         }
-        let Said { progress, total, message } = serde_json::from_str(params).ok()?;
+        let WorkProgressParams { progress, total, message } = serde_json::from_str(params).ok()?;
         progress.is_some().then(|| Self {
             progress,
             total,
@@ -100,7 +100,7 @@ impl Progress {
     }
 
     /// What a server says about the state of its task.
-    pub(super) fn of_status(message: &str, now: Timestamp) -> Self {
+    pub(super) fn from_status(message: &str, now: Timestamp) -> Self {
         Self { progress: None, total: None, message: Some(shown(message)), at_ms: now.unix_ms() }
     }
 
@@ -116,13 +116,13 @@ impl Progress {
     }
 
     /// What is kept of a work, for whoever looks at it without the engine.
-    pub async fn of(notebook: &dyn Notebook, id: &EffectId, now: Timestamp) -> Option<Self> {
+    pub async fn load(notebook: &dyn Notebook, id: &EffectId, now: Timestamp) -> Option<Self> {
         let note = notebook.read(NoteKind::Work, &key::<Self>(id), now).await.ok()??;
         serde_json::from_str(&note.value).ok()
     }
 }
 
-impl Place {
+impl SubmittedWorkId {
     pub(super) fn era(modern: bool) -> Era {
         if modern { Era::Modern } else { Era::Legacy }
     }
@@ -133,12 +133,12 @@ fn shown(text: &str) -> String {
     text.chars().map(|one| if one.is_control() { ' ' } else { one }).take(MESSAGE_CHARS_MAX).collect()
 }
 
-pub(super) async fn keep_progress(core: &Core, effect: &EffectId, progress: &Progress) -> Result<(), JournalError> {
+pub(super) async fn keep_progress(core: &Core, effect: &EffectId, progress: &WorkProgress) -> Result<(), JournalError> {
     write(core, effect, progress).await
 }
 
-pub(super) async fn progress(core: &Core, id: &EffectId) -> Option<Progress> {
-    Progress::of(core.notebook.as_ref(), id, core.clock.now()).await
+pub(super) async fn progress(core: &Core, id: &EffectId) -> Option<WorkProgress> {
+    WorkProgress::load(core.notebook.as_ref(), id, core.clock.now()).await
 }
 
 /// Writes down that it is not wanted any more; the first time counts.
@@ -150,11 +150,11 @@ pub(super) async fn cancellation(core: &Core, id: &EffectId) -> Option<Cancellat
     read(core, id).await
 }
 
-pub(super) async fn keep_submitted(core: &Core, id: &EffectId, submitted: &Submitted) -> Result<(), JournalError> {
+pub(super) async fn keep_submitted(core: &Core, id: &EffectId, submitted: &SubmittedWork) -> Result<(), JournalError> {
     write(core, id, submitted).await
 }
 
-pub(super) async fn submitted(core: &Core, id: &EffectId) -> Option<Submitted> {
+pub(super) async fn submitted(core: &Core, id: &EffectId) -> Option<SubmittedWork> {
     read(core, id).await
 }
 
@@ -163,7 +163,7 @@ pub(super) const BEFORE_SUBMITTED: &str = "submitted:";
 
 /// The key of such a note.
 pub(super) fn submitted_key(id: &EffectId) -> String {
-    key::<Submitted>(id)
+    key::<SubmittedWork>(id)
 }
 
 /// Where works go on, in the order of their handles behind a key.
@@ -171,7 +171,7 @@ pub(super) async fn all_submitted(
     core: &Core,
     after: &str,
     limit: u32,
-) -> Result<Vec<(EffectId, Submitted)>, JournalError> {
+) -> Result<Vec<(EffectId, SubmittedWork)>, JournalError> {
     let notes = core.notebook.list(NoteKind::Work, after, limit, core.clock.now()).await?;
     // Keys of other notes come behind these.
     let ids = notes.iter().map_while(|note| Some((note.key.strip_prefix(BEFORE_SUBMITTED)?, &note.value)));
@@ -186,17 +186,17 @@ pub(super) async fn forget_submitted(core: &Core, id: &EffectId) {
     }
 }
 
-fn key<T: About>(id: &EffectId) -> String {
+fn key<T: LongWorkNote>(id: &EffectId) -> String {
     format!("{}:{id}", T::PREFIX)
 }
 
-async fn write<T: About>(core: &Core, id: &EffectId, about: &T) -> Result<(), JournalError> {
+async fn write<T: LongWorkNote>(core: &Core, id: &EffectId, about: &T) -> Result<(), JournalError> {
     let value = serde_json::to_string(about).map_err(|error| JournalError::new(error.to_string()))?;
     let expires_at = Some(Timestamp::from_unix_ms(core.clock.now().unix_ms().saturating_add(KEPT_MS_MAX)));
     core.notebook.write(Note { kind: NoteKind::Work, key: key::<T>(id), value, expires_at }).await
 }
 
-async fn read<T: About>(core: &Core, id: &EffectId) -> Option<T> {
+async fn read<T: LongWorkNote>(core: &Core, id: &EffectId) -> Option<T> {
     let note = core.notebook.read(NoteKind::Work, &key::<T>(id), core.clock.now()).await.ok()??;
     serde_json::from_str(&note.value).ok()
 }

@@ -11,45 +11,45 @@ use servanda_mcp::{Era, RawObject};
 use servanda_upstream::{Answer, PerformFailure};
 use tokio::time::Instant;
 
-use super::{follow::Followed, note::Place, pace::Pace};
+use super::{follow::FollowedWork, note::SubmittedWorkId, poll_backoff::PollBackoff};
 use crate::{
     answers::upstream_failure,
-    internal_call::{self, Asking},
+    internal_call::{self, InternalCall},
     random::random,
-    world::Scene,
+    world::WorldSnapshot,
 };
 
 /// How long one question may take.
 const ASK_MS_MAX: u64 = 30_000;
 
 /// An operation, and how it is asked about.
-pub(crate) struct Operation<'a> {
+pub(crate) struct PolledOperation<'a> {
     pub(crate) plan: &'a PollPlan,
     pub(crate) id: &'a Value,
-    pub(crate) scene: &'a Scene,
+    pub(crate) scene: &'a WorldSnapshot,
     /// On whose behalf.
     pub(crate) caller: &'a Caller,
 }
 
 /// How an operation stands, by what its status tool answered.
 #[derive(Debug, Clone, PartialEq)]
-enum Standing {
+enum PolledOperationStatus {
     /// In that state, if it has one.
-    GoesOn(Option<String>),
+    Running(Option<String>),
     Done(Value),
     Failed(String),
 }
 
 /// The plan of a contract, if it has one.
-pub(crate) fn plan(contract: &CompiledContract) -> Option<&PollPlan> {
+pub(crate) fn poll_plan(contract: &CompiledContract) -> Option<&PollPlan> {
     contract.contract().execution.as_ref()?.poll.as_ref()
 }
 
 /// Follows what an upstream's answer to the call submitted, to the result. An answer that says that the tool failed is the end.
 pub(crate) async fn follow_operation(
-    followed: &Followed<'_>,
+    followed: &FollowedWork<'_>,
     plan: &PollPlan,
-    scene: &Scene,
+    scene: &WorldSnapshot,
     caller: &Caller,
     answer: Answer,
 ) -> Result<Answer, PerformFailure> {
@@ -64,36 +64,36 @@ pub(crate) async fn follow_operation(
         let why = format!("its answer names no operation at `{}`", plan.operation_pointer);
         return Err(PerformFailure::Malformed { why });
     };
-    followed.submit(Place::Operation { id: id.clone() }).await;
-    let operation = Operation { plan, id, scene, caller };
-    followed.operation(&operation).await.map_err(upstream_failure::after_sending)
+    followed.submit(SubmittedWorkId::Operation { id: id.clone() }).await;
+    let operation = PolledOperation { plan, id, scene, caller };
+    followed.follow_polled(&operation).await.map_err(upstream_failure::after_sending)
 }
 
-impl Followed<'_> {
+impl FollowedWork<'_> {
     /// Asks until it has ended or its time is over. That it is not wanted any more changes nothing: no contract says how to
     /// give an operation up.
-    pub(super) async fn operation(&self, operation: &Operation<'_>) -> Result<Answer, PerformFailure> {
-        let Operation { plan, id, scene, caller } = operation;
+    pub(super) async fn follow_polled(&self, operation: &PolledOperation<'_>) -> Result<Answer, PerformFailure> {
+        let PolledOperation { plan, id, scene, caller } = operation;
         let arguments = Map::from_iter([(plan.operation_argument.clone(), (*id).clone())]);
         let arguments = Bytes::from(Value::Object(arguments).to_string());
-        let (mut pace, core) = (Pace::default(), &self.ear.core);
+        let (mut pace, core) = (PollBackoff::default(), &self.ear.core);
         loop {
             self.pause(pace.next_ms(plan.interval_ms, random()), true).await?;
-            let asking = Asking { tool: &plan.tool, arguments: arguments.clone(), caller: (*caller).clone() };
+            let asking = InternalCall { tool: &plan.tool, arguments: arguments.clone(), caller: (*caller).clone() };
             let until = self.deadline.min(Instant::now() + Duration::from_millis(ASK_MS_MAX));
             // What cannot be asked or used now may be the next time.
             let Ok(said) = internal_call::ask(core, scene, asking, until).await else { continue };
             match judge(plan, &said) {
-                Standing::GoesOn(Some(state)) => self.tell(&state),
-                Standing::GoesOn(None) => {}
-                Standing::Done(result) => return Ok(done(&result)),
-                Standing::Failed(text) => return Ok(failed(&text)),
+                PolledOperationStatus::Running(Some(state)) => self.report_message(&state),
+                PolledOperationStatus::Running(None) => {}
+                PolledOperationStatus::Done(result) => return Ok(done(&result)),
+                PolledOperationStatus::Failed(text) => return Ok(failed(&text)),
             }
         }
     }
 }
 
-fn judge(plan: &PollPlan, said: &Value) -> Standing {
+fn judge(plan: &PollPlan, said: &Value) -> PolledOperationStatus {
     let state = said.pointer(&plan.state_pointer).map(|state| match state {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -101,10 +101,10 @@ fn judge(plan: &PollPlan, said: &Value) -> Standing {
     match state {
         Some(state) if plan.done_states.contains(&state) => {
             let result = plan.result_pointer.as_deref().map_or(Some(said), |pointer| said.pointer(pointer));
-            Standing::Done(result.cloned().unwrap_or_default())
+            PolledOperationStatus::Done(result.cloned().unwrap_or_default())
         }
-        Some(state) if plan.failed_states.contains(&state) => Standing::Failed(said.to_string()),
-        state => Standing::GoesOn(state),
+        Some(state) if plan.failed_states.contains(&state) => PolledOperationStatus::Failed(said.to_string()),
+        state => PolledOperationStatus::Running(state),
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::{Value, json};
     use servanda_contract::tool::PollPlan;
 
-    use super::{Standing, judge};
+    use super::{PolledOperationStatus, judge};
 
     fn plan(result_pointer: Option<&str>) -> PollPlan {
         serde_json::from_value(json!({
@@ -141,12 +141,12 @@ mod tests {
     #[test]
     fn how_an_operation_stands_is_told_from_its_state_alone() {
         let whole = json!({"job": {"state": "done"}, "out": {"a": 1}});
-        let goes_on = |state: Option<&str>| Standing::GoesOn(state.map(str::to_owned));
+        let goes_on = |state: Option<&str>| PolledOperationStatus::Running(state.map(str::to_owned));
         let table = [
-            (None, whole.clone(), Standing::Done(whole.clone())),
-            (Some("/out"), whole, Standing::Done(json!({"a": 1}))),
-            (Some("/out"), json!({"job": {"state": 7}}), Standing::Done(Value::Null)),
-            (None, json!({"job": {"state": "failed"}}), Standing::Failed(r#"{"job":{"state":"failed"}}"#.to_owned())),
+            (None, whole.clone(), PolledOperationStatus::Done(whole.clone())),
+            (Some("/out"), whole, PolledOperationStatus::Done(json!({"a": 1}))),
+            (Some("/out"), json!({"job": {"state": 7}}), PolledOperationStatus::Done(Value::Null)),
+            (None, json!({"job": {"state": "failed"}}), PolledOperationStatus::Failed(r#"{"job":{"state":"failed"}}"#.to_owned())),
             (None, json!({"job": {"state": "queued"}}), goes_on(Some("queued"))),
             (None, json!({"state": "done"}), goes_on(None)),
         ];

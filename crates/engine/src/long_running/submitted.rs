@@ -5,20 +5,20 @@ use std::{sync::Arc, time::Duration};
 use servanda_contract::Caller;
 use servanda_effects::effect::{EffectWaitReason, Effect, EffectId, EffectState, EffectTarget, owner_silence_ms_max};
 use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
-use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
+use servanda_upstream::{Answer, UpstreamRequester, RequestOptions, PerformFailure};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Entered, LongRunning,
-    follow::Followed,
-    note::{self, Place, Submitted},
-    operation::{self, Operation},
-    work::{Ear, Work},
+    LongWorkEntry, LongWorkContext,
+    follow::FollowedWork,
+    note::{self, SubmittedWorkId, SubmittedWork},
+    operation::{self, PolledOperation},
+    work::{ProgressRecorder, LongWork},
 };
 use crate::{
-    answers::upstream_failure, client::on_record, clock::within_ms, core::Core, internal_call::Ready,
-    task_shape::question, world::Scene,
+    answers::upstream_failure, client::for_recorded_caller, clock::within_ms, core::Core, internal_call::InternalTool,
+    task_shape::task_question, world::WorldSnapshot,
 };
 
 /// Notes of works that are read at once, and pages of them in a round.
@@ -29,16 +29,16 @@ const CANCEL_MS_MAX: u64 = 10_000;
 
 /// A work that was taken over, and what is needed to follow it on.
 #[derive(Debug)]
-pub(crate) struct Adopted {
+pub(crate) struct AdoptedWork {
     pub(crate) effect: Effect,
-    submitted: Submitted,
-    work: Arc<Work>,
-    _entered: Entered,
+    submitted: SubmittedWork,
+    work: Arc<LongWork>,
+    _entered: LongWorkEntry,
 }
 
 /// Works that go on at their upstreams and that nobody has asked about for a while. They are found by their notes, which are as many as
 /// there are such works; a note that its effect has outlived goes.
-pub(crate) async fn left_alone(long_running: &LongRunning) -> Vec<Effect> {
+pub(crate) async fn unfollowed(long_running: &LongWorkContext) -> Vec<Effect> {
     let core = &long_running.core;
     let mut left = Vec::new();
     let mut after = note::BEFORE_SUBMITTED.to_owned();
@@ -46,8 +46,8 @@ pub(crate) async fn left_alone(long_running: &LongRunning) -> Vec<Effect> {
         let Ok(page) = note::all_submitted(core, &after, PAGE).await else { break };
         let Some((last, _)) = page.last() else { break };
         after = note::submitted_key(last);
-        let here = |id: &EffectId| long_running.works.live(id).is_some();
-        for (id, submitted) in page.iter().filter(|(id, submitted)| submitted.is_left_alone(core) && !here(id)) {
+        let here = |id: &EffectId| long_running.works.find(id).is_some();
+        for (id, submitted) in page.iter().filter(|(id, submitted)| submitted.is_unfollowed(core) && !here(id)) {
             let Ok(found) = core.effects.find(EffectTarget::Id(id.clone())).await else { continue };
             match found.filter(|effect| effect.state == EffectState::Dispatching && effect.epoch == submitted.epoch) {
                 None => note::forget_submitted(core, id).await,
@@ -67,56 +67,56 @@ fn is_ours(effect: &Effect) -> bool {
 }
 
 /// Where an effect goes on, if it does and its time is not over.
-pub(crate) async fn submitted(core: &Core, effect: &Effect) -> Option<Submitted> {
+pub(crate) async fn submitted(core: &Core, effect: &Effect) -> Option<SubmittedWork> {
     let submitted = note::submitted(core, &effect.id).await?;
     (submitted.epoch == effect.epoch && core.clock.now().unix_ms() < submitted.until_ms).then_some(submitted)
 }
 
-impl Submitted {
+impl SubmittedWork {
     /// Whether nobody has asked about it for so long that nobody does any more.
-    pub(crate) fn is_left_alone(&self, core: &Core) -> bool {
+    pub(crate) fn is_unfollowed(&self, core: &Core) -> bool {
         core.clock.now().unix_ms().saturating_sub(self.asked_at_ms) > 2 * owner_silence_ms_max()
     }
 }
 
 /// Takes such a work over; none if there is no place for it.
-pub(crate) async fn adopt(long_running: &LongRunning, effect: Effect) -> Option<Adopted> {
+pub(crate) async fn adopt(long_running: &LongWorkContext, effect: Effect) -> Option<AdoptedWork> {
     let core = &long_running.core;
-    let submitted = submitted(core, &effect).await.filter(|submitted| submitted.is_left_alone(core))?;
-    let work = Work::alone(&effect.id, CancellationToken::new(), Some(long_running.works.place()?));
-    let submitted = Submitted { asked_at_ms: core.clock.now().unix_ms(), ..submitted };
+    let submitted = submitted(core, &effect).await.filter(|submitted| submitted.is_unfollowed(core))?;
+    let work = LongWork::unattended(&effect.id, CancellationToken::new(), Some(long_running.works.reserve_place()?));
+    let submitted = SubmittedWork { asked_at_ms: core.clock.now().unix_ms(), ..submitted };
     note::keep_submitted(core, &effect.id, &submitted).await.ok()?;
     if note::cancellation(core, &effect.id).await.is_some() {
         work.cancel.cancel();
     }
     let entered = long_running.works.enter(&effect.id, &work);
-    Some(Adopted { effect, submitted, work, _entered: entered })
+    Some(AdoptedWork { effect, submitted, work, _entered: entered })
 }
 
-impl Adopted {
+impl AdoptedWork {
     /// Follows it to what the call would have been answered.
     pub(crate) async fn follow(
         &self,
         core: &Arc<Core>,
-        scene: &Scene,
-        ready: &Ready,
+        scene: &WorldSnapshot,
+        ready: &InternalTool,
         caller: &Caller,
     ) -> Result<Answer, PerformFailure> {
         let Self { effect, submitted, work, _entered } = self;
         let left_ms = submitted.until_ms.saturating_sub(core.clock.now().unix_ms());
-        let asker = asker(&submitted.place, on_record(caller));
-        let delivery = |until: Instant| Delivery { counterpart: asker.clone(), ..Delivery::until(until) };
-        let followed = Followed {
-            ear: Ear { core: Arc::clone(core), work: Arc::clone(work), id: effect.id.clone() },
+        let asker = polling_counterpart(&submitted.place, for_recorded_caller(caller));
+        let delivery = |until: Instant| RequestOptions { requester: asker.clone(), ..RequestOptions::for_gateway(until) };
+        let followed = FollowedWork {
+            ear: ProgressRecorder { core: Arc::clone(core), work: Arc::clone(work), id: effect.id.clone() },
             member: &ready.member,
             claim: effect.claim(),
             deadline: within_ms(left_ms),
             delivery: &delivery,
         };
         let outcome = match &submitted.place {
-            Place::Task { theirs, modern, poll_ms } => followed.task(theirs, Place::era(*modern), *poll_ms).await,
-            Place::Operation { id } => match operation::plan(&ready.contract) {
-                Some(plan) => followed.operation(&Operation { plan, id, scene, caller }).await,
+            SubmittedWorkId::Task { theirs, modern, poll_ms } => followed.follow_task(theirs, SubmittedWorkId::era(*modern), *poll_ms).await,
+            SubmittedWorkId::Operation { id } => match operation::poll_plan(&ready.contract) {
+                Some(plan) => followed.follow_polled(&PolledOperation { plan, id, scene, caller }).await,
                 None => Err(PerformFailure::Died { why: "its contract does not say any more how to ask".to_owned() }),
             },
         };
@@ -125,31 +125,31 @@ impl Adopted {
 }
 
 /// Tells the upstream that a work is not wanted any more. For a work that this process does not follow.
-pub(super) async fn cancel_there(core: &Arc<Core>, effect: &Effect) {
-    let Some(Submitted { place, .. }) = submitted(core, effect).await else { return };
+pub(super) async fn cancel_upstream(core: &Arc<Core>, effect: &Effect) {
+    let Some(SubmittedWork { place, .. }) = submitted(core, effect).await else { return };
     let Some(member) = core.scene().member(&effect.order.upstream).cloned() else { return };
     let until = Instant::now() + Duration::from_millis(CANCEL_MS_MAX);
-    let whose = on_record(&Caller::named(&effect.key.tenant, &effect.key.principal));
-    let delivery = Delivery { counterpart: asker(&place, whose), ..Delivery::until(until) };
+    let whose = for_recorded_caller(&Caller::named(&effect.key.tenant, &effect.key.principal));
+    let delivery = RequestOptions { requester: polling_counterpart(&place, whose), ..RequestOptions::for_gateway(until) };
     // Of an operation the contract names no way to give it up.
-    let Place::Task { theirs, .. } = &place else { return };
-    if let Err(error) = member.server.ask(question(method::TASKS_CANCEL, theirs), delivery).await {
+    let SubmittedWorkId::Task { theirs, .. } = &place else { return };
+    if let Err(error) = member.server.ask(task_question(method::TASKS_CANCEL, theirs), delivery).await {
         tracing::debug!(upstream = %member.id, %error, "a task that is not wanted any more could not be cancelled");
     }
 }
 
 /// On behalf of whoever it is for; nobody but us, who know tasks, can be told anything.
-fn asker(place: &Place, whose: Counterpart) -> Counterpart {
+fn polling_counterpart(place: &SubmittedWorkId, whose: UpstreamRequester) -> UpstreamRequester {
     match place {
-        Place::Task { modern, .. } => {
-            let era = Place::era(*modern);
+        SubmittedWorkId::Task { modern, .. } => {
+            let era = SubmittedWorkId::era(*modern);
             let capabilities = match era {
                 Era::Modern => whose.capabilities.with_extension(TASKS_EXTENSION),
                 Era::Legacy => whose.capabilities,
             };
             // A server of both eras knows a task in the one that it was made in.
-            Counterpart { era, capabilities, ..whose }
+            UpstreamRequester { era, capabilities, ..whose }
         }
-        Place::Operation { .. } => whose,
+        SubmittedWorkId::Operation { .. } => whose,
     }
 }

@@ -15,23 +15,23 @@ use servanda_mcp::{
 };
 
 use super::{
-    Seen,
-    seen::{self, Ended},
+    LongWorkView,
+    view::{self, LongWorkEnd},
 };
 use crate::{
     answers::{observe, tool_result},
-    client::News,
+    client::ChangeEvent,
     core::Core,
     task_shape::{add_related_task, with_members},
     trace,
-    world::{Exposure, Scene},
+    world::{Exposure, WorldSnapshot},
 };
 
 /// How often a guest is to ask, at the least and at the most.
 const POLL_MS: (u64, u64) = (500, 5_000);
 
 /// The answer to the call that began it, without `resultType`.
-pub(super) fn created(seen: &Seen, era: Era) -> String {
+pub(super) fn created(seen: &LongWorkView, era: Era) -> String {
     let task = Value::Object(members(seen, era, "working", None));
     match era {
         Era::Modern => task.to_string(),
@@ -40,8 +40,8 @@ pub(super) fn created(seen: &Seen, era: Era) -> String {
 }
 
 /// How it stands, as `tasks/get` answers it.
-pub(crate) fn state(scene: &Scene, seen: &Seen, era: Era) -> String {
-    let Some(ended) = seen.ended(scene) else {
+pub(crate) fn state(scene: &WorldSnapshot, seen: &LongWorkView, era: Era) -> String {
+    let Some(ended) = seen.end(scene) else {
         return Value::Object(members(seen, era, "working", working(seen))).to_string();
     };
     let message = after_cancellation(seen);
@@ -50,19 +50,19 @@ pub(crate) fn state(scene: &Scene, seen: &Seen, era: Era) -> String {
             let why = seen.effect.reason.clone();
             Value::Object(members(seen, era, "cancelled", why)).to_string()
         }
-        (Ended::Result(result), Era::Legacy) => {
+        (LongWorkEnd::Result(result), Era::Legacy) => {
             let failed = seen.effect.state == EffectState::FailedFinal || is_error(&result);
             Value::Object(members(seen, era, if failed { "failed" } else { "completed" }, message)).to_string()
         }
-        (Ended::Result(result), Era::Modern) => {
+        (LongWorkEnd::Result(result), Era::Modern) => {
             let task = Value::Object(members(seen, era, "completed", message)).to_string();
             let result = with_type(&rendered(seen, scene, &result));
             with_members(&task, &format!(r#""result":{result}"#))
         }
-        (Ended::Refused(refusal), Era::Legacy) => {
+        (LongWorkEnd::Refused(refusal), Era::Legacy) => {
             Value::Object(members(seen, era, "failed", Some(refusal.message))).to_string()
         }
-        (Ended::Refused(refusal), Era::Modern) => {
+        (LongWorkEnd::Refused(refusal), Era::Modern) => {
             let task = Value::Object(members(seen, era, "failed", Some(refusal.message.clone()))).to_string();
             let error = RpcError::new(code::INTERNAL_ERROR, refusal.message.clone()).with_data(&refusal);
             with_members(&task, &format!(r#""error":{}"#, to_json(&error)))
@@ -71,13 +71,13 @@ pub(crate) fn state(scene: &Scene, seen: &Seen, era: Era) -> String {
 }
 
 /// What the call would have been answered, as `tasks/result` answers it; none while it is under way.
-pub(super) fn result(seen: &Seen, scene: &Scene) -> Option<String> {
-    let json = match seen.ended(scene)? {
-        Ended::Result(result) => rendered(seen, scene, &result),
-        Ended::Refused(refusal) => {
+pub(super) fn result(seen: &LongWorkView, scene: &WorldSnapshot) -> Option<String> {
+    let json = match seen.end(scene)? {
+        LongWorkEnd::Result(result) => rendered(seen, scene, &result),
+        LongWorkEnd::Refused(refusal) => {
             let trace_id = trace::new_trace_id();
             let observation = Observation::from_refusal(&seen.occasion(&trace_id), &refusal, Verification::none());
-            tool_result::of_refusal(*refusal, observation).json
+            tool_result::from_refusal(*refusal, observation).json
         }
     };
     Some(add_related_task(&json, seen.effect.id.as_str()))
@@ -85,18 +85,18 @@ pub(super) fn result(seen: &Seen, scene: &Scene) -> Option<String> {
 
 /// Tells whoever listens how a work stands, each in the form of its era.
 pub(super) async fn announce(core: &Arc<Core>, id: &EffectId) {
-    if core.news.receiver_count() == 0 {
+    if core.change_events.receiver_count() == 0 {
         return;
     }
-    let Some(seen) = seen::by_id(core, id).await else { return };
+    let Some(seen) = view::view_by_id(core, id).await else { return };
     let (scene, owner) = (core.scene(), Arc::new(seen.effect.caller()));
     for era in [Era::Modern, Era::Legacy] {
         let Ok(params) = RawValue::from_string(state(&scene, &seen, era)) else { continue };
-        core.announce(News::Task { owner: Arc::clone(&owner), task_id: id.as_str().into(), params: params.into() });
+        core.announce(ChangeEvent::Task { owner: Arc::clone(&owner), task_id: id.as_str().into(), params: params.into() });
     }
 }
 
-fn members(seen: &Seen, era: Era, status: &str, message: Option<String>) -> Map<String, Value> {
+fn members(seen: &LongWorkView, era: Era, status: &str, message: Option<String>) -> Map<String, Value> {
     let (effect, order) = (&seen.effect, &seen.effect.order);
     let updated_ms = seen.progress.as_ref().map_or(0, |said| said.at_ms).max(effect.changed_ms);
     let (least, most) = POLL_MS;
@@ -115,8 +115,8 @@ fn members(seen: &Seen, era: Era, status: &str, message: Option<String>) -> Map<
     task
 }
 
-fn working(seen: &Seen) -> Option<String> {
-    let said = seen.progress.as_ref().map(super::Progress::in_words).filter(|words| !words.is_empty());
+fn working(seen: &LongWorkView) -> Option<String> {
+    let said = seen.progress.as_ref().map(super::WorkProgress::in_words).filter(|words| !words.is_empty());
     let asked = seen.cancel_asked.then(|| {
         "a cancellation was asked for and passed on; what was sent may still be done, and its end will be told"
             .to_owned()
@@ -125,12 +125,12 @@ fn working(seen: &Seen) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn after_cancellation(seen: &Seen) -> Option<String> {
+fn after_cancellation(seen: &LongWorkView) -> Option<String> {
     seen.cancel_asked.then(|| "a cancellation was asked for, and this is how it ended".to_owned())
 }
 
 /// The result as its caller would have got it.
-fn rendered(seen: &Seen, scene: &Scene, result: &bytes::Bytes) -> String {
+fn rendered(seen: &LongWorkView, scene: &WorldSnapshot, result: &bytes::Bytes) -> String {
     let plain = || String::from_utf8_lossy(result).into_owned();
     let Some(contract) = seen.contract(scene) else { return plain() };
     let Ok(observed) = observe::observe(&contract, result) else { return plain() };
@@ -140,7 +140,7 @@ fn rendered(seen: &Seen, scene: &Scene, result: &bytes::Bytes) -> String {
         tool_result::observation(&occasion, &observed, tool_result::verification(contract.contract()));
     observation.status.retryable &= !seen.effect.class.mutates();
     let exposure = Exposure { naming: scene.naming, upstream: &seen.effect.order.upstream };
-    tool_result::of_observed(&observed, observation, exposure, result.len()).json
+    tool_result::from_answer(&observed, observation, exposure, result.len()).json
 }
 
 fn with_type(json: &str) -> String {
@@ -150,9 +150,9 @@ fn with_type(json: &str) -> String {
 fn is_error(result: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Flag {
+    struct IsErrorFlag {
         #[serde(default)]
         is_error: bool,
     }
-    serde_json::from_slice::<Flag>(result).is_ok_and(|flag| flag.is_error)
+    serde_json::from_slice::<IsErrorFlag>(result).is_ok_and(|flag| flag.is_error)
 }

@@ -5,7 +5,7 @@ use servanda_contract::{Caller, Timestamp};
 use servanda_effects::{JournalError, Note, NoteKind};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::seen::Seen;
+use super::view::LongWorkView;
 use crate::core::Core;
 
 /// Tasks of one principal that can be listed; the oldest goes first.
@@ -20,7 +20,7 @@ pub(crate) struct TaskLists {
 
 impl TaskLists {
     /// Adds a task to the list of its principal.
-    pub(crate) async fn enlist(
+    pub(crate) async fn add(
         &self,
         core: &Core,
         caller: &Caller,
@@ -32,7 +32,7 @@ impl TaskLists {
         if listed.iter().any(|listed| listed.id == ours) {
             return Ok(());
         }
-        listed.push(Listed { id: ours.to_owned(), expires_at });
+        listed.push(TaskListEntry { id: ours.to_owned(), expires_at });
         let surplus = listed.len().saturating_sub(LISTED_MAX);
         listed.drain(..surplus);
         let expires_at = listed.iter().map(|listed| listed.expires_at).max();
@@ -41,31 +41,31 @@ impl TaskLists {
     }
 
     /// Adds a long work to the list of its principal's tasks.
-    pub(crate) async fn enlist_work(&self, core: &Core, seen: &Seen) {
+    pub(crate) async fn add_work(&self, core: &Core, seen: &LongWorkView) {
         let (key, order) = (&seen.effect.key, &seen.effect.order);
         let kept_ms = order.timeout_ms.saturating_add(order.dedup_window_ms);
         let expires_at = Timestamp::from_unix_ms(core.clock.now().unix_ms().saturating_add(kept_ms));
         let caller = Caller::named(&key.tenant, &key.principal);
-        if let Err(error) = self.enlist(core, &caller, seen.effect.id.as_str(), expires_at).await {
+        if let Err(error) = self.add(core, &caller, seen.effect.id.as_str(), expires_at).await {
             tracing::warn!(%error, effect = %seen.effect.id, "a long work is not in the list of its principal's tasks");
         }
     }
 
     /// The ids of a principal's tasks, oldest first.
-    pub(crate) async fn listed(&self, core: &Core, caller: &Caller) -> Vec<String> {
+    pub(crate) async fn task_ids(&self, core: &Core, caller: &Caller) -> Vec<String> {
         list(core, caller).await.into_iter().map(|listed| listed.id).collect()
     }
 }
 
-async fn list(core: &Core, caller: &Caller) -> Vec<Listed> {
+async fn list(core: &Core, caller: &Caller) -> Vec<TaskListEntry> {
     let now = core.clock.now();
     let note = core.notebook.read(NoteKind::Task, &list_key(caller), now).await.ok().flatten();
-    let listed: Vec<Listed> = note.and_then(|note| serde_json::from_str(&note.value).ok()).unwrap_or_default();
+    let listed: Vec<TaskListEntry> = note.and_then(|note| serde_json::from_str(&note.value).ok()).unwrap_or_default();
     listed.into_iter().filter(|listed| now < listed.expires_at).collect()
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Listed {
+struct TaskListEntry {
     id: String,
     expires_at: Timestamp,
 }

@@ -16,9 +16,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Entered, LongRunning, Progress, Works, note, seen, task};
+use super::{LongWorkEntry, LongWorkContext, WorkProgress, LongWorkTable, note, view, task};
 use crate::{
-    client::{CallAnswer, Guest},
+    client::{CallAnswer, Requester},
     core::Core,
 };
 
@@ -34,11 +34,11 @@ const RESERVE_MS_MAX: u64 = 500;
 
 /// One long work.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct LongWork {
     /// Cancelled when it is not wanted any more.
     pub(crate) cancel: CancellationToken,
     /// How long its caller waits.
-    pub(crate) patient_until: Instant,
+    pub(crate) caller_waits_until: Instant,
     /// How long a caller that takes tasks waits.
     task_at: Instant,
     guest_era: Era,
@@ -46,15 +46,15 @@ pub(crate) struct Work {
     has_task_made: bool,
     can_be_asked: bool,
     trace_id: String,
-    stage: watch::Sender<Stage>,
-    said: Mutex<Said>,
+    stage: watch::Sender<LongWorkStage>,
+    progress: Mutex<ProgressState>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
 /// On what terms it is begun.
 #[derive(Debug)]
-pub(crate) struct Terms<'a> {
-    pub(crate) guest: &'a Guest,
+pub(crate) struct LongWorkTerms<'a> {
+    pub(crate) guest: &'a Requester,
     /// Whether a legacy guest asked for a task.
     pub(crate) asks_for_task: bool,
     /// How long the caller says it waits.
@@ -66,11 +66,11 @@ pub(crate) struct Terms<'a> {
 
 /// How far it has come, as its caller sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Stage {
+enum LongWorkStage {
     /// Nothing is on record yet that could be asked about.
     Judged,
     /// It is fenced, and its caller waits.
-    Begun(Begun),
+    Begun(RecordedWork),
     /// Its caller does not wait any more.
     Left,
     /// The upstream made a task of it that its caller is told of.
@@ -79,7 +79,7 @@ enum Stage {
 
 /// A work that is on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Begun {
+pub(crate) struct RecordedWork {
     /// Its handle.
     pub(crate) id: EffectId,
     /// Whether the upstream's own task may be passed on.
@@ -88,8 +88,8 @@ pub(crate) struct Begun {
 
 /// What it said last, and who writes it down.
 #[derive(Debug, Default)]
-struct Said {
-    waiting: Option<Progress>,
+struct ProgressState {
+    waiting: Option<WorkProgress>,
     writing: bool,
     /// What an upstream that works on it by itself said of its state last, and how often it said something else.
     state: Option<(String, u64)>,
@@ -97,20 +97,20 @@ struct Said {
 
 /// Hears how far a long work has come.
 #[derive(Debug, Clone)]
-pub(crate) struct Ear {
+pub(crate) struct ProgressRecorder {
     pub(crate) core: Arc<Core>,
-    pub(crate) work: Arc<Work>,
+    pub(crate) work: Arc<LongWork>,
     /// Its handle.
     pub(crate) id: EffectId,
 }
 
-impl Work {
+impl LongWork {
     /// A call as a long work, if its contract says so and there is a place for it.
-    pub(crate) fn of(long_running: &LongRunning, contract: &ToolContract, terms: Terms<'_>) -> Option<Arc<Self>> {
-        let Terms { guest, asks_for_task, caller_wait_ms, started, trace_id, cancel } = terms;
+    pub(crate) fn for_call(long_running: &LongWorkContext, contract: &ToolContract, terms: LongWorkTerms<'_>) -> Option<Arc<Self>> {
+        let LongWorkTerms { guest, asks_for_task, caller_wait_ms, started, trace_id, cancel } = terms;
         let takes_tasks = match guest.era {
             Era::Legacy => asks_for_task,
-            Era::Modern => guest.capabilities.extends(TASKS_EXTENSION),
+            Era::Modern => guest.capabilities.has_extension(TASKS_EXTENSION),
         };
         let wait_ms_max = match long_running.wait_ms_max {
             _ if !contract.is_long() => return None,
@@ -122,32 +122,32 @@ impl Work {
         let wait_ms = wait_ms_max.min(said_ms).min(WAIT_MS_MAX);
         Some(Arc::new(Self {
             cancel,
-            patient_until: started + Duration::from_millis(wait_ms),
+            caller_waits_until: started + Duration::from_millis(wait_ms),
             task_at: started + Duration::from_millis(grace_ms(contract, guest.era).min(wait_ms)),
             guest_era: guest.era,
             takes_tasks,
             has_task_made: guest.era == Era::Legacy || is_async(contract),
             can_be_asked: guest.era == Era::Modern && guest.capabilities.answers_anything(),
             trace_id: trace_id.to_owned(),
-            stage: watch::Sender::new(Stage::Judged),
-            said: Mutex::default(),
-            _place: Some(long_running.works.place()?),
+            stage: watch::Sender::new(LongWorkStage::Judged),
+            progress: Mutex::default(),
+            _place: Some(long_running.works.reserve_place()?),
         }))
     }
 
     /// One that nobody waits for as long work.
-    pub(crate) fn alone(id: &EffectId, cancel: CancellationToken, place: Option<OwnedSemaphorePermit>) -> Arc<Self> {
+    pub(crate) fn unattended(id: &EffectId, cancel: CancellationToken, place: Option<OwnedSemaphorePermit>) -> Arc<Self> {
         Arc::new(Self {
             cancel,
-            patient_until: Instant::now(),
+            caller_waits_until: Instant::now(),
             task_at: Instant::now(),
             guest_era: Era::Modern,
             takes_tasks: false,
             has_task_made: false,
             can_be_asked: false,
             trace_id: String::new(),
-            stage: watch::Sender::new(Stage::Begun(Begun { id: id.clone(), relays: false })),
-            said: Mutex::default(),
+            stage: watch::Sender::new(LongWorkStage::Begun(RecordedWork { id: id.clone(), relays: false })),
+            progress: Mutex::default(),
             _place: place,
         })
     }
@@ -165,17 +165,17 @@ impl Work {
     }
 
     /// It is fenced: from now on it can be asked about.
-    pub(crate) fn begin(self: &Arc<Self>, works: &Arc<Works>, begun: Begun) -> Entered {
+    pub(crate) fn begin(self: &Arc<Self>, works: &Arc<LongWorkTable>, begun: RecordedWork) -> LongWorkEntry {
         let entered = works.enter(&begun.id, self);
-        self.stage.send_replace(Stage::Begun(begun));
+        self.stage.send_replace(LongWorkStage::Begun(begun));
         entered
     }
 
     /// Whether the upstream's own task is passed on to the caller, who then asks about that.
     pub(crate) fn relays(&self) -> bool {
         self.stage.send_if_modified(|stage| match stage {
-            Stage::Begun(Begun { relays: true, .. }) => {
-                *stage = Stage::Relayed;
+            LongWorkStage::Begun(RecordedWork { relays: true, .. }) => {
+                *stage = LongWorkStage::Relayed;
                 true
             }
             _ => false,
@@ -184,21 +184,21 @@ impl Work {
 
     /// Whether its caller does not wait any more.
     pub(crate) fn is_left(&self) -> bool {
-        *self.stage.borrow() == Stage::Left
+        *self.stage.borrow() == LongWorkStage::Left
     }
 
     /// Waits with its caller. A caller that gives up cancels it and waits on, as with any call.
-    pub(crate) async fn attend(
+    pub(crate) async fn wait_with_caller(
         self: &Arc<Self>,
-        long_running: &LongRunning,
+        long_running: &LongWorkContext,
         mut running: JoinHandle<CallAnswer>,
         gives_up: &CancellationToken,
     ) -> CallAnswer {
-        let mut told = std::pin::pin!(self.told(long_running));
+        let mut told = std::pin::pin!(self.handover(long_running));
         loop {
             tokio::select! {
                 biased;
-                done = &mut running => return done.unwrap_or_else(|error| CallAnswer::Failed(lost(&error))),
+                done = &mut running => return done.unwrap_or_else(|error| CallAnswer::Failed(task_lost(&error))),
                 () = gives_up.cancelled(), if !self.cancel.is_cancelled() => self.cancel.cancel(),
                 told = &mut told, if !gives_up.is_cancelled() => return told,
             }
@@ -207,47 +207,47 @@ impl Work {
 
     /// What the caller is told once it need not wait any longer: a task, or a handle. Never, if there is nothing to be asked
     /// about, or the caller is to be told something better.
-    pub(crate) async fn told(&self, long_running: &LongRunning) -> CallAnswer {
+    pub(crate) async fn handover(&self, long_running: &LongWorkContext) -> CallAnswer {
         let mut stages = self.stage.subscribe();
-        let begun = stages.wait_for(|stage| *stage != Stage::Judged).await.map(|stage| stage.clone());
-        let Ok(Stage::Begun(begun)) = begun else { return std::future::pending().await };
+        let begun = stages.wait_for(|stage| *stage != LongWorkStage::Judged).await.map(|stage| stage.clone());
+        let Ok(LongWorkStage::Begun(begun)) = begun else { return std::future::pending().await };
         // What the upstream asks comes first where the guest can be asked; and its own task is better than ours.
         let waits = !self.takes_tasks || self.can_be_asked || begun.relays;
-        tokio::time::sleep_until(if waits { self.patient_until } else { self.task_at }).await;
-        let Some(seen) = seen::by_id(&long_running.core, &begun.id).await else { return std::future::pending().await };
+        tokio::time::sleep_until(if waits { self.caller_waits_until } else { self.task_at }).await;
+        let Some(seen) = view::view_by_id(&long_running.core, &begun.id).await else { return std::future::pending().await };
         if seen.is_ended() || !self.leave() {
             return std::future::pending().await;
         }
         if self.takes_tasks {
-            long_running.lists.enlist_work(&long_running.core, &seen).await;
+            long_running.lists.add_work(&long_running.core, &seen).await;
             CallAnswer::Task(task::created(&seen, self.guest_era))
         } else {
-            CallAnswer::Result(seen::handed_over(&seen, &self.trace_id))
+            CallAnswer::Result(view::handover_result(&seen, &self.trace_id))
         }
     }
 
     /// The same for a caller that comes again with the same key; none if it takes no tasks.
-    pub(crate) async fn told_again(&self, core: &Core, id: &EffectId) -> Option<String> {
+    pub(crate) async fn handover_again(&self, core: &Core, id: &EffectId) -> Option<String> {
         if !self.takes_tasks {
             return None;
         }
-        let seen = seen::by_id(core, id).await?;
+        let seen = view::view_by_id(core, id).await?;
         Some(task::created(&seen, self.guest_era))
     }
 
     fn leave(&self) -> bool {
         self.stage.send_if_modified(|stage| {
-            let leaves = matches!(stage, Stage::Begun(_));
+            let leaves = matches!(stage, LongWorkStage::Begun(_));
             if leaves {
-                *stage = Stage::Left;
+                *stage = LongWorkStage::Left;
             }
             leaves
         })
     }
 
     /// How often something was said of its state that was not said before; none if it was.
-    pub(super) fn hears_state(&self, message: &str) -> Option<u64> {
-        let mut said = self.said();
+    pub(super) fn note_state(&self, message: &str) -> Option<u64> {
+        let mut said = self.progress_state();
         let count = match &said.state {
             Some((last, _)) if last == message => return None,
             Some((_, count)) => count + 1,
@@ -257,13 +257,13 @@ impl Work {
         Some(count)
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress_state(&self) -> MutexGuard<'_, ProgressState> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The answer of a call whose own task ended without one.
-pub(crate) fn lost(error: &JoinError) -> RpcError {
+pub(crate) fn task_lost(error: &JoinError) -> RpcError {
     tracing::error!(%error, "a call ended without an answer");
     RpcError::new(code::INTERNAL_ERROR, "the call ended without an answer; whether it had an effect is not known")
         .with_hint("look at the target with a read-only tool before calling again")
@@ -279,19 +279,19 @@ fn is_async(contract: &ToolContract) -> bool {
     contract.execution.as_ref().is_some_and(|execution| execution.timeout_class == TimeoutClass::Async)
 }
 
-impl Ear {
+impl ProgressRecorder {
     /// Hears a notification of progress.
-    pub(crate) fn hear(&self, params: &RawValue) {
+    pub(crate) fn record_notification(&self, params: &RawValue) {
         // What is told of a followed task is kept already.
-        let followed = self.work.said().state.is_some();
-        if let Some(progress) = Progress::read(params.get(), self.core.clock.now()).filter(|_| !followed) {
-            self.keep(progress);
+        let followed = self.work.progress_state().state.is_some();
+        if let Some(progress) = WorkProgress::parse(params.get(), self.core.clock.now()).filter(|_| !followed) {
+            self.record(progress);
         }
     }
 
     /// Writes progress down, but not every one: the last of each second is enough to know how far it came.
-    pub(super) fn keep(&self, progress: Progress) {
-        let mut said = self.work.said();
+    pub(super) fn record(&self, progress: WorkProgress) {
+        let mut said = self.work.progress_state();
         said.waiting = Some(progress);
         if std::mem::replace(&mut said.writing, true) {
             return;
@@ -309,8 +309,8 @@ impl Ear {
         });
     }
 
-    fn next(&self) -> Option<Progress> {
-        let mut said = self.work.said();
+    fn next(&self) -> Option<WorkProgress> {
+        let mut said = self.work.progress_state();
         let next = said.waiting.take();
         said.writing = next.is_some();
         next

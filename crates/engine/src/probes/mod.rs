@@ -11,11 +11,11 @@ mod tests;
 mod verdict;
 
 pub(crate) use self::{
-    mutations::{Mutation, Mutations, Quiet},
+    mutations::{Mutation, Mutations, Quiescence},
     path::{PathLimits, look as look_at_path},
-    verdict::{Case, compare, compare_again, judge, may_have_left},
+    verdict::{ProbeVerdictInput, compare, compare_again, judge, may_have_left},
 };
 pub use self::{
-    note::{Observed, Probed},
-    verdict::{Found, Seen, Verdict},
+    note::{ProbeReport, ProbeResult},
+    verdict::{ProbeComparison, ProbeSnapshot, ProbeVerdict},
 };

@@ -34,7 +34,7 @@ pub(crate) struct Mutation {
 
 /// Evidence: none was under way at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quiet {
+pub(crate) struct Quiescence {
     begun: u64,
 }
 
@@ -48,14 +48,14 @@ impl Mutations {
     }
 
     /// Whether none is under way now.
-    pub(crate) fn quiet(&self) -> Option<Quiet> {
+    pub(crate) fn quiet(&self) -> Option<Quiescence> {
         let begun = self.begun.load(Ordering::SeqCst);
         let lingers = self.lingers().is_some_and(|until| Instant::now() < until);
-        (self.under_way.load(Ordering::SeqCst) == 0 && !lingers).then_some(Quiet { begun })
+        (self.under_way.load(Ordering::SeqCst) == 0 && !lingers).then_some(Quiescence { begun })
     }
 
     /// Whether none has begun since.
-    pub(crate) fn is_still(&self, quiet: Quiet) -> bool {
+    pub(crate) fn is_still(&self, quiet: Quiescence) -> bool {
         self.begun.load(Ordering::SeqCst) == quiet.begun
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use servanda_contract::{Digest, Timestamp};
 use servanda_effects::{JournalError, Note, NoteKind};
 
-use super::verdict::{Found, Seen, Verdict};
+use super::verdict::{ProbeComparison, ProbeSnapshot, ProbeVerdict};
 
 /// The form of the note.
 const VERSION: u8 = 1;
@@ -13,7 +13,7 @@ const KEPT_MS: u64 = 90 * 86_400_000;
 
 /// What was seen around one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Observed {
+pub struct ProbeReport {
     /// The form of this note.
     pub version: u8,
     /// The call.
@@ -31,32 +31,32 @@ pub struct Observed {
     /// Around how many of a hundred calls of this tool it is looked.
     pub sample_percent: u8,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: ProbeVerdict,
     /// When it was looked last.
     pub at_ms: u64,
     /// What each probe saw.
-    pub probes: Vec<Probed>,
+    pub probes: Vec<ProbeResult>,
 }
 
 /// What one probe saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probed {
+pub struct ProbeResult {
     /// As the contract names it.
     pub name: String,
     /// What it looks at.
     pub target: String,
     /// What follows from the looks.
-    pub found: Found,
+    pub found: ProbeComparison,
     /// Before the call was sent.
-    pub before: Seen,
+    pub before: ProbeSnapshot,
     /// When its end was on record.
-    pub after: Seen,
+    pub after: ProbeSnapshot,
     /// A moment later, where it was looked a third time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub again: Option<Seen>,
+    pub again: Option<ProbeSnapshot>,
 }
 
-impl Observed {
+impl ProbeReport {
     pub(crate) const VERSION: u8 = VERSION;
 
     /// What a note says; none if it is in a form that this version does not know.
@@ -65,7 +65,7 @@ impl Observed {
     }
 
     /// The names of the probes that found this.
-    pub fn names(&self, found: Found) -> Vec<String> {
+    pub fn names(&self, found: ProbeComparison) -> Vec<String> {
         self.probes.iter().filter(|probe| probe.found == found).map(|probe| probe.name.clone()).collect()
     }
 
@@ -73,7 +73,7 @@ impl Observed {
     pub(crate) fn note(&self, now: Timestamp) -> Result<Note, JournalError> {
         let value = serde_json::to_string(self).map_err(|error| JournalError::new(error.to_string()))?;
         let kept_until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(KEPT_MS));
-        let expires_at = (self.verdict != Verdict::Violation).then_some(kept_until);
+        let expires_at = (self.verdict != ProbeVerdict::Violation).then_some(kept_until);
         Ok(Note { kind: NoteKind::Observed, key: self.call_id.clone(), value, expires_at })
     }
 }

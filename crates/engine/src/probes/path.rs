@@ -11,7 +11,7 @@ use std::{
 use servanda_contract::{Digest, digest::DigestDomain};
 use sha2::{Digest as _, Sha256};
 
-use super::verdict::Seen;
+use super::verdict::ProbeSnapshot;
 
 /// How much of a path is looked at.
 #[derive(Debug, Clone, Copy)]
@@ -29,41 +29,41 @@ impl Default for PathLimits {
 }
 
 /// Looks at a path. Blocks; ends soon after `stop` is set.
-pub(crate) fn look(path: &Path, limits: PathLimits, stop: &AtomicBool) -> Seen {
-    let mut survey = Survey { parts: Vec::new(), entries: 0, bytes: 0, limits, stop };
+pub(crate) fn look(path: &Path, limits: PathLimits, stop: &AtomicBool) -> ProbeSnapshot {
+    let mut survey = PathDigester { parts: Vec::new(), entries: 0, bytes: 0, limits, stop };
     let looked = match fs::symlink_metadata(path) {
         // That it is not there is a state like any other.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             survey.put(&[b"missing"]);
             Ok(())
         }
-        Err(error) => Err(NotSeen::Failed(error)),
+        Err(error) => Err(PathReadError::Failed(error)),
         Ok(metadata) => survey.visit(path, b"", &metadata, 0),
     };
     match looked {
         Ok(()) => {
             let parts: Vec<&[u8]> = survey.parts.iter().map(Vec::as_slice).collect();
-            Seen::Digest(Digest::compute(DigestDomain::Seen, &parts))
+            ProbeSnapshot::Digest(Digest::compute(DigestDomain::Seen, &parts))
         }
-        Err(NotSeen::TooLarge(what)) => Seen::NotTaken(format!("too large: {what}")),
-        Err(NotSeen::Stopped) => Seen::NotTaken("it took too long".to_owned()),
-        Err(NotSeen::Failed(error)) => Seen::NotTaken(format!("it could not be read: {}", error.kind())),
+        Err(PathReadError::TooLarge(what)) => ProbeSnapshot::NotTaken(format!("too large: {what}")),
+        Err(PathReadError::Stopped) => ProbeSnapshot::NotTaken("it took too long".to_owned()),
+        Err(PathReadError::Failed(error)) => ProbeSnapshot::NotTaken(format!("it could not be read: {}", error.kind())),
     }
 }
 
-enum NotSeen {
+enum PathReadError {
     TooLarge(String),
     Stopped,
     Failed(io::Error),
 }
 
-impl From<io::Error> for NotSeen {
+impl From<io::Error> for PathReadError {
     fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }
 }
 
-struct Survey<'a> {
+struct PathDigester<'a> {
     parts: Vec<Vec<u8>>,
     entries: usize,
     bytes: u64,
@@ -71,18 +71,18 @@ struct Survey<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Survey<'_> {
+impl PathDigester<'_> {
     fn put(&mut self, parts: &[&[u8]]) {
         self.parts.extend(parts.iter().map(|part| part.to_vec()));
     }
 
-    fn visit(&mut self, path: &Path, name: &[u8], metadata: &Metadata, depth: usize) -> Result<(), NotSeen> {
+    fn visit(&mut self, path: &Path, name: &[u8], metadata: &Metadata, depth: usize) -> Result<(), PathReadError> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(NotSeen::Stopped);
+            return Err(PathReadError::Stopped);
         }
         self.entries += 1;
         if self.entries > self.limits.entries_max {
-            return Err(NotSeen::TooLarge(format!("more than {} entries", self.limits.entries_max)));
+            return Err(PathReadError::TooLarge(format!("more than {} entries", self.limits.entries_max)));
         }
         let kind = metadata.file_type();
         if kind.is_symlink() {
@@ -101,15 +101,15 @@ impl Survey<'_> {
         Ok(())
     }
 
-    fn inside(&mut self, folder: &Path, name: &[u8], depth: usize) -> Result<(), NotSeen> {
+    fn inside(&mut self, folder: &Path, name: &[u8], depth: usize) -> Result<(), PathReadError> {
         if depth >= self.limits.depth_max {
-            return Err(NotSeen::TooLarge(format!("more than {} folders deep", self.limits.depth_max)));
+            return Err(PathReadError::TooLarge(format!("more than {} folders deep", self.limits.depth_max)));
         }
         let mut names = Vec::new();
         for entry in fs::read_dir(folder)? {
             names.push(entry?.file_name());
             if names.len() > self.limits.entries_max {
-                return Err(NotSeen::TooLarge(format!("more than {} entries", self.limits.entries_max)));
+                return Err(PathReadError::TooLarge(format!("more than {} entries", self.limits.entries_max)));
             }
         }
         names.sort();
@@ -120,21 +120,21 @@ impl Survey<'_> {
                 Ok(metadata) => self.visit(&path, &relative, &metadata, depth + 1)?,
                 // It went while we looked.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(NotSeen::Failed(error)),
+                Err(error) => return Err(PathReadError::Failed(error)),
             }
         }
         Ok(())
     }
 
     /// The length and the digest of a file's content.
-    fn content(&mut self, path: &Path) -> Result<(u64, [u8; 32]), NotSeen> {
+    fn content(&mut self, path: &Path) -> Result<(u64, [u8; 32]), PathReadError> {
         let mut file = File::open(path)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 64 << 10];
         let mut size = 0_u64;
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(NotSeen::Stopped);
+                return Err(PathReadError::Stopped);
             }
             let read = file.read(&mut buffer)?;
             let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
@@ -143,7 +143,7 @@ impl Survey<'_> {
             size = size.saturating_add(length);
             self.bytes = self.bytes.saturating_add(length);
             if self.bytes > self.limits.bytes_max {
-                return Err(NotSeen::TooLarge(format!("more than {} bytes", self.limits.bytes_max)));
+                return Err(PathReadError::TooLarge(format!("more than {} bytes", self.limits.bytes_max)));
             }
         }
         Ok((size, hasher.finalize().into()))

@@ -9,7 +9,7 @@ use std::{
 use servanda_contract::{Digest, Timestamp, digest::DigestDomain};
 
 use super::{
-    Found, Observed, Probed, Seen, Verdict,
+    ProbeComparison, ProbeReport, ProbeResult, ProbeSnapshot, ProbeVerdict,
     path::{PathLimits, look},
 };
 
@@ -25,7 +25,7 @@ impl Folder {
         Self(path)
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> ProbeSnapshot {
         see(&self.0)
     }
 }
@@ -36,7 +36,7 @@ impl Drop for Folder {
     }
 }
 
-fn see(path: &Path) -> Seen {
+fn see(path: &Path) -> ProbeSnapshot {
     look(path, PathLimits::default(), &AtomicBool::new(false))
 }
 
@@ -57,7 +57,7 @@ fn whatever_changes_in_a_folder_changes_what_is_seen() {
         let folder = Folder::new();
         let before = folder.seen();
         assert_eq!(before, folder.seen(), "{what}: nothing happened yet");
-        assert!(matches!(before, Seen::Digest(_)), "{before:?}");
+        assert!(matches!(before, ProbeSnapshot::Digest(_)), "{before:?}");
         change(&folder.0);
         assert_ne!(before, folder.seen(), "{what}");
     }
@@ -80,17 +80,17 @@ fn links_are_not_followed_and_limits_are_kept() {
         (PathLimits { depth_max: 1, ..of }, "too large: more than 1 folders deep"),
     ];
     for (limits, why) in table {
-        assert_eq!(look(&other.0, limits, &AtomicBool::new(false)), Seen::NotTaken(why.to_owned()));
+        assert_eq!(look(&other.0, limits, &AtomicBool::new(false)), ProbeSnapshot::NotTaken(why.to_owned()));
     }
     let stop = AtomicBool::new(false);
     stop.store(true, Ordering::SeqCst);
-    assert_eq!(look(&other.0, of, &stop), Seen::NotTaken("it took too long".to_owned()));
+    assert_eq!(look(&other.0, of, &stop), ProbeSnapshot::NotTaken("it took too long".to_owned()));
 }
 
 #[test]
 fn the_stored_form() {
-    let digest = |text: &[u8]| Seen::Digest(Digest::compute(DigestDomain::Seen, &[text]));
-    let probe = |name: &str, found, before, after, again| Probed {
+    let digest = |text: &[u8]| ProbeSnapshot::Digest(Digest::compute(DigestDomain::Seen, &[text]));
+    let probe = |name: &str, found, before, after, again| ProbeResult {
         name: name.to_owned(),
         target: "`up.look`".to_owned(),
         found,
@@ -98,7 +98,7 @@ fn the_stored_form() {
         after,
         again,
     };
-    let mut observed = Observed {
+    let mut observed = ProbeReport {
         version: 1,
         call_id: "call_1".to_owned(),
         tool: "up.echo".to_owned(),
@@ -107,11 +107,11 @@ fn the_stored_form() {
         outcome: "completed".to_owned(),
         alone: true,
         sample_percent: 100,
-        verdict: Verdict::Violation,
+        verdict: ProbeVerdict::Violation,
         at_ms: 1_800_000_000_000,
         probes: vec![
-            probe("books", Found::Changed, digest(b"a"), digest(b"b"), Some(digest(b"b"))),
-            probe("gone", Found::NotCompared, Seen::Nothing, Seen::NotTaken("it took too long".to_owned()), None),
+            probe("books", ProbeComparison::Changed, digest(b"a"), digest(b"b"), Some(digest(b"b"))),
+            probe("gone", ProbeComparison::NotCompared, ProbeSnapshot::Nothing, ProbeSnapshot::NotTaken("it took too long".to_owned()), None),
         ],
     };
     let now = Timestamp::from_unix_ms(1_800_000_000_000);
@@ -124,7 +124,7 @@ fn the_stored_form() {
         fs::write(file, &text).unwrap();
     }
     assert_eq!(text, fs::read_to_string(file).unwrap());
-    assert_eq!(Observed::read(&note).as_ref(), Some(&observed));
-    observed.verdict = Verdict::AsDeclared;
+    assert_eq!(ProbeReport::read(&note).as_ref(), Some(&observed));
+    observed.verdict = ProbeVerdict::AsDeclared;
     assert!(observed.note(now).unwrap().expires_at.is_some());
 }

@@ -6,7 +6,7 @@ use servanda_contract::{Digest, record::Outcome};
 /// What a probe saw at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Seen {
+pub enum ProbeSnapshot {
     /// Something, of which only the digest is kept.
     Digest(Digest),
     /// There was nothing at the place that the probe names.
@@ -18,7 +18,7 @@ pub enum Seen {
 /// What two looks of one probe tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Found {
+pub enum ProbeComparison {
     /// The same both times.
     Same,
     /// Something else the second time.
@@ -32,7 +32,7 @@ pub enum Found {
 /// What all probes together say about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ProbeVerdict {
     /// It did what its contract declares, as far as can be seen.
     AsDeclared,
     /// It says that it only reads, and it changed something.
@@ -47,14 +47,14 @@ pub enum Verdict {
 
 /// One call, as far as the verdict depends on it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Case<'a> {
+pub(crate) struct ProbeVerdictInput<'a> {
     /// Whether its contract says that it changes nothing.
     pub(crate) reads_only: bool,
     /// Whether it was done, as far as its upstream says.
     pub(crate) completed: bool,
     /// Whether no call that may change something was under way at any moment between the two looks.
     pub(crate) alone: bool,
-    pub(crate) found: &'a [Found],
+    pub(crate) found: &'a [ProbeComparison],
 }
 
 /// Whether anything may have left, so that it is worth looking again.
@@ -63,40 +63,40 @@ pub(crate) const fn may_have_left(outcome: Outcome) -> bool {
 }
 
 /// What two looks tell. That there was nothing at a place both times is no sight of it: the place may not be the right one.
-pub(crate) fn compare(before: &Seen, after: &Seen) -> Found {
+pub(crate) fn compare(before: &ProbeSnapshot, after: &ProbeSnapshot) -> ProbeComparison {
     match (before, after) {
-        (Seen::NotTaken(_), _) | (_, Seen::NotTaken(_)) | (Seen::Nothing, Seen::Nothing) => Found::NotCompared,
-        (before, after) if before == after => Found::Same,
-        _ => Found::Changed,
+        (ProbeSnapshot::NotTaken(_), _) | (_, ProbeSnapshot::NotTaken(_)) | (ProbeSnapshot::Nothing, ProbeSnapshot::Nothing) => ProbeComparison::NotCompared,
+        (before, after) if before == after => ProbeComparison::Same,
+        _ => ProbeComparison::Changed,
     }
 }
 
 /// What a third look makes of a change, if nothing but time passed since the second. One that could not be taken excuses
 /// nobody: whoever changes things may also see to it that nobody can look.
-pub(crate) fn compare_again(found: Found, after: &Seen, again: &Seen) -> Found {
+pub(crate) fn compare_again(found: ProbeComparison, after: &ProbeSnapshot, again: &ProbeSnapshot) -> ProbeComparison {
     match (found, compare(after, again)) {
-        (Found::Changed, Found::Changed) => Found::Volatile,
+        (ProbeComparison::Changed, ProbeComparison::Changed) => ProbeComparison::Volatile,
         _ => found,
     }
 }
 
 /// The verdict. A tool that only reads is held to that however its call ended: one that fails is no excuse for a change.
-pub(crate) fn judge(case: &Case<'_>) -> Verdict {
-    let any = |wanted: Found| case.found.contains(&wanted);
-    match (case.reads_only, any(Found::Changed)) {
-        (true, true) if case.alone => Verdict::Violation,
-        (true, true) => Verdict::Inconclusive,
-        (true, false) if any(Found::Volatile) => Verdict::Inconclusive,
-        (true, false) if case.completed && any(Found::Same) => Verdict::AsDeclared,
-        (false, true) if case.completed => Verdict::AsDeclared,
-        (false, false) if case.completed && case.found.iter().all(|found| *found == Found::Same) => {
-            Verdict::NoChangeSeen
+pub(crate) fn judge(case: &ProbeVerdictInput<'_>) -> ProbeVerdict {
+    let any = |wanted: ProbeComparison| case.found.contains(&wanted);
+    match (case.reads_only, any(ProbeComparison::Changed)) {
+        (true, true) if case.alone => ProbeVerdict::Violation,
+        (true, true) => ProbeVerdict::Inconclusive,
+        (true, false) if any(ProbeComparison::Volatile) => ProbeVerdict::Inconclusive,
+        (true, false) if case.completed && any(ProbeComparison::Same) => ProbeVerdict::AsDeclared,
+        (false, true) if case.completed => ProbeVerdict::AsDeclared,
+        (false, false) if case.completed && case.found.iter().all(|found| *found == ProbeComparison::Same) => {
+            ProbeVerdict::NoChangeSeen
         }
-        _ => Verdict::NotJudged,
+        _ => ProbeVerdict::NotJudged,
     }
 }
 
-impl Verdict {
+impl ProbeVerdict {
     /// One word for tables and JSON.
     pub const fn word(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Verdict {
     }
 }
 
-impl Found {
+impl ProbeComparison {
     /// In words.
     pub const fn in_words(self) -> &'static str {
         match self {
@@ -123,24 +123,24 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
-    use Found::{Changed, NotCompared, Same, Volatile};
+    use ProbeComparison::{Changed, NotCompared, Same, Volatile};
     use servanda_contract::{Digest, digest::DigestDomain};
 
     use super::*;
 
-    fn digest(text: &str) -> Seen {
-        Seen::Digest(Digest::compute(DigestDomain::Seen, &[text.as_bytes()]))
+    fn digest(text: &str) -> ProbeSnapshot {
+        ProbeSnapshot::Digest(Digest::compute(DigestDomain::Seen, &[text.as_bytes()]))
     }
 
     #[test]
     fn two_looks_tell_what_they_can() {
-        let away = || Seen::NotTaken("away".to_owned());
+        let away = || ProbeSnapshot::NotTaken("away".to_owned());
         let table = [
             (digest("a"), digest("a"), Same),
             (digest("a"), digest("b"), Changed),
-            (Seen::Nothing, digest("b"), Changed),
-            (digest("a"), Seen::Nothing, Changed),
-            (Seen::Nothing, Seen::Nothing, NotCompared),
+            (ProbeSnapshot::Nothing, digest("b"), Changed),
+            (digest("a"), ProbeSnapshot::Nothing, Changed),
+            (ProbeSnapshot::Nothing, ProbeSnapshot::Nothing, NotCompared),
             (away(), digest("a"), NotCompared),
             (digest("a"), away(), NotCompared),
             (away(), away(), NotCompared),
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_third_look_shows_what_changes_by_itself_and_excuses_nothing_else() {
-        let away = Seen::NotTaken("away".to_owned());
+        let away = ProbeSnapshot::NotTaken("away".to_owned());
         let table = [
             (Changed, digest("c"), Volatile),
             (Changed, digest("b"), Changed),
@@ -168,31 +168,31 @@ mod tests {
     /// Every row: only reads, done, alone, what the probes found, the verdict.
     #[test]
     fn the_table_of_verdicts() {
-        let table: &[(bool, bool, bool, &[Found], Verdict)] = &[
-            (true, true, true, &[Same], Verdict::AsDeclared),
-            (true, true, false, &[Same], Verdict::AsDeclared),
-            (true, true, true, &[Same, NotCompared], Verdict::AsDeclared),
-            (true, true, true, &[Same, Changed], Verdict::Violation),
-            (true, true, true, &[NotCompared, Changed], Verdict::Violation),
-            (true, true, true, &[Volatile, Changed], Verdict::Violation),
-            (true, false, true, &[Changed], Verdict::Violation),
-            (true, true, false, &[Changed], Verdict::Inconclusive),
-            (true, false, false, &[Changed], Verdict::Inconclusive),
-            (true, true, true, &[Volatile], Verdict::Inconclusive),
-            (true, true, true, &[Volatile, Same], Verdict::Inconclusive),
-            (true, true, true, &[NotCompared], Verdict::NotJudged),
-            (true, false, true, &[Same], Verdict::NotJudged),
-            (false, true, true, &[Changed, Same], Verdict::AsDeclared),
-            (false, true, false, &[Changed], Verdict::AsDeclared),
-            (false, true, true, &[Same, Same], Verdict::NoChangeSeen),
-            (false, true, false, &[Same], Verdict::NoChangeSeen),
-            (false, true, true, &[Same, NotCompared], Verdict::NotJudged),
-            (false, false, true, &[Same], Verdict::NotJudged),
-            (false, false, true, &[Changed], Verdict::NotJudged),
-            (false, true, true, &[NotCompared], Verdict::NotJudged),
+        let table: &[(bool, bool, bool, &[ProbeComparison], ProbeVerdict)] = &[
+            (true, true, true, &[Same], ProbeVerdict::AsDeclared),
+            (true, true, false, &[Same], ProbeVerdict::AsDeclared),
+            (true, true, true, &[Same, NotCompared], ProbeVerdict::AsDeclared),
+            (true, true, true, &[Same, Changed], ProbeVerdict::Violation),
+            (true, true, true, &[NotCompared, Changed], ProbeVerdict::Violation),
+            (true, true, true, &[Volatile, Changed], ProbeVerdict::Violation),
+            (true, false, true, &[Changed], ProbeVerdict::Violation),
+            (true, true, false, &[Changed], ProbeVerdict::Inconclusive),
+            (true, false, false, &[Changed], ProbeVerdict::Inconclusive),
+            (true, true, true, &[Volatile], ProbeVerdict::Inconclusive),
+            (true, true, true, &[Volatile, Same], ProbeVerdict::Inconclusive),
+            (true, true, true, &[NotCompared], ProbeVerdict::NotJudged),
+            (true, false, true, &[Same], ProbeVerdict::NotJudged),
+            (false, true, true, &[Changed, Same], ProbeVerdict::AsDeclared),
+            (false, true, false, &[Changed], ProbeVerdict::AsDeclared),
+            (false, true, true, &[Same, Same], ProbeVerdict::NoChangeSeen),
+            (false, true, false, &[Same], ProbeVerdict::NoChangeSeen),
+            (false, true, true, &[Same, NotCompared], ProbeVerdict::NotJudged),
+            (false, false, true, &[Same], ProbeVerdict::NotJudged),
+            (false, false, true, &[Changed], ProbeVerdict::NotJudged),
+            (false, true, true, &[NotCompared], ProbeVerdict::NotJudged),
         ];
         for (reads_only, completed, alone, found, verdict) in table {
-            let case = Case { reads_only: *reads_only, completed: *completed, alone: *alone, found };
+            let case = ProbeVerdictInput { reads_only: *reads_only, completed: *completed, alone: *alone, found };
             assert_eq!(judge(&case), *verdict, "{case:?}");
         }
     }

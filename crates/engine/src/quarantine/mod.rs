@@ -19,7 +19,7 @@ use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{JournalError, NoteKind, Notebook};
 
 pub(crate) use self::history::GATEWAY;
-pub use self::history::{Event, History, SeenChange, ToolKey, What};
+pub use self::history::{QuarantineEvent, QuarantineHistory, ObservedChange, UpstreamToolKey, QuarantineEventKind};
 use crate::world::{PresentWorld, discovery::tell_change};
 
 /// Notes that are read at once, and pages of them at the most.
@@ -34,20 +34,20 @@ pub(crate) struct Quarantine {
     notebook: Arc<dyn Notebook>,
     clock: Arc<dyn Clock>,
     world: Arc<PresentWorld>,
-    known: Mutex<QuarantineState>,
+    state: Mutex<QuarantineState>,
     /// One at a time reads the notes or writes one: what is read is never older than what was written here.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct QuarantineState {
-    held: BTreeMap<ToolKey, HeldTool>,
+    held: BTreeMap<UpstreamToolKey, HeldTool>,
     /// What happened here and is not on record yet.
-    unsaved: BTreeMap<ToolKey, Event>,
+    unsaved: BTreeMap<UpstreamToolKey, QuarantineEvent>,
 }
 
 /// Every tool that is or was held back.
-pub async fn histories(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<History>, JournalError> {
+pub async fn histories(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<QuarantineHistory>, JournalError> {
     let mut found = Vec::new();
     let mut after = String::new();
     for _ in 0..PAGES_MAX {
@@ -55,7 +55,7 @@ pub async fn histories(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<Hi
         let Some(last) = page.last() else { return Ok(found) };
         after.clone_from(&last.key);
         for note in &page {
-            if let Some(history) = History::read(note) {
+            if let Some(history) = QuarantineHistory::from_note(note) {
                 found.push(history);
             } else {
                 tracing::error!(key = note.key, "a note about a quarantine is about no tool");
@@ -67,14 +67,14 @@ pub async fn histories(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<Hi
 }
 
 /// Writes down what happened to a tool, and returns all that did.
-pub async fn note_down(
+pub async fn record_event(
     notebook: &dyn Notebook,
-    tool: &ToolKey,
-    event: Event,
+    tool: &UpstreamToolKey,
+    event: QuarantineEvent,
     now: Timestamp,
-) -> Result<History, JournalError> {
-    let note = notebook.read(NoteKind::Quarantine, &tool.text(), now).await?;
-    let mut history = note.as_ref().and_then(History::read).unwrap_or_else(|| History::new(tool.clone()));
+) -> Result<QuarantineHistory, JournalError> {
+    let note = notebook.read(NoteKind::Quarantine, &tool.to_key(), now).await?;
+    let mut history = note.as_ref().and_then(QuarantineHistory::from_note).unwrap_or_else(|| QuarantineHistory::new(tool.clone()));
     history.add(event);
     notebook.write(history.note()?).await?;
     Ok(history)
@@ -82,16 +82,16 @@ pub async fn note_down(
 
 impl Quarantine {
     pub(crate) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>, world: Arc<PresentWorld>) -> Self {
-        Self { notebook, clock, world, known: Mutex::default(), turn: tokio::sync::Mutex::default() }
+        Self { notebook, clock, world, state: Mutex::default(), turn: tokio::sync::Mutex::default() }
     }
 
     /// Holds a tool back: here before this returns, and on record if the store takes it in time.
-    pub(crate) async fn hold(&self, tool: ToolKey, event: Event) {
-        let mut history = History::new(tool.clone());
+    pub(crate) async fn hold(&self, tool: UpstreamToolKey, event: QuarantineEvent) {
+        let mut history = QuarantineHistory::new(tool.clone());
         history.add(event.clone());
         let Some(held) = history.held() else { return };
         let changes = {
-            let mut known = self.known();
+            let mut known = self.state();
             known.held.insert(tool.clone(), held);
             known.unsaved.insert(tool.clone(), event);
             known.apply_to(&self.world.scene().catalog)
@@ -144,9 +144,9 @@ impl Quarantine {
         };
         let histories = tokio::time::timeout(Duration::from_millis(STORE_MS_MAX), recalling).await;
         let histories = histories.map_err(|_| JournalError::new("the store took too long"))??;
-        let mut known = self.known();
+        let mut known = self.state();
         let held = histories.into_iter().filter_map(|history| Some((history.tool.clone(), history.held()?)));
-        let mut held: BTreeMap<ToolKey, HeldTool> = held.collect();
+        let mut held: BTreeMap<UpstreamToolKey, HeldTool> = held.collect();
         // What happened while the notes were read is in none of them.
         let unsaved = known.unsaved.keys().filter_map(|tool| Some((tool.clone(), known.held.get(tool)?.clone())));
         held.extend(unsaved);
@@ -156,10 +156,10 @@ impl Quarantine {
 
     /// Puts what happened here on record. Called by the task that has the turn.
     async fn save(&self) -> Result<(), JournalError> {
-        let unsaved = self.known().unsaved.clone();
+        let unsaved = self.state().unsaved.clone();
         for (tool, event) in unsaved {
-            note_down(self.notebook.as_ref(), &tool, event.clone(), self.clock.now()).await?;
-            let mut known = self.known();
+            record_event(self.notebook.as_ref(), &tool, event.clone(), self.clock.now()).await?;
+            let mut known = self.state();
             // What happened to it since is not on record.
             if known.unsaved.get(&tool) == Some(&event) {
                 known.unsaved.remove(&tool);
@@ -170,12 +170,12 @@ impl Quarantine {
 
     /// Has what is known hold in a catalog.
     pub(crate) fn apply_to(&self, catalog: &Catalog) {
-        let changes = self.known().apply_to(catalog);
+        let changes = self.state().apply_to(catalog);
         drop(changes);
     }
 
-    fn known(&self) -> MutexGuard<'_, QuarantineState> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, QuarantineState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,46 +16,46 @@ use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook,
 use servanda_mcp::{ClientCapabilities, Era};
 use tokio::sync::Notify;
 
-use super::{Event, History, SeenChange, ToolKey, What};
+use super::{QuarantineEvent, QuarantineHistory, ObservedChange, UpstreamToolKey, QuarantineEventKind};
 use crate::{
-    Engine, Limits,
+    Engine, EngineLimits,
     engine::Stores,
-    probes::Seen,
-    testing::{HandClock, Records, Scripted, draft, scene_of, text},
+    probes::ProbeSnapshot,
+    testing::{EngineTestClock, RecordingJournal, ScriptedServer, draft, scene_of, text},
 };
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
 
-fn key(tool: &str) -> ToolKey {
-    ToolKey { upstream: "up".to_owned(), tool: tool.to_owned() }
+fn key(tool: &str) -> UpstreamToolKey {
+    UpstreamToolKey { upstream: "up".to_owned(), tool: tool.to_owned() }
 }
 
-fn event(what: What) -> Event {
+fn event(what: QuarantineEventKind) -> QuarantineEvent {
     let contract_digest = Some(Digest::compute(DigestDomain::Contract, &[b"x"]));
-    Event { at_ms: NOW.unix_ms(), by: "ada".to_owned(), contract: "up.echo".to_owned(), contract_digest, what }
+    QuarantineEvent { at_ms: NOW.unix_ms(), by: "ada".to_owned(), contract: "up.echo".to_owned(), contract_digest, what }
 }
 
-fn observed() -> Event {
-    let digest = |text: &[u8]| Seen::Digest(Digest::compute(DigestDomain::Seen, &[text]));
-    let probes = vec![SeenChange { name: "books".to_owned(), before: digest(b"a"), after: digest(b"b") }];
-    event(What::Observed { call_id: "call_1".to_owned(), probes })
+fn observed() -> QuarantineEvent {
+    let digest = |text: &[u8]| ProbeSnapshot::Digest(Digest::compute(DigestDomain::Seen, &[text]));
+    let probes = vec![ObservedChange { name: "books".to_owned(), before: digest(b"a"), after: digest(b"b") }];
+    event(QuarantineEventKind::Observed { call_id: "call_1".to_owned(), probes })
 }
 
-fn blocked() -> Event {
-    event(What::Blocked { reason: "looks odd".to_owned() })
+fn blocked() -> QuarantineEvent {
+    event(QuarantineEventKind::Blocked { reason: "looks odd".to_owned() })
 }
 
-fn released() -> Event {
-    event(What::Released { reason: "was a test".to_owned() })
+fn released() -> QuarantineEvent {
+    event(QuarantineEventKind::Released { reason: "was a test".to_owned() })
 }
 
 proptest! {
     /// Two tools never share a key, whatever their names are made of, and a key is read back.
     #[test]
     fn a_key_means_one_tool(one in "\\PC{0,12}", other in "\\PC{0,12}", third in "\\PC{0,12}", fourth in "\\PC{0,12}") {
-        let (a, b) = (ToolKey { upstream: one, tool: other }, ToolKey { upstream: third, tool: fourth });
-        prop_assert_eq!(a == b, a.text() == b.text());
-        prop_assert_eq!(ToolKey::read(&a.text()), Some(a));
+        let (a, b) = (UpstreamToolKey { upstream: one, tool: other }, UpstreamToolKey { upstream: third, tool: fourth });
+        prop_assert_eq!(a == b, a.to_key() == b.to_key());
+        prop_assert_eq!(UpstreamToolKey::from_key(&a.to_key()), Some(a));
     }
 
     /// Nor where the parts of one are moved about.
@@ -63,10 +63,10 @@ proptest! {
     fn where_a_name_is_cut_counts(name in "[a\"\\\\,\\[\\]]{1,8}", cut in 0_usize..8, other in 0_usize..8) {
         let split = |at: usize| {
             let (upstream, tool) = name.split_at(at.min(name.len()));
-            ToolKey { upstream: upstream.to_owned(), tool: tool.to_owned() }
+            UpstreamToolKey { upstream: upstream.to_owned(), tool: tool.to_owned() }
         };
         let (a, b) = (split(cut), split(other));
-        prop_assert_eq!(a == b, a.text() == b.text());
+        prop_assert_eq!(a == b, a.to_key() == b.to_key());
     }
 }
 
@@ -81,7 +81,7 @@ fn the_last_event_counts() {
         (vec![blocked(), released(), observed()], Some("observed")),
     ];
     for (events, held) in table {
-        let mut history = History::new(key("echo"));
+        let mut history = QuarantineHistory::new(key("echo"));
         for event in events {
             history.add(event);
         }
@@ -92,7 +92,7 @@ fn the_last_event_counts() {
         });
         assert_eq!(word, held);
     }
-    let mut history = History::new(key("echo"));
+    let mut history = QuarantineHistory::new(key("echo"));
     for _ in 0..100 {
         history.add(blocked());
     }
@@ -102,7 +102,7 @@ fn the_last_event_counts() {
 
 #[test]
 fn the_stored_form() {
-    let mut history = History::new(key("echo"));
+    let mut history = QuarantineHistory::new(key("echo"));
     for event in [observed(), released(), blocked()] {
         history.add(event);
     }
@@ -114,10 +114,10 @@ fn the_stored_form() {
         std::fs::write(file, &text).unwrap();
     }
     assert_eq!(text, std::fs::read_to_string(file).unwrap());
-    assert_eq!(History::read(&note), Some(history));
+    assert_eq!(QuarantineHistory::from_note(&note), Some(history));
     let newer = Note { value: json!({"version": 2, "let": "go"}).to_string(), ..note };
     assert!(
-        matches!(History::read(&newer).unwrap().hold(), Some(ToolHold::Blocked { .. })),
+        matches!(QuarantineHistory::from_note(&newer).unwrap().hold(), Some(ToolHold::Blocked { .. })),
         "what is not understood holds"
     );
 }
@@ -185,14 +185,14 @@ impl Notebook for Moody {
 }
 
 fn engine(notebook: &Arc<Moody>) -> Engine {
-    let server = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "said")) });
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "said")) });
     let scene = scene_of(&server, vec![draft("up", "echo", false), draft("up", "write", true)]);
-    let clock = HandClock::new();
+    let clock = EngineTestClock::new();
     let effects = Arc::new(InMemoryEffects::new(clock.clone()));
     let notebook: Arc<dyn Notebook> = Arc::clone(notebook) as Arc<dyn Notebook>;
     let budgets = Arc::new(servanda_effects::budget::InMemoryBudgets::new(clock.clone(), effects.clone()));
-    let stores = Stores { journal: Arc::new(Records::default()), notebook, effects, budgets };
-    Engine::in_scene(scene, stores, clock, Limits::default())
+    let stores = Stores { journal: Arc::new(RecordingJournal::default()), notebook, effects, budgets };
+    Engine::from_snapshot(scene, stores, clock, EngineLimits::default())
 }
 
 fn held(engine: &Engine) -> BTreeMap<&'static str, bool> {
@@ -217,7 +217,7 @@ async fn a_store_that_is_away_lets_nobody_go() {
     let written = super::histories(notebook.as_ref(), engine.core().clock.now()).await.unwrap();
     assert_eq!(written[0].last(), Some(&observed()), "and it is on record now");
     // What is written down by then may be let go by anybody.
-    super::note_down(notebook.as_ref(), &key("echo"), released(), NOW).await.unwrap();
+    super::record_event(notebook.as_ref(), &key("echo"), released(), NOW).await.unwrap();
     engine.core().quarantine.recall().await.unwrap();
     assert_eq!(held(&engine), BTreeMap::from([("echo", false), ("write", false)]));
 }
@@ -226,7 +226,7 @@ async fn a_store_that_is_away_lets_nobody_go() {
 #[tokio::test]
 async fn what_happens_while_the_notes_are_read_holds() {
     let notebook = Arc::new(Moody::default());
-    super::note_down(notebook.as_ref(), &key("write"), blocked(), NOW).await.unwrap();
+    super::record_event(notebook.as_ref(), &key("write"), blocked(), NOW).await.unwrap();
     let engine = Arc::new(engine(&notebook));
     notebook.slow.store(true, Ordering::SeqCst);
     let (inside, other) = (Arc::clone(&engine), Arc::clone(&engine));
@@ -257,9 +257,9 @@ async fn a_store_that_cannot_be_read_is_no_reason_to_begin() {
 async fn every_page_of_notes_counts() {
     let notebook = Arc::new(Moody::default());
     for number in 0..600 {
-        super::note_down(notebook.as_ref(), &key(&format!("tool{number:03}")), blocked(), NOW).await.unwrap();
+        super::record_event(notebook.as_ref(), &key(&format!("tool{number:03}")), blocked(), NOW).await.unwrap();
     }
-    super::note_down(notebook.as_ref(), &key("write"), blocked(), NOW).await.unwrap();
+    super::record_event(notebook.as_ref(), &key("write"), blocked(), NOW).await.unwrap();
     let engine = engine(&notebook);
     engine.recall_quarantine().await.unwrap();
     assert_eq!(held(&engine), BTreeMap::from([("echo", false), ("write", true)]));

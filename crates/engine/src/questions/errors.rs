@@ -13,16 +13,16 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use super::{Asking, NotPut, QUESTIONS_MAX, QuestionRules, wording::legible_in_brief};
+use super::{ServerQuestion, RefusedQuestion, QUESTIONS_MAX, QuestionRules, wording::legible_in_brief};
 
 /// The member of an error's data that has the elicitations.
 const ELICITATIONS: &str = "elicitations";
 
 /// A failure as a caller may be told it. Only [`QuestionRules::put_failure`] makes one.
 #[derive(Debug, Clone)]
-pub(crate) struct PutFailure(PerformFailure);
+pub(crate) struct ClientFailure(PerformFailure);
 
-impl Deref for PutFailure {
+impl Deref for ClientFailure {
     type Target = PerformFailure;
 
     fn deref(&self) -> &PerformFailure {
@@ -30,7 +30,7 @@ impl Deref for PutFailure {
     }
 }
 
-impl fmt::Display for PutFailure {
+impl fmt::Display for ClientFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
@@ -38,21 +38,21 @@ impl fmt::Display for PutFailure {
 
 impl QuestionRules {
     /// A failure as the caller may be told of it. What it asks goes on record.
-    pub(crate) fn put_failure(&self, failure: PerformFailure, record: &mut Vec<QuestionRecord>) -> PutFailure {
-        let PerformFailure::Rejected { code, message, data, era } = failure else { return PutFailure(failure) };
-        let RpcError { code, message, data } = self.put_error(RpcError { code, message, data }, record);
-        PutFailure(PerformFailure::Rejected { code, message, data, era })
+    pub(crate) fn failure_for_client(&self, failure: PerformFailure, record: &mut Vec<QuestionRecord>) -> ClientFailure {
+        let PerformFailure::Rejected { code, message, data, era } = failure else { return ClientFailure(failure) };
+        let RpcError { code, message, data } = self.error_for_client(RpcError { code, message, data }, record);
+        ClientFailure(PerformFailure::Rejected { code, message, data, era })
     }
 
     /// The same for an error that is not the answer itself, but stands inside one.
-    pub(crate) fn put_error(&self, error: RpcError, record: &mut Vec<QuestionRecord>) -> RpcError {
+    pub(crate) fn error_for_client(&self, error: RpcError, record: &mut Vec<QuestionRecord>) -> RpcError {
         let RpcError { code, message, data } = error;
         let others = data.as_deref().and_then(plain);
         let asked = data.as_deref().filter(|_| code == code::URL_ELICITATION_REQUIRED).and_then(elicitations);
         let Some(asked) = asked else {
             return RpcError { code, message: legible_in_brief(&message).into_owned(), data: others };
         };
-        match self.put_elicitations(asked, record) {
+        match self.elicitations_for_client(asked, record) {
             Ok(elicitations) => {
                 let others = others.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok());
                 let mut json = String::from("{");
@@ -71,7 +71,7 @@ impl QuestionRules {
 
     /// The elicitations of an error as the caller gets them. If one may not be asked, the caller gets none of them, because the request
     /// fails without it.
-    fn put_elicitations(&self, asked: &RawValue, record: &mut Vec<QuestionRecord>) -> Result<Vec<String>, String> {
+    fn elicitations_for_client(&self, asked: &RawValue, record: &mut Vec<QuestionRecord>) -> Result<Vec<String>, String> {
         let asked: Vec<Map<String, Value>> =
             serde_json::from_str(asked.get()).map_err(|_| "its elicitations cannot be read".to_owned())?;
         if asked.is_empty() || asked.len() > QUESTIONS_MAX {
@@ -83,8 +83,8 @@ impl QuestionRules {
                 return Err("one of its elicitations is none by URL".to_owned());
             }
             let params = serde_json::value::to_raw_value(&params).ok();
-            let asking = Asking { method: method::ELICITATION_CREATE.to_owned(), params };
-            let put = self.put(asking, record).map_err(|NotPut { why, .. }| why)?;
+            let asking = ServerQuestion { method: method::ELICITATION_CREATE.to_owned(), params };
+            let put = self.check(asking, record).map_err(|RefusedQuestion { why, .. }| why)?;
             Ok(put.params().map_or_else(|| "{}".to_owned(), |params| params.get().to_owned()))
         };
         asked.into_iter().map(put).collect()

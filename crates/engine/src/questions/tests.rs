@@ -4,19 +4,19 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_contract::tool::QuestionKind;
 use servanda_mcp::RpcError;
 
-use super::{Asking, Elicitations, PutAll, QuestionRules};
+use super::{ServerQuestion, Elicitations, ClientInputRequests, QuestionRules};
 
 const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 
 fn rules(is_alone: bool) -> QuestionRules {
-    QuestionRules::of(&Arc::from("mallory"), is_alone)
+    QuestionRules::new(&Arc::from("mallory"), is_alone)
 }
 
 fn put(rules: &QuestionRules, method: &str, params: &Value) -> Result<Value, String> {
     let params = RawValue::from_string(params.to_string()).unwrap();
-    let asking = Asking { method: method.to_owned(), params: Some(params) };
-    let put = rules.put(asking, &mut Vec::new()).map_err(|not_put| not_put.why)?;
+    let asking = ServerQuestion { method: method.to_owned(), params: Some(params) };
+    let put = rules.check(asking, &mut Vec::new()).map_err(|not_put| not_put.why)?;
     Ok(serde_json::from_str(put.params().unwrap().get()).unwrap())
 }
 
@@ -115,7 +115,7 @@ fn what_is_not_permitted_is_not_asked_and_on_record() {
     for (method, params) in [(ELICIT, url.to_string()), ("roots/list", "{}".to_owned()), ("acme/ask", "[]".to_owned())]
     {
         let params = Some(RawValue::from_string(params).unwrap());
-        let _ = rules.put(Asking { method: method.to_owned(), params }, &mut record);
+        let _ = rules.check(ServerQuestion { method: method.to_owned(), params }, &mut record);
     }
     let kinds: Vec<_> = record.iter().map(|question| (question.kind, question.refused.is_some())).collect();
     assert_eq!(kinds, [(Some(QuestionKind::Url), true), (Some(QuestionKind::Roots), false), (None, true)]);
@@ -126,7 +126,7 @@ fn the_questions_of_a_task_are_put_one_by_one() {
     let rules = rules(true).refusing(&[QuestionKind::Sampling]);
     let raw = json!({"a": {"method": "roots/list"}, "b": {"method": SAMPLE, "params": {"messages": []}}}).to_string();
     let mut record = Vec::new();
-    let PutAll { input_requests, refused } = rules.put_all(&RawValue::from_string(raw).unwrap(), &mut record);
+    let ClientInputRequests { input_requests, refused } = rules.check_all(&RawValue::from_string(raw).unwrap(), &mut record);
     let put: Value = serde_json::from_str(&input_requests).unwrap();
     assert_eq!((put.as_object().unwrap().len(), refused.len(), record.len()), (1, 1, 2));
     assert_eq!(put["a"]["params"]["_meta"]["servanda/asked-by"], "mallory");
@@ -141,7 +141,7 @@ fn a_form_has_no_address_and_a_key_shows() {
     let only_urls = rules(true).refusing(&[QuestionKind::Form]);
     assert!(put(&only_urls, ELICIT, &url).unwrap_err().contains("`requestedSchema`"));
     let raw = json!({"a\u{200b}": {"method": "roots/list"}}).to_string();
-    let PutAll { input_requests, refused } = rules(true).put_all(&RawValue::from_string(raw).unwrap(), &mut Vec::new());
+    let ClientInputRequests { input_requests, refused } = rules(true).check_all(&RawValue::from_string(raw).unwrap(), &mut Vec::new());
     assert_eq!((input_requests.as_str(), refused.len()), ("{}", 1));
 }
 
@@ -181,7 +181,7 @@ fn outside_of_calls_the_strictest_contract_decides() {
 fn told(rules: &QuestionRules, code: i64, data: &Value) -> (String, Value, usize) {
     let data = Some(RawValue::from_string(data.to_string()).unwrap());
     let mut record = Vec::new();
-    let error = rules.put_error(RpcError { code, message: "log\u{202e} in".to_owned(), data }, &mut record);
+    let error = rules.error_for_client(RpcError { code, message: "log\u{202e} in".to_owned(), data }, &mut record);
     let data = error.data.map_or(Value::Null, |raw| serde_json::from_str(raw.get()).unwrap());
     (error.message, data, record.len())
 }
@@ -238,6 +238,6 @@ fn which_elicitations_a_client_was_given_is_remembered() {
     let asked = |id: &str, url: &str| json!({"mode": "url", "elicitationId": id, "url": url, "message": "m"});
     put(&rules, ELICIT, &asked("given", "https://example.com/")).unwrap();
     put(&rules, ELICIT, &asked("refused", "file:///etc/passwd")).unwrap_err();
-    let knows = |id: &str| elicitations.knows(&Arc::from("mallory"), &client, id);
+    let knows = |id: &str| elicitations.contains(&Arc::from("mallory"), &client, id);
     assert!(knows("given") && !knows("refused"));
 }

@@ -10,15 +10,15 @@ use serde_json::value::RawValue;
 use servanda_upstream::Announcement;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::Relay;
+use super::InquiryRelay;
 use crate::{
-    client::News,
+    client::ChangeEvent,
     deferred::upstream_tasks,
-    world::{Member, Scene},
+    world::{UpstreamMember, WorldSnapshot},
 };
 
 /// Follows a world's changes until it is replaced and its last call is over.
-pub(crate) fn follow(relay: &Arc<Relay>, scene: &Arc<Scene>) {
+pub(crate) fn follow(relay: &Arc<InquiryRelay>, scene: &Arc<WorldSnapshot>) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(follow_catalog(Arc::downgrade(relay), scene));
     for member in scene.members() {
@@ -26,7 +26,7 @@ pub(crate) fn follow(relay: &Arc<Relay>, scene: &Arc<Scene>) {
     }
 }
 
-fn follow_catalog(relay: Weak<Relay>, scene: &Scene) -> impl Future<Output = ()> + Send + 'static {
+fn follow_catalog(relay: Weak<InquiryRelay>, scene: &WorldSnapshot) -> impl Future<Output = ()> + Send + 'static {
     let (catalog, mut changes, stop) = (Arc::clone(&scene.catalog), scene.catalog.changes(), scene.stop.clone());
     let authorities = Arc::clone(&scene.authorities);
     async move {
@@ -40,12 +40,12 @@ fn follow_catalog(relay: Weak<Relay>, scene: &Scene) -> impl Future<Output = ()>
             let now = *changes.borrow_and_update();
             let upstreams = catalog.changed_since(heard);
             heard = now;
-            relay.core.announce(News::Tools.within(authorities.tenants_of(upstreams.iter().map(String::as_str))));
+            relay.core.announce(ChangeEvent::Tools.for_tenants(authorities.tenants_of(upstreams.iter().map(String::as_str))));
         }
     }
 }
 
-fn follow_member(relay: Weak<Relay>, scene: &Scene, member: Arc<Member>) -> impl Future<Output = ()> + Send + 'static {
+fn follow_member(relay: Weak<InquiryRelay>, scene: &WorldSnapshot, member: Arc<UpstreamMember>) -> impl Future<Output = ()> + Send + 'static {
     let (mut announcements, stop) = (member.server.announcements(), scene.stop.clone());
     let tenants = scene.authorities.tenants_of([&*member.id]);
     async move {
@@ -73,31 +73,31 @@ fn follow_member(relay: Weak<Relay>, scene: &Scene, member: Arc<Member>) -> impl
 
 /// Tells those who may know that there is such an upstream: everybody if no tenants are named.
 async fn pass_on(
-    relay: &Arc<Relay>,
-    member: &Arc<Member>,
+    relay: &Arc<InquiryRelay>,
+    member: &Arc<UpstreamMember>,
     tenants: Option<&Arc<BTreeSet<String>>>,
     announcement: Announcement,
 ) {
-    let announce = |news: News| relay.core.announce(news.within(tenants.cloned()));
+    let announce = |news: ChangeEvent| relay.core.announce(news.for_tenants(tenants.cloned()));
     if !matches!(announcement, Announcement::TaskChanged { .. }) {
-        relay.core.cache.changed(&member.id, &[]);
+        relay.core.cache.invalidate(&member.id, &[]);
     }
     match announcement {
         // Which tools there are is the catalog's to say.
         Announcement::ToolsChanged => member.forget_tools(),
         Announcement::PromptsChanged => {
             member.prompts.outdate();
-            announce(News::Prompts);
+            announce(ChangeEvent::Prompts);
         }
-        Announcement::ResourcesChanged => announce(News::Resources),
+        Announcement::ResourcesChanged => announce(ChangeEvent::Resources),
         Announcement::ResourceUpdated { uri, params } => {
             let exposure = member.exposure();
             let exposed = exposure.member(&params, "uri").and_then(|json| RawValue::from_string(json).ok());
             let params = exposed.map_or(params, Arc::from);
-            announce(News::Resource { uri: Arc::from(exposure.uri(&uri)), params });
+            announce(ChangeEvent::Resource { uri: Arc::from(exposure.uri(&uri)), params });
         }
         Announcement::TaskChanged { task_id, params } => {
-            if let Some(news) = upstream_tasks::changed(&relay.deferred, member, &task_id, &params).await {
+            if let Some(news) = upstream_tasks::change_event(&relay.deferred, member, &task_id, &params).await {
                 relay.core.announce(news);
             }
         }

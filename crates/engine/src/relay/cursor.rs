@@ -12,11 +12,11 @@ const PLACE_BYTES_MAX: usize = 16_384;
 
 /// A place in an aggregated list. It names no upstream twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Cursor(pub(super) Vec<Place>);
+pub(super) struct ListCursor(pub(super) Vec<UpstreamCursor>);
 
 /// A place in one upstream's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct UpstreamCursor {
     #[serde(rename = "u")]
     pub(super) upstream: String,
     /// The upstream's own; none for its first page. The empty string is a cursor.
@@ -24,7 +24,7 @@ pub(super) struct Place {
     pub(super) theirs: Option<String>,
 }
 
-impl Cursor {
+impl ListCursor {
     pub(super) fn write(&self) -> String {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
@@ -42,7 +42,7 @@ impl Cursor {
     }
 }
 
-impl Place {
+impl UpstreamCursor {
     /// Whether a cursor of ours may have this place.
     pub(super) fn fits(&self) -> bool {
         serde_json::to_vec(self).is_ok_and(|json| json.len() <= PLACE_BYTES_MAX)
@@ -53,31 +53,31 @@ impl Place {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Cursor, PLACE_BYTES_MAX, Place};
+    use super::{ListCursor, PLACE_BYTES_MAX, UpstreamCursor};
 
-    fn place(upstream: &str, theirs: Option<&str>) -> Place {
-        Place { upstream: upstream.to_owned(), theirs: theirs.map(str::to_owned) }
+    fn place(upstream: &str, theirs: Option<&str>) -> UpstreamCursor {
+        UpstreamCursor { upstream: upstream.to_owned(), theirs: theirs.map(str::to_owned) }
     }
 
     #[test]
     fn the_empty_string_is_a_cursor() {
-        let (first, empty) = (Cursor(vec![place("up", None)]), Cursor(vec![place("up", Some(""))]));
+        let (first, empty) = (ListCursor(vec![place("up", None)]), ListCursor(vec![place("up", Some(""))]));
         assert_ne!(first.write(), empty.write());
-        assert_eq!(Cursor::read(&empty.write(), 1), Some(empty));
+        assert_eq!(ListCursor::read(&empty.write(), 1), Some(empty));
         for foreign in ["", "eyJ", "bm90IGpzb24", "e30", "5"] {
-            assert_eq!(Cursor::read(foreign, 1), None, "{foreign}");
+            assert_eq!(ListCursor::read(foreign, 1), None, "{foreign}");
         }
     }
 
     #[test]
     fn a_cursor_asks_each_upstream_once() {
-        let of = |names: &[&str]| Cursor(names.iter().map(|name| place(name, None)).collect()).write();
-        assert!(Cursor::read(&of(&["a", "b"]), 2).is_some());
+        let of = |names: &[&str]| ListCursor(names.iter().map(|name| place(name, None)).collect()).write();
+        assert!(ListCursor::read(&of(&["a", "b"]), 2).is_some());
         for forged in [of(&["a", "a"]), of(&["a", "b", "c"]), of(&vec!["a"; 50_000])] {
-            assert_eq!(Cursor::read(&forged, 2), None, "{forged:.60}");
+            assert_eq!(ListCursor::read(&forged, 2), None, "{forged:.60}");
         }
-        let twice = Cursor(vec![place("a", Some("1")), place("a", Some("2"))]);
-        assert_eq!(Cursor::read(&twice.write(), 2), None);
+        let twice = ListCursor(vec![place("a", Some("1")), place("a", Some("2"))]);
+        assert_eq!(ListCursor::read(&twice.write(), 2), None);
     }
 
     #[test]
@@ -85,17 +85,17 @@ mod tests {
         let long = |bytes: usize| place("a", Some(&"x".repeat(bytes - r#"{"u":"a","c":""}"#.len())));
         assert!(long(PLACE_BYTES_MAX).fits() && !long(PLACE_BYTES_MAX + 1).fits());
         let longest =
-            Cursor(["a", "b", "c"].map(|name| Place { upstream: name.to_owned(), ..long(PLACE_BYTES_MAX) }).into());
-        assert_eq!(Cursor::read(&longest.write(), 3), Some(longest));
-        assert_eq!(Cursor::read(&Cursor(vec![long(PLACE_BYTES_MAX + 20)]).write(), 1), None);
+            ListCursor(["a", "b", "c"].map(|name| UpstreamCursor { upstream: name.to_owned(), ..long(PLACE_BYTES_MAX) }).into());
+        assert_eq!(ListCursor::read(&longest.write(), 3), Some(longest));
+        assert_eq!(ListCursor::read(&ListCursor(vec![long(PLACE_BYTES_MAX + 20)]).write(), 1), None);
     }
 
     proptest! {
         #[test]
         fn what_is_written_is_read_back(places: std::collections::BTreeMap<String, Option<String>>) {
-            let places = places.into_iter().map(|(upstream, theirs)| Place { upstream, theirs });
-            let cursor = Cursor(places.filter(Place::fits).collect());
-            prop_assert_eq!(Cursor::read(&cursor.write(), cursor.0.len()), Some(cursor));
+            let places = places.into_iter().map(|(upstream, theirs)| UpstreamCursor { upstream, theirs });
+            let cursor = ListCursor(places.filter(UpstreamCursor::fits).collect());
+            prop_assert_eq!(ListCursor::read(&cursor.write(), cursor.0.len()), Some(cursor));
         }
     }
 }

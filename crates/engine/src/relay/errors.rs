@@ -7,19 +7,19 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use crate::{answers::upstream_failure, questions::PutFailure, world::Member};
+use crate::{answers::upstream_failure, questions::ClientFailure, world::UpstreamMember};
 
 /// A server that did not answer; its own error where it did.
-pub(crate) fn of_failure(failure: &PutFailure, member: &Member) -> RpcError {
-    upstream_failure::error_of(failure).unwrap_or_else(|| {
+pub(crate) fn from_failure(failure: &ClientFailure, member: &UpstreamMember) -> RpcError {
+    upstream_failure::server_error(failure).unwrap_or_else(|| {
         RpcError::new(code::INTERNAL_ERROR, format!("`{}`: {failure}", member.id))
             .with_hint("try again later; operators: `servanda doctor` looks at every upstream")
     })
 }
 
 /// The same for a request about one resource: that there is none is said with the code of the guest's era.
-pub(crate) fn of_read_failure(failure: &PutFailure, member: &Member, guest_era: Era, exposed: &str) -> RpcError {
-    let error = of_failure(failure, member);
+pub(crate) fn from_read_failure(failure: &ClientFailure, member: &UpstreamMember, guest_era: Era, exposed: &str) -> RpcError {
+    let error = from_failure(failure, member);
     let PerformFailure::Rejected { code, .. } = &**failure else { return error };
     let named = error.data.as_deref().is_some_and(names_uri);
     let not_found = match *code {
@@ -71,17 +71,17 @@ mod tests {
     use servanda_mcp::{Era, RpcError};
     use servanda_upstream::PerformFailure;
 
-    use super::{no_resource, of_read_failure};
+    use super::{no_resource, from_read_failure};
     use crate::{
-        questions::{PutFailure, QuestionRules},
+        questions::{ClientFailure, QuestionRules},
         testing::member,
     };
 
-    fn put(failure: PerformFailure) -> PutFailure {
-        QuestionRules::of(&Arc::from("up"), true).put_failure(failure, &mut Vec::new())
+    fn put(failure: PerformFailure) -> ClientFailure {
+        QuestionRules::new(&Arc::from("up"), true).failure_for_client(failure, &mut Vec::new())
     }
 
-    fn rejected(code: i64, data: Option<&str>) -> PutFailure {
+    fn rejected(code: i64, data: Option<&str>) -> ClientFailure {
         let data = data.map(|text| RawValue::from_string(text.to_owned()).unwrap());
         put(crate::answers::upstream_failure::rejected(RpcError { code, message: "theirs".to_owned(), data }))
     }
@@ -106,7 +106,7 @@ mod tests {
         ];
         let member = Arc::new(member("up"));
         for (code, data, era, expected_code, expected_data) in table {
-            let error = of_read_failure(&rejected(code, data), &member, era, "servanda://up/x");
+            let error = from_read_failure(&rejected(code, data), &member, era, "servanda://up/x");
             let answered = (error.code, error.data.as_deref().map(RawValue::get), error.message.as_str());
             assert_eq!(answered, (expected_code, expected_data, "theirs"), "{code} {data:?} {era:?}");
         }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_server_that_is_down_is_an_error_with_a_hint() {
         let failure = put(PerformFailure::Unavailable { why: "refused".to_owned() });
-        let error = of_read_failure(&failure, &member("up"), Era::Modern, "x");
+        let error = from_read_failure(&failure, &member("up"), Era::Modern, "x");
         assert_eq!(error.code, -32603);
         assert!(error.message.contains("`up`") && error.data.unwrap().get().contains("servanda doctor"));
     }

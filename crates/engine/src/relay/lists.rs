@@ -6,26 +6,26 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
-use servanda_authority::rights::Resources;
+use servanda_authority::rights::ResourcePatterns;
 use servanda_catalog::{Catalog, names::ExposedNaming, pins::ListedKind};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::{code, to_json},
     fields::{member as field, meta},
 };
-use servanda_upstream::{Answer, PerformFailure, Question};
+use servanda_upstream::{Answer, PerformFailure, UpstreamInquiry};
 
 use super::{
-    INQUIRY_MS_MAX, Party, Relay,
-    cursor::{Cursor, Place},
-    showing,
+    INQUIRY_MS_MAX, InquiryContext, InquiryRelay,
+    cursor::{ListCursor, UpstreamCursor},
+    visible_items,
 };
 use crate::{
     answers::{refusals::invalid_params, upstream_failure},
-    client::{Inquiry, Subject},
+    client::{Inquiry, InquirySubject},
     clock::within_ms,
-    questions::PutFailure,
-    world::{Member, Scene},
+    questions::ClientFailure,
+    world::{UpstreamMember, WorldSnapshot},
 };
 
 /// Pages without an item that are read for one page of ours.
@@ -40,8 +40,8 @@ const PUBLIC: &str = "\"public\"";
 
 /// What is listed.
 #[derive(Debug, Clone, Copy)]
-struct List {
-    subject: Subject,
+struct ListSpec {
+    subject: InquirySubject,
     kind: ListedKind,
     /// The array in the result.
     items: &'static str,
@@ -50,8 +50,8 @@ struct List {
 }
 
 /// A page of an upstream, looked at.
-struct Page<'a> {
-    member: &'a Member,
+struct UpstreamListPage<'a> {
+    member: &'a UpstreamMember,
     members: RawObject<'a>,
     /// The upstream's items that agents are shown.
     items: Vec<Cow<'a, str>>,
@@ -59,20 +59,20 @@ struct Page<'a> {
 }
 
 /// That an upstream could not be asked, or answered with something else. It is in the log.
-struct LeftOut;
+struct UpstreamLeftOut;
 
 /// One page.
-pub(super) async fn page(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<String, RpcError> {
-    let list = List::of(inquiry.subject);
+pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<String, RpcError> {
+    let list = ListSpec::for_subject(inquiry.subject);
     let scene = relay.core.scene();
     let mut places = start(&scene, &inquiry)?;
-    if inquiry.subject == Subject::Prompts && !inquiry.guest.authority.rights().resources.is_all() {
+    if inquiry.subject == InquirySubject::Prompts && !inquiry.requester.authority.rights().resources.is_all() {
         // Nor could they be asked for.
-        return Ok(list.render(&[], None, &[], &Resources::none()));
+        return Ok(list.render(&[], None, &[], &ResourcePatterns::none()));
     }
     let others: Vec<_> = inquiry.params.iter().filter(|(name, _)| name != "cursor").cloned().collect();
     let goes_on = inquiry.params.len() > others.len();
-    let party = Party::of(relay, inquiry.guest, inquiry.terms, INQUIRY_MS_MAX).await;
+    let party = InquiryContext::new(relay, inquiry.requester, inquiry.terms, INQUIRY_MS_MAX).await;
     let mut unavailable = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
         let asked =
@@ -83,7 +83,7 @@ pub(super) async fn page(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<String,
         let answers = join_all(asked).await;
         if let [(_, _, Err(failure))] = answers.as_slice()
             && goes_on
-            && let Some(error) = upstream_failure::error_of(failure)
+            && let Some(error) = upstream_failure::server_error(failure)
         {
             // A cursor that the upstream does not know any more is the guest's to know about.
             return Err(error);
@@ -97,42 +97,42 @@ pub(super) async fn page(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<String,
             let Some(page) = page else { continue };
             match page.after(place) {
                 Ok(place) => next.extend(place),
-                Err(LeftOut) => unavailable.push(member.id.to_string()),
+                Err(UpstreamLeftOut) => unavailable.push(member.id.to_string()),
             }
             if !page.items.is_empty() {
                 pages.push(page);
             }
         }
         if !pages.is_empty() || next.is_empty() {
-            let next = Some(Cursor(next)).filter(|next| !next.0.is_empty());
+            let next = Some(ListCursor(next)).filter(|next| !next.0.is_empty());
             return Ok(list.render(&pages, next.as_ref(), &unavailable, &party.guest.authority.rights().resources));
         }
         drop(pages);
         places = next;
     }
-    Ok(list.render(&[], None, &unavailable, &Resources::none()))
+    Ok(list.render(&[], None, &unavailable, &ResourcePatterns::none()))
 }
 
 /// Where a guest's request begins.
-fn start(scene: &Scene, inquiry: &Inquiry) -> Result<Vec<Place>, RpcError> {
-    let guest = &inquiry.guest;
+fn start(scene: &WorldSnapshot, inquiry: &Inquiry) -> Result<Vec<UpstreamCursor>, RpcError> {
+    let guest = &inquiry.requester;
     let Some((_, raw)) = inquiry.params.iter().find(|(name, _)| name == "cursor") else {
-        let first = |member: &Arc<Member>| Place { upstream: member.id.to_string(), theirs: None };
+        let first = |member: &Arc<UpstreamMember>| UpstreamCursor { upstream: member.id.to_string(), theirs: None };
         return Ok(scene.members_read_by(guest).map(first).collect());
     };
     let text: Option<String> = serde_json::from_str(raw.get()).ok();
-    let cursor = text.and_then(|text| Cursor::read(&text, scene.members_read_by(guest).count()));
-    let known = |cursor: &Cursor| cursor.0.iter().any(|place| scene.member_read_by(&place.upstream, guest).is_some());
-    cursor.filter(known).map(|Cursor(places)| places).ok_or_else(|| {
+    let cursor = text.and_then(|text| ListCursor::read(&text, scene.members_read_by(guest).count()));
+    let known = |cursor: &ListCursor| cursor.0.iter().any(|place| scene.member_read_by(&place.upstream, guest).is_some());
+    cursor.filter(known).map(|ListCursor(places)| places).ok_or_else(|| {
         invalid_params("the cursor is not one of this list").with_hint("begin the list anew, without a cursor")
     })
 }
 
-impl List {
-    const fn of(subject: Subject) -> Self {
+impl ListSpec {
+    const fn for_subject(subject: InquirySubject) -> Self {
         let (kind, items, capability) = match subject {
-            Subject::ResourceTemplates => (ListedKind::ResourceTemplates, "resourceTemplates", "resources"),
-            Subject::Prompts => (ListedKind::Prompts, "prompts", "prompts"),
+            InquirySubject::ResourceTemplates => (ListedKind::ResourceTemplates, "resourceTemplates", "resources"),
+            InquirySubject::Prompts => (ListedKind::Prompts, "prompts", "prompts"),
             _ => (ListedKind::Resources, "resources", "resources"),
         };
         Self { subject, kind, items, capability }
@@ -141,15 +141,15 @@ impl List {
     /// A page of one upstream; none if it has no such list.
     async fn ask(
         self,
-        relay: &Relay,
-        party: &Party,
-        member: &Arc<Member>,
+        relay: &InquiryRelay,
+        party: &InquiryContext,
+        member: &Arc<UpstreamMember>,
         others: &[(String, Box<RawValue>)],
         cursor: Option<&str>,
-    ) -> Result<Option<Answer>, PutFailure> {
+    ) -> Result<Option<Answer>, ClientFailure> {
         let connected_by = party.deadline.min(within_ms(CONNECT_MS_MAX));
         let offer = member.offers(self.capability, connected_by).await;
-        let put = |failure| party.question_rules(relay, member).put_failure(failure, &mut Vec::new());
+        let put = |failure| party.question_rules(relay, member).failure_for_client(failure, &mut Vec::new());
         if offer.map_err(put)?.is_none() {
             return Ok(None);
         }
@@ -157,7 +157,7 @@ impl List {
         if let Some(cursor) = cursor.and_then(|cursor| serde_json::value::to_raw_value(cursor).ok()) {
             params.push(("cursor".to_owned(), cursor));
         }
-        let question = Question { method: self.subject.method(), name: None, params };
+        let question = UpstreamInquiry { method: self.subject.method(), name: None, params };
         match party.ask(relay, member, question).await {
             Ok(answer) => Ok(Some(answer)),
             Err(failure) if matches!(*failure, PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) => {
@@ -171,35 +171,35 @@ impl List {
     fn read<'a>(
         self,
         catalog: &Catalog,
-        member: &'a Member,
-        answer: &'a Result<Option<Answer>, PutFailure>,
-    ) -> Result<Option<Page<'a>>, LeftOut> {
+        member: &'a UpstreamMember,
+        answer: &'a Result<Option<Answer>, ClientFailure>,
+    ) -> Result<Option<UpstreamListPage<'a>>, UpstreamLeftOut> {
         let answer = match answer {
             Ok(Some(answer)) => answer,
             Ok(None) => return Ok(None),
             Err(error) => {
                 tracing::warn!(upstream = %member.id, %error, list = self.items, "an upstream is left out of a list");
-                return Err(LeftOut);
+                return Err(UpstreamLeftOut);
             }
         };
-        let page = Page::read(self, catalog, member, &answer.result);
+        let page = UpstreamListPage::read(self, catalog, member, &answer.result);
         if page.is_none() {
             tracing::warn!(upstream = %member.id, list = self.items, "an upstream's list is not one");
         }
-        page.map(Some).ok_or(LeftOut)
+        page.map(Some).ok_or(UpstreamLeftOut)
     }
 
     fn render(
         self,
-        pages: &[Page<'_>],
-        next: Option<&Cursor>,
+        pages: &[UpstreamListPage<'_>],
+        next: Option<&ListCursor>,
         unavailable: &[String],
-        resources: &Resources,
+        resources: &ResourcePatterns,
     ) -> String {
         let mut json = format!("{{\"{}\":[", self.items);
         let items: Vec<String> = pages.iter().flat_map(|page| self.shown(page, resources)).collect();
         json.extend([&*items.join(","), "],"]);
-        for (name, value) in Self::others(pages) {
+        for (name, value) in Self::cache_hints(pages) {
             json.extend([&to_json(name), ":", &value, ","]);
         }
         if let Some(next) = next {
@@ -210,7 +210,7 @@ impl List {
 
     /// For how long and for whom the joined list may be kept, if every page says so: the shortest time and the narrowest scope. Other
     /// members that a server writes beside its items are not passed on, because no person agreed to them.
-    fn others(pages: &[Page<'_>]) -> Vec<(&'static str, String)> {
+    fn cache_hints(pages: &[UpstreamListPage<'_>]) -> Vec<(&'static str, String)> {
         let said = |name: &str| pages.iter().map(|page| page.members.get(name)).collect::<Option<Vec<_>>>();
         let said = |name: &str| said(name).filter(|values| !values.is_empty());
         let times = said(TTL_MS).and_then(|values| {
@@ -225,7 +225,7 @@ impl List {
     }
 
     /// The items of a page as a guest of these resources may know them: what could not be read is not listed.
-    fn shown(self, page: &Page<'_>, resources: &Resources) -> Vec<String> {
+    fn shown(self, page: &UpstreamListPage<'_>, resources: &ResourcePatterns) -> Vec<String> {
         let is_covered = |item: &String| {
             let members: Option<RawObject<'_>> = serde_json::from_str(item).ok();
             let uri =
@@ -237,7 +237,7 @@ impl List {
     }
 
     /// An item as guests know it.
-    fn expose(self, member: &Member, item: &str) -> String {
+    fn expose(self, member: &UpstreamMember, item: &str) -> String {
         let exposed = match self.kind {
             ListedKind::Prompts => exposed_prompt(member, item),
             ListedKind::Resources | ListedKind::ResourceTemplates => {
@@ -250,7 +250,7 @@ impl List {
 }
 
 /// A prompt under its exposed name; none where that is its own.
-fn exposed_prompt(member: &Member, item: &str) -> Option<String> {
+fn exposed_prompt(member: &UpstreamMember, item: &str) -> Option<String> {
     if member.naming == ExposedNaming::Bare {
         return None;
     }
@@ -260,35 +260,35 @@ fn exposed_prompt(member: &Member, item: &str) -> Option<String> {
     Some(members.to_json_with(|member, _| (member == "name").then(|| name.clone())))
 }
 
-impl<'a> Page<'a> {
-    fn read(list: List, catalog: &Catalog, member: &'a Member, result: &'a [u8]) -> Option<Self> {
+impl<'a> UpstreamListPage<'a> {
+    fn read(list: ListSpec, catalog: &Catalog, member: &'a UpstreamMember, result: &'a [u8]) -> Option<Self> {
         let members: RawObject<'a> = serde_json::from_slice(result).ok()?;
         let items: Vec<&'a RawValue> = serde_json::from_str(members.get(list.items)?.get()).ok()?;
         let next = match members.get(field::NEXT_CURSOR) {
             None => None,
             Some(raw) => serde_json::from_str::<Option<String>>(raw.get()).ok()?,
         };
-        let items = items.into_iter().filter_map(|item| showing::shown(catalog, member, list.kind, item)).collect();
+        let items = items.into_iter().filter_map(|item| visible_items::visible_item(catalog, member, list.kind, item)).collect();
         Some(Self { member, members, items, next })
     }
 
     /// Where the upstream's list goes on after a page that was asked for at `place`: none at its end.
-    fn after(&self, place: &Place) -> Result<Option<Place>, LeftOut> {
+    fn after(&self, place: &UpstreamCursor) -> Result<Option<UpstreamCursor>, UpstreamLeftOut> {
         let again = self.next.clone().filter(|again| Some(again) != place.theirs.as_ref());
-        let next = again.map(|theirs| Place { upstream: place.upstream.clone(), theirs: Some(theirs) });
+        let next = again.map(|theirs| UpstreamCursor { upstream: place.upstream.clone(), theirs: Some(theirs) });
         if next.as_ref().is_some_and(|next| !next.fits()) {
             tracing::warn!(upstream = %self.member.id, "the rest of an upstream's list is left out: its cursor is too long");
-            return Err(LeftOut);
+            return Err(UpstreamLeftOut);
         }
         Ok(next)
     }
 }
 
 /// Closes an object whose last member has a comma after it.
-fn finish(mut json: String, pages: &[Page<'_>], unavailable: &[String]) -> String {
+fn finish(mut json: String, pages: &[UpstreamListPage<'_>], unavailable: &[String]) -> String {
     let mut notes: BTreeMap<String, String> = BTreeMap::new();
     for page in pages {
-        let said = page.members.get(field::META).filter(|raw| showing::is_legible(page.member, raw));
+        let said = page.members.get(field::META).filter(|raw| visible_items::is_legible(page.member, raw));
         let said: RawObject<'_> = said.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         for (name, value) in said.without(&[meta::UNAVAILABLE]).iter() {
             notes.entry(name.to_owned()).or_insert_with(|| value.get().to_owned());

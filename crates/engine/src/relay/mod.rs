@@ -7,10 +7,10 @@ pub(crate) mod announcements;
 mod cursor;
 mod errors;
 mod lists;
-mod party;
+mod inquiry_context;
 mod prompts;
-mod showing;
-mod single;
+mod visible_items;
+mod items;
 pub(crate) mod subscriptions;
 mod tasks;
 
@@ -20,31 +20,31 @@ use serde_json::value::RawValue;
 use servanda_mcp::RpcError;
 
 use self::{
-    errors::{no_resource, of_failure, of_read_failure},
-    party::Party,
-    subscriptions::Watches,
+    errors::{no_resource, from_failure, from_read_failure},
+    inquiry_context::InquiryContext,
+    subscriptions::ResourceWatchCounts,
 };
 use crate::{
     answers::refusals::invalid_params,
-    bridge::{Bridge, Sessions},
-    client::{Guest, Inquiry, InquiryAnswer, Subject},
+    bridge::{Bridge, ClientSessions},
+    client::{Requester, Inquiry, InquiryAnswer, InquirySubject},
     core::Core,
-    deferred::Deferred,
+    deferred::DeferredContext,
 };
 
 /// What inquiries share: the rooms that they pass through, and which resources are watched.
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub(crate) struct InquiryRelay {
     core: Arc<Core>,
-    deferred: Arc<Deferred>,
+    deferred: Arc<DeferredContext>,
     bridge: Arc<Bridge>,
-    sessions: Arc<Sessions>,
-    watches: Watches,
+    sessions: Arc<ClientSessions>,
+    watches: ResourceWatchCounts,
 }
 
-impl Relay {
-    pub(crate) fn new(deferred: Arc<Deferred>, bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Self {
-        Self { core: Arc::clone(&deferred.core), deferred, bridge, sessions, watches: Watches::default() }
+impl InquiryRelay {
+    pub(crate) fn new(deferred: Arc<DeferredContext>, bridge: Arc<Bridge>, sessions: Arc<ClientSessions>) -> Self {
+        Self { core: Arc::clone(&deferred.core), deferred, bridge, sessions, watches: ResourceWatchCounts::default() }
     }
 }
 
@@ -52,19 +52,19 @@ impl Relay {
 pub(crate) const INQUIRY_MS_MAX: u64 = 60_000;
 
 /// Answers an inquiry.
-pub(crate) async fn inquire(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
     match inquiry.subject {
-        Subject::Resource => require_covered(&inquiry.guest, &text(&inquiry.params, "uri")?)?,
-        Subject::Prompt => require_unlimited(&inquiry.guest)?,
+        InquirySubject::Resource => require_covered(&inquiry.requester, &text(&inquiry.params, "uri")?)?,
+        InquirySubject::Prompt => require_unlimited(&inquiry.requester)?,
         _ => {}
     }
     match inquiry.subject {
-        Subject::Resources | Subject::ResourceTemplates | Subject::Prompts => {
+        InquirySubject::Resources | InquirySubject::ResourceTemplates | InquirySubject::Prompts => {
             Box::pin(lists::page(relay, inquiry)).await.map(InquiryAnswer::Complete)
         }
-        Subject::Resource | Subject::Prompt => single::read(relay, inquiry).await,
-        Subject::Completion => Box::pin(single::complete(relay, inquiry)).await.map(InquiryAnswer::Complete),
-        Subject::Task | Subject::TaskUpdate | Subject::TaskCancel | Subject::TaskResult | Subject::Tasks => {
+        InquirySubject::Resource | InquirySubject::Prompt => items::read(relay, inquiry).await,
+        InquirySubject::Completion => Box::pin(items::complete(relay, inquiry)).await.map(InquiryAnswer::Complete),
+        InquirySubject::Task | InquirySubject::TaskUpdate | InquirySubject::TaskCancel | InquirySubject::TaskResult | InquirySubject::Tasks => {
             Box::pin(tasks::inquire(relay, inquiry)).await.map(InquiryAnswer::Complete)
         }
     }
@@ -72,7 +72,7 @@ pub(crate) async fn inquire(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<Inqu
 
 /// Refuses a resource that the guest's credential is not for: who was limited to some things does not read others by another
 /// method. Which servers it may ask at all is the scene's to say.
-pub(crate) fn require_covered(guest: &Guest, uri: &str) -> Result<(), RpcError> {
+pub(crate) fn require_covered(guest: &Requester, uri: &str) -> Result<(), RpcError> {
     if guest.authority.rights().resources.covers(uri) {
         return Ok(());
     }
@@ -81,7 +81,7 @@ pub(crate) fn require_covered(guest: &Guest, uri: &str) -> Result<(), RpcError> 
 }
 
 /// Refuses a prompt to whoever is limited to some resources: a prompt does not say what it shows, so that it may be anything.
-fn require_unlimited(guest: &Guest) -> Result<(), RpcError> {
+fn require_unlimited(guest: &Requester) -> Result<(), RpcError> {
     if guest.authority.rights().resources.is_all() {
         return Ok(());
     }

@@ -14,13 +14,13 @@ use servanda_catalog::{
     pins::ListedKind,
 };
 use servanda_mcp::fields::method;
-use servanda_upstream::{Delivery, PerformFailure, Question};
+use servanda_upstream::{RequestOptions, PerformFailure, UpstreamInquiry};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::showing;
+use super::visible_items;
 use crate::{
-    client::Guest,
-    world::{Member, PromptNames, Scene},
+    client::Requester,
+    world::{UpstreamMember, PromptNames, WorldSnapshot},
 };
 
 /// Pages of one list, and prompts on them.
@@ -28,24 +28,24 @@ const PAGES_MAX: usize = 200;
 const PROMPTS_MAX: usize = 20_000;
 
 #[derive(Deserialize)]
-struct Page {
+struct PromptListPage {
     prompts: Vec<Box<RawValue>>,
     #[serde(default, rename = "nextCursor")]
     next: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ListedPromptName {
     name: String,
 }
 
 /// The upstream of a prompt and the prompt's own name there, of those that a guest may ask.
 pub(super) async fn find(
-    scene: &Scene,
+    scene: &WorldSnapshot,
     exposed: &str,
-    guest: &Guest,
+    guest: &Requester,
     deadline: Instant,
-) -> Option<(Arc<Member>, String)> {
+) -> Option<(Arc<UpstreamMember>, String)> {
     let catalog = &scene.catalog;
     if scene.naming == ExposedNaming::Bare {
         if is_reserved(exposed) {
@@ -59,7 +59,7 @@ pub(super) async fn find(
         }
         return (!member.prompts.withholds(exposed)).then(|| (Arc::clone(member), exposed.to_owned()));
     }
-    let found = |member: &Arc<Member>| Some((Arc::clone(member), member.prompts.get(exposed)?));
+    let found = |member: &Arc<UpstreamMember>| Some((Arc::clone(member), member.prompts.get(exposed)?));
     if let Some(found) = scene.members_read_by(guest).filter(|member| member.prompts.holds(catalog)).find_map(found) {
         return Some(found);
     }
@@ -81,14 +81,14 @@ pub(super) async fn find(
     None
 }
 
-async fn look(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: Instant) {
+async fn look(catalog: &Catalog, member: &UpstreamMember, missed_at: Instant, deadline: Instant) {
     if let Err(error) = read(catalog, member, missed_at, deadline).await {
         tracing::warn!(upstream = %member.id, %error, "the prompts of an upstream could not be read");
     }
 }
 
 /// Reads the list, unless somebody has since the name was missed, or a moment before.
-async fn read(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: Instant) -> Result<(), PerformFailure> {
+async fn read(catalog: &Catalog, member: &UpstreamMember, missed_at: Instant, deadline: Instant) -> Result<(), PerformFailure> {
     let _reading = member.prompts.reading().await;
     if !member.prompts.may_be_read(catalog, missed_at) {
         return Ok(());
@@ -100,8 +100,8 @@ async fn read(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: 
         for _ in 0..PAGES_MAX {
             let page = page(member, cursor.as_deref(), deadline).await?;
             for prompt in page.prompts.into_iter().take(PROMPTS_MAX.saturating_sub(names.len() + withheld.len())) {
-                let Ok(Named { name }) = serde_json::from_str(prompt.get()) else { continue };
-                if showing::shown(catalog, member, ListedKind::Prompts, &prompt).is_some() {
+                let Ok(ListedPromptName { name }) = serde_json::from_str(prompt.get()) else { continue };
+                if visible_items::visible_item(catalog, member, ListedKind::Prompts, &prompt).is_some() {
                     names.insert(member.naming.expose(&member.id, &name), name);
                 } else {
                     withheld.insert(name);
@@ -118,10 +118,10 @@ async fn read(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: 
     Ok(())
 }
 
-async fn page(member: &Member, cursor: Option<&str>, deadline: Instant) -> Result<Page, PerformFailure> {
+async fn page(member: &UpstreamMember, cursor: Option<&str>, deadline: Instant) -> Result<PromptListPage, PerformFailure> {
     let cursor = cursor.and_then(|cursor| serde_json::value::to_raw_value(cursor).ok());
     let params = cursor.map(|cursor| ("cursor".to_owned(), cursor)).into_iter().collect();
-    let question = Question { method: method::PROMPTS_LIST, name: None, params };
-    let answer = member.server.ask(question, Delivery::until(deadline)).await?;
+    let question = UpstreamInquiry { method: method::PROMPTS_LIST, name: None, params };
+    let answer = member.server.ask(question, RequestOptions::for_gateway(deadline)).await?;
     serde_json::from_slice(&answer.result).map_err(|error| PerformFailure::Malformed { why: error.to_string() })
 }

@@ -11,11 +11,11 @@ use servanda_mcp::{RpcError, envelope::code};
 use servanda_upstream::{Announcement, PerformFailure};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::{INQUIRY_MS_MAX, Relay, no_resource, of_read_failure, require_covered};
+use super::{INQUIRY_MS_MAX, InquiryRelay, no_resource, from_read_failure, require_covered};
 use crate::{
-    client::{Guest, Watch},
+    client::{Requester, ResourceWatchGuard},
     clock::within_ms,
-    world::{Member, Scene},
+    world::{UpstreamMember, WorldSnapshot},
 };
 
 /// Resources watched at once.
@@ -25,15 +25,15 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins
 
 /// How many watch what.
 #[derive(Debug, Default)]
-pub(crate) struct Watches {
-    counts: Mutex<BTreeMap<Watched, usize>>,
+pub(crate) struct ResourceWatchCounts {
+    counts: Mutex<BTreeMap<WatchedResource, usize>>,
 }
 
 /// An upstream and a URI there.
-type Watched = (String, String);
+type WatchedResource = (String, String);
 
 /// Begins to watch a resource.
-pub(crate) async fn watch(relay: &Arc<Relay>, guest: &Guest, exposed: &str) -> Result<Watch, RpcError> {
+pub(crate) async fn watch(relay: &Arc<InquiryRelay>, guest: &Requester, exposed: &str) -> Result<ResourceWatchGuard, RpcError> {
     require_covered(guest, exposed)?;
     let scene = relay.core.scene();
     let (member, uri) = scene.by_uri(exposed, guest).ok_or_else(|| no_resource(guest.era, exposed))?;
@@ -45,7 +45,7 @@ pub(crate) async fn watch(relay: &Arc<Relay>, guest: &Guest, exposed: &str) -> R
     // Counted first, so that nobody else's giving up ends what is just beginning; given up by the drop on every way out.
     let given_up = Arc::downgrade(relay);
     let counted = watched.clone();
-    let watch = Watch::new(move || {
+    let watch = ResourceWatchGuard::new(move || {
         if let Some(relay) = given_up.upgrade() {
             leave(&relay, &counted);
         }
@@ -53,13 +53,13 @@ pub(crate) async fn watch(relay: &Arc<Relay>, guest: &Guest, exposed: &str) -> R
     let deadline = within_ms(INQUIRY_MS_MAX);
     let rules = scene.question_rules_outside_calls(member).asking(&guest.affinity, &relay.bridge.elicitations);
     let failed = |failure: PerformFailure| {
-        of_read_failure(&rules.put_failure(failure, &mut Vec::new()), member, guest.era, exposed)
+        from_read_failure(&rules.failure_for_client(failure, &mut Vec::new()), member, guest.era, exposed)
     };
     // A legacy server that knows this guest by a connection of its own tells it there.
     let alone = member.server.watch_alone(&guest.counterpart(), uri, deadline).await;
     if let Some(alone) = alone.map_err(failed)? {
         // In another world it is watched on the shared connection.
-        return Ok(Watch::new(move || drop((alone, watch))));
+        return Ok(ResourceWatchGuard::new(move || drop((alone, watch))));
     }
     match member.server.watch(uri, deadline).await {
         Ok(()) => Ok(watch),
@@ -69,7 +69,7 @@ pub(crate) async fn watch(relay: &Arc<Relay>, guest: &Guest, exposed: &str) -> R
 
 /// Watches at the servers of another world what was watched at those of the one before. Nobody waits for it: a server that
 /// is down is tried again until it is back, for as long as anybody wants to hear of the resource.
-pub(crate) fn watch_again(relay: &Arc<Relay>, scene: &Arc<Scene>) {
+pub(crate) fn watch_again(relay: &Arc<InquiryRelay>, scene: &Arc<WorldSnapshot>) {
     for watched in relay.watches.all() {
         let Some(member) = scene.member(&watched.0).cloned() else { continue };
         let (relay, stop) = (Arc::downgrade(relay), scene.stop.clone());
@@ -82,7 +82,7 @@ pub(crate) fn watch_again(relay: &Arc<Relay>, scene: &Arc<Scene>) {
     }
 }
 
-async fn keep_watching(relay: &Weak<Relay>, member: &Member, watched: &Watched) {
+async fn keep_watching(relay: &Weak<InquiryRelay>, member: &UpstreamMember, watched: &WatchedResource) {
     let uri = &watched.1;
     // Followed before the first try: a server that comes back after it says that everything may have changed.
     let mut announcements = member.server.announcements();
@@ -100,13 +100,13 @@ async fn keep_watching(relay: &Weak<Relay>, member: &Member, watched: &Watched) 
             }
             Some(error) => tracing::debug!(upstream = %member.id, %error, "a resource is not watched yet"),
         }
-        let _ = tokio::time::timeout(pause, is_back(&mut announcements)).await;
+        let _ = tokio::time::timeout(pause, server_is_back(&mut announcements)).await;
         pause = (pause * 2).min(PAUSE.1);
     }
 }
 
 /// Waits until a server says that all of its resources may have changed, as one that was connected again does.
-async fn is_back(announcements: &mut broadcast::Receiver<Announcement>) {
+async fn server_is_back(announcements: &mut broadcast::Receiver<Announcement>) {
     loop {
         match announcements.recv().await {
             Ok(Announcement::ResourcesChanged) | Err(RecvError::Lagged(_)) => return,
@@ -116,7 +116,7 @@ async fn is_back(announcements: &mut broadcast::Receiver<Announcement>) {
     }
 }
 
-fn leave(relay: &Relay, watched: &Watched) {
+fn leave(relay: &InquiryRelay, watched: &WatchedResource) {
     if relay.watches.leave(watched)
         && let Some(member) = relay.core.scene().member(&watched.0)
     {
@@ -124,8 +124,8 @@ fn leave(relay: &Relay, watched: &Watched) {
     }
 }
 
-impl Watches {
-    fn enter(&self, watched: &Watched) -> bool {
+impl ResourceWatchCounts {
+    fn enter(&self, watched: &WatchedResource) -> bool {
         let mut counts = self.counts();
         if counts.len() >= WATCHES_MAX && !counts.contains_key(watched) {
             return false;
@@ -135,7 +135,7 @@ impl Watches {
     }
 
     /// Whether that was the last.
-    fn leave(&self, watched: &Watched) -> bool {
+    fn leave(&self, watched: &WatchedResource) -> bool {
         let mut counts = self.counts();
         let Some(count) = counts.get_mut(watched) else { return false };
         *count -= 1;
@@ -146,26 +146,26 @@ impl Watches {
         false
     }
 
-    fn has(&self, watched: &Watched) -> bool {
+    fn has(&self, watched: &WatchedResource) -> bool {
         self.counts().contains_key(watched)
     }
 
-    fn all(&self) -> Vec<Watched> {
+    fn all(&self) -> Vec<WatchedResource> {
         self.counts().keys().cloned().collect()
     }
 
-    fn counts(&self) -> MutexGuard<'_, BTreeMap<Watched, usize>> {
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<WatchedResource, usize>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{WATCHES_MAX, Watches};
+    use super::{WATCHES_MAX, ResourceWatchCounts};
 
     #[test]
     fn the_last_one_ends_it_and_resources_are_bounded_in_number() {
-        let watches = Watches::default();
+        let watches = ResourceWatchCounts::default();
         let resource = |number: usize| ("up".to_owned(), number.to_string());
         assert!(watches.enter(&resource(0)) && watches.enter(&resource(0)));
         assert!(!watches.leave(&resource(0)), "another still watches");

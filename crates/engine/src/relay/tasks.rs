@@ -11,21 +11,21 @@ use servanda_mcp::{
     envelope::{code, to_json},
     fields::{member as field, method},
 };
-use servanda_upstream::{Answer, PerformFailure, Question};
+use servanda_upstream::{Answer, PerformFailure, UpstreamInquiry};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::{INQUIRY_MS_MAX, Party, Relay, of_failure, text, with_text};
+use super::{INQUIRY_MS_MAX, InquiryContext, InquiryRelay, from_failure, text, with_text};
 use crate::{
     answers::{
         refusals::{self, invalid_params},
         upstream_failure,
     },
-    client::{Guest, Inquiry, Subject},
-    deferred::upstream_tasks::{Ended, TaskNote, find, present, with_status},
-    long_running::{self, Asker},
-    questions::PutFailure,
-    task_shape::{Status, add_related_task, of_task_error, question, to_modern, with_members, with_related_task},
-    world::{Member, Scene},
+    client::{Requester, Inquiry, InquirySubject},
+    deferred::upstream_tasks::{TaskSettlement, TaskNote, find, present, with_status},
+    long_running::{self, InquiryWait},
+    questions::ClientFailure,
+    task_shape::{TaskStatus, add_related_task, task_error, task_question, to_modern, with_members, with_related_task},
+    world::{UpstreamMember, WorldSnapshot},
 };
 
 /// How long a legacy guest may wait for a task's result.
@@ -38,27 +38,27 @@ const POLL_MS_DEFAULT: u64 = 1_000;
 const ASKED_AT_ONCE_MAX: usize = 16;
 
 /// A guest's task, and where it runs.
-struct Asked {
-    relay: Arc<Relay>,
-    scene: Arc<Scene>,
-    member: Arc<Member>,
-    party: Party,
+struct TaskInquiry {
+    relay: Arc<InquiryRelay>,
+    scene: Arc<WorldSnapshot>,
+    member: Arc<UpstreamMember>,
+    party: InquiryContext,
     ours: String,
     note: TaskNote,
 }
 
 /// Answers an inquiry about tasks.
-pub(crate) async fn inquire(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<String, RpcError> {
-    let Inquiry { guest, subject, mut params, mut terms } = inquiry;
+pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<String, RpcError> {
+    let Inquiry { requester: guest, subject, mut params, mut terms } = inquiry;
     allowed(&guest, subject)?;
     // To a task these are parameters like any other; a door keeps them apart for requests that are made again.
     if let Some(responses) = terms.input_responses.take() {
         params.push((field::INPUT_RESPONSES.to_owned(), responses));
     }
-    let ms_max = if subject == Subject::TaskResult { RESULT_MS_MAX } else { INQUIRY_MS_MAX };
+    let ms_max = if subject == InquirySubject::TaskResult { RESULT_MS_MAX } else { INQUIRY_MS_MAX };
     let cancel = terms.cancel.clone();
-    let party = Party::of(relay, guest, terms, ms_max).await;
-    if subject == Subject::Tasks {
+    let party = InquiryContext::new(relay, guest, terms, ms_max).await;
+    if subject == InquirySubject::Tasks {
         return list(relay, &party).await;
     }
     let ours = text(&params, field::TASK_ID)?;
@@ -66,7 +66,7 @@ pub(crate) async fn inquire(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<Stri
         Ok(note) => note,
         Err(no_task) => {
             let seen = long_running::find(&relay.core, &party.guest, &ours).await.ok_or(no_task)?;
-            let asker = Asker { guest: &party.guest, deadline: party.deadline, cancel: &cancel };
+            let asker = InquiryWait { guest: &party.guest, deadline: party.deadline, cancel: &cancel };
             return long_running::inquire(&relay.deferred.long_running, asker, seen, subject).await;
         }
     };
@@ -75,40 +75,40 @@ pub(crate) async fn inquire(relay: &Arc<Relay>, inquiry: Inquiry) -> Result<Stri
         invalid_params("the server that works on this task is not there any more")
             .with_hint("operators: `servanda doctor` looks at every upstream")
     })?;
-    let mut party = party.about_call_refusing(&note.refused_questions);
+    let mut party = party.refusing_questions(&note.refused_questions);
     if party.guest.era != note.guest_era {
-        party = party.about_task_of(note.upstream_era);
+        party = party.in_task_era(note.upstream_era);
     }
-    let asked = Asked { relay: Arc::clone(relay), scene, member, party, ours, note };
+    let asked = TaskInquiry { relay: Arc::clone(relay), scene, member, party, ours, note };
     match subject {
-        Subject::TaskResult => asked.result().await,
-        Subject::TaskCancel => Box::pin(asked.cancel()).await,
-        Subject::TaskUpdate => asked.update(params).await,
+        InquirySubject::TaskResult => asked.result().await,
+        InquirySubject::TaskCancel => Box::pin(asked.cancel()).await,
+        InquirySubject::TaskUpdate => asked.update(params).await,
         _ => Box::pin(asked.get()).await,
     }
 }
 
-fn allowed(guest: &Guest, subject: Subject) -> Result<(), RpcError> {
+fn allowed(guest: &Requester, subject: InquirySubject) -> Result<(), RpcError> {
     let of_the_other_era = match guest.era {
-        Era::Modern => matches!(subject, Subject::TaskResult | Subject::Tasks),
-        Era::Legacy => subject == Subject::TaskUpdate,
+        Era::Modern => matches!(subject, InquirySubject::TaskResult | InquirySubject::Tasks),
+        Era::Legacy => subject == InquirySubject::TaskUpdate,
     };
     if of_the_other_era {
         return Err(RpcError::new(code::METHOD_NOT_FOUND, format!("no such method: `{}`", subject.method())));
     }
-    if guest.era == Era::Modern && !guest.capabilities.extends(TASKS_EXTENSION) {
+    if guest.era == Era::Modern && !guest.capabilities.has_extension(TASKS_EXTENSION) {
         return Err(refusals::undeclared(&format!(r#"{{"extensions":{{"{TASKS_EXTENSION}":{{}}}}}}"#)));
     }
     Ok(())
 }
 
-impl Asked {
+impl TaskInquiry {
     /// How far the task has come.
     async fn get(mut self) -> Result<String, RpcError> {
         let guest_era = self.party.guest.era;
-        let answer = self.ask(question(method::TASKS_GET, &self.note.theirs)).await?;
+        let answer = self.ask(task_question(method::TASKS_GET, &self.note.theirs)).await?;
         let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| self.no_task())?;
-        let is_over = matches!(Status::of(&task), Some(Status::Completed | Status::Failed));
+        let is_over = matches!(TaskStatus::from_task(&task), Some(TaskStatus::Completed | TaskStatus::Failed));
         // A modern guest is told the end at once; a legacy server is asked for it by another method.
         if is_over && (guest_era, self.note.upstream_era) == (Era::Modern, Era::Legacy) {
             let base = to_modern(&task, &self.ours);
@@ -116,7 +116,7 @@ impl Asked {
             return Ok(self.modern_end(&base, ending).await);
         }
         let no_task = self.no_task();
-        present(self.ended(), &answer.result, guest_era).await.ok_or(no_task)
+        present(self.settlement(), &answer.result, guest_era).await.ok_or(no_task)
     }
 
     /// Waits for the end; a legacy guest's way.
@@ -128,31 +128,31 @@ impl Asked {
         let ours = self.ours.clone();
         match ending {
             Ok(result) => {
-                let result = without_result_type(&self.ended().with_result(&result).await?);
+                let result = without_result_type(&self.settlement().with_result(&result).await?);
                 let related = with_related_task(result.as_bytes(), Some(&ours));
                 Ok(related.unwrap_or_else(|| add_related_task(&result, &ours)))
             }
             Err(failure) => {
-                if let Some(error) = upstream_failure::error_of(&failure) {
-                    self.ended().with_error(&error).await;
+                if let Some(error) = upstream_failure::server_error(&failure) {
+                    self.settlement().with_error(&error).await;
                 }
-                Err(of_failure(&failure, &self.member))
+                Err(from_failure(&failure, &self.member))
             }
         }
     }
 
     /// Does not want it any more. A modern guest gets an acknowledgement, a legacy one the task.
     async fn cancel(mut self) -> Result<String, RpcError> {
-        let answer = self.ask(question(method::TASKS_CANCEL, &self.note.theirs)).await?;
+        let answer = self.ask(task_question(method::TASKS_CANCEL, &self.note.theirs)).await?;
         match (self.party.guest.era, self.note.upstream_era) {
             (Era::Modern, Era::Modern) => Ok(acknowledged(&answer)),
             (Era::Modern, Era::Legacy) => {
-                self.ended().cancelled().await;
+                self.settlement().cancelled().await;
                 Ok("{}".to_owned())
             }
             (Era::Legacy, Era::Legacy) => {
                 let no_task = self.no_task();
-                present(self.ended(), &answer.result, Era::Legacy).await.ok_or(no_task)
+                present(self.settlement(), &answer.result, Era::Legacy).await.ok_or(no_task)
             }
             (Era::Legacy, Era::Modern) => Box::pin(self.get()).await,
         }
@@ -165,21 +165,21 @@ impl Asked {
             return Ok("{}".to_owned());
         }
         let params = with_text(&params, field::TASK_ID, &self.note.theirs);
-        let question = Question { method: method::TASKS_UPDATE, name: Some(self.note.theirs.clone()), params };
+        let question = UpstreamInquiry { method: method::TASKS_UPDATE, name: Some(self.note.theirs.clone()), params };
         self.ask(question).await.map(|answer| acknowledged(&answer))
     }
 
-    async fn ask(&mut self, question: Question) -> Result<Answer, RpcError> {
-        self.try_ask(question).await.map_err(|failure| of_failure(&failure, &self.member))
+    async fn ask(&mut self, question: UpstreamInquiry) -> Result<Answer, RpcError> {
+        self.try_ask(question).await.map_err(|failure| from_failure(&failure, &self.member))
     }
 
-    async fn ask_result(&mut self) -> Result<Bytes, PutFailure> {
-        let question = question(method::TASKS_RESULT, &self.note.theirs);
+    async fn ask_result(&mut self) -> Result<Bytes, ClientFailure> {
+        let question = task_question(method::TASKS_RESULT, &self.note.theirs);
         self.try_ask(question).await.map(|answer| answer.result)
     }
 
     /// Asks the server about the task. What the server asks meanwhile goes on the record of the call.
-    async fn try_ask(&mut self, question: Question) -> Result<Answer, PutFailure> {
+    async fn try_ask(&mut self, question: UpstreamInquiry) -> Result<Answer, ClientFailure> {
         let mut asked = Vec::new();
         let answer = self.party.ask_for_record(&self.relay, &self.member, question, &mut asked).await;
         self.keep(asked).await;
@@ -187,43 +187,43 @@ impl Asked {
     }
 
     async fn keep(&mut self, asked: Vec<QuestionRecord>) {
-        let mut ended = self.ended();
-        ended.asked(asked).await;
+        let mut ended = self.settlement();
+        ended.add_questions(asked).await;
         self.note = ended.note;
     }
 
     /// A failure as the guest may be told of it.
-    async fn put(&mut self, failure: PerformFailure) -> PutFailure {
+    async fn failure_for_client(&mut self, failure: PerformFailure) -> ClientFailure {
         let mut asked = Vec::new();
-        let failure = self.party.question_rules(&self.relay, &self.member).put_failure(failure, &mut asked);
+        let failure = self.party.question_rules(&self.relay, &self.member).failure_for_client(failure, &mut asked);
         self.keep(asked).await;
         failure
     }
 
     /// The end of a modern task, for a guest that waits for it.
-    async fn await_modern_end(&mut self) -> Result<Bytes, PutFailure> {
+    async fn await_modern_end(&mut self) -> Result<Bytes, ClientFailure> {
         loop {
-            let answer = self.try_ask(question(method::TASKS_GET, &self.note.theirs)).await?;
-            let poll_ms = match look(&answer) {
-                Ok(Look::Over(result)) => return Ok(result),
-                Ok(Look::Runs { poll_ms }) => poll_ms,
-                Err(failure) => return Err(self.put(failure).await),
+            let answer = self.try_ask(task_question(method::TASKS_GET, &self.note.theirs)).await?;
+            let poll_ms = match modern_task_state(&answer) {
+                Ok(ModernTaskState::Ended(result)) => return Ok(result),
+                Ok(ModernTaskState::Running { poll_ms }) => poll_ms,
+                Err(failure) => return Err(self.failure_for_client(failure).await),
             };
             let pause = Duration::from_millis(poll_ms.unwrap_or(POLL_MS_DEFAULT).clamp(POLL_MS.0, POLL_MS.1));
             if Instant::now() + pause >= self.party.deadline {
                 let still_runs = PerformFailure::TimedOut { note: Some("the task still runs".to_owned()) };
-                return Err(self.put(still_runs).await);
+                return Err(self.failure_for_client(still_runs).await);
             }
             tokio::time::sleep(pause).await;
         }
     }
 
     /// A legacy task that is over, as a modern guest reads it.
-    async fn modern_end(self, base: &str, ending: Result<Bytes, PutFailure>) -> String {
+    async fn modern_end(self, base: &str, ending: Result<Bytes, ClientFailure>) -> String {
         match ending {
             Ok(result) => {
                 let result = with_related_task(&result, None).map_or(result, Bytes::from);
-                match self.ended().with_result(&result).await {
+                match self.settlement().with_result(&result).await {
                     Ok(result) => with_members(&with_status(base, "completed"), &format!(r#""result":{result}"#)),
                     Err(error) => {
                         with_members(&with_status(base, "failed"), &format!(r#""error":{}"#, to_json(&error)))
@@ -231,18 +231,18 @@ impl Asked {
                 }
             }
             Err(failure) => {
-                let error = of_failure(&failure, &self.member);
+                let error = from_failure(&failure, &self.member);
                 if matches!(&*failure, PerformFailure::Rejected { .. }) {
-                    self.ended().with_error(&error).await;
+                    self.settlement().with_error(&error).await;
                 }
                 with_members(&with_status(base, "failed"), &format!(r#""error":{}"#, to_json(&error)))
             }
         }
     }
 
-    fn ended(&self) -> Ended<'_> {
+    fn settlement(&self) -> TaskSettlement<'_> {
         let Self { scene, member, ours, note, .. } = self;
-        Ended { deferred: &self.relay.deferred, scene, member, ours, note: note.clone() }
+        TaskSettlement { deferred: &self.relay.deferred, scene, member, ours, note: note.clone() }
     }
 
     fn no_task(&self) -> RpcError {
@@ -251,37 +251,37 @@ impl Asked {
 }
 
 /// How a modern task stands.
-enum Look {
-    Over(Bytes),
-    Runs { poll_ms: Option<u64> },
+enum ModernTaskState {
+    Ended(Bytes),
+    Running { poll_ms: Option<u64> },
 }
 
 /// How a modern task stands, for a guest that waits for its result.
-fn look(answer: &Answer) -> Result<Look, PerformFailure> {
+fn modern_task_state(answer: &Answer) -> Result<ModernTaskState, PerformFailure> {
     let malformed = |why: &str| PerformFailure::Malformed { why: why.to_owned() };
     let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| malformed("the task is no object"))?;
-    match Status::of(&task).ok_or_else(|| malformed("the task has no status"))? {
-        Status::Completed => {
+    match TaskStatus::from_task(&task).ok_or_else(|| malformed("the task has no status"))? {
+        TaskStatus::Completed => {
             let result = task.get("result").ok_or_else(|| malformed("the task has no result"))?;
-            Ok(Look::Over(Bytes::copy_from_slice(result.get().as_bytes())))
+            Ok(ModernTaskState::Ended(Bytes::copy_from_slice(result.get().as_bytes())))
         }
-        Status::Failed => Err(upstream_failure::rejected(of_task_error(task.get("error")))),
-        Status::Cancelled => {
+        TaskStatus::Failed => Err(upstream_failure::rejected(task_error(task.get("error")))),
+        TaskStatus::Cancelled => {
             Err(upstream_failure::rejected(RpcError::new(code::INVALID_PARAMS, "the task was cancelled")))
         }
-        Status::Working | Status::InputRequired => {
+        TaskStatus::Working | TaskStatus::InputRequired => {
             let poll_ms = task.get("pollIntervalMs").and_then(|raw| serde_json::from_str::<u64>(raw.get()).ok());
-            Ok(Look::Runs { poll_ms })
+            Ok(ModernTaskState::Running { poll_ms })
         }
     }
 }
 
 /// The tasks of a legacy guest's principal, as their servers see them now. Those that no server knows any more are left out.
-async fn list(relay: &Arc<Relay>, party: &Party) -> Result<String, RpcError> {
+async fn list(relay: &Arc<InquiryRelay>, party: &InquiryContext) -> Result<String, RpcError> {
     let mut asking = JoinSet::new();
     let mut order = Vec::new();
     let mut tasks = HashMap::new();
-    for ours in relay.deferred.long_running.lists.listed(&relay.core, &party.guest.caller).await {
+    for ours in relay.deferred.long_running.lists.task_ids(&relay.core, &party.guest.caller).await {
         let Ok(note) = find(&relay.deferred, &party.guest, &ours).await else {
             if let Some(seen) = long_running::find(&relay.core, &party.guest, &ours).await {
                 order.push(ours.clone());
@@ -292,8 +292,8 @@ async fn list(relay: &Arc<Relay>, party: &Party) -> Result<String, RpcError> {
         let scene = relay.core.scene();
         let Some(member) = scene.member(&note.upstream).cloned() else { continue };
         order.push(ours.clone());
-        let party = party.clone().about_call_refusing(&note.refused_questions);
-        let asked = Asked { relay: Arc::clone(relay), scene, member, party, ours: ours.clone(), note };
+        let party = party.clone().refusing_questions(&note.refused_questions);
+        let asked = TaskInquiry { relay: Arc::clone(relay), scene, member, party, ours: ours.clone(), note };
         asking.spawn(async move { (ours, Box::pin(asked.get()).await) });
         if asking.len() >= ASKED_AT_ONCE_MAX
             && let Some(Ok((ours, Ok(task)))) = asking.join_next().await

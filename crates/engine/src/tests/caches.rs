@@ -18,8 +18,8 @@ use super::{
     effects::{Bank, keyed},
 };
 use crate::{
-    CallRequest, Gateway as _, Guest, Terms,
-    testing::{Heard, Scripted, again, ask, call, draft, guest, guest_of, listening, said, scene_of, text},
+    CallRequest, Gateway as _, Requester, RequestTerms,
+    testing::{ScriptedRequest, ScriptedServer, again, ask, call, draft, guest, guest_of, listening, said, scene_of, text},
 };
 
 fn contracts(change: impl FnOnce(&mut ToolContract, &mut ToolContract)) -> Vec<ToolContract> {
@@ -35,20 +35,20 @@ fn bank(change: impl FnOnce(&mut ToolContract, &mut ToolContract)) -> Bank {
 
 fn scripted<F>(
     change: impl FnOnce(&mut ToolContract, &mut ToolContract),
-    script: impl Fn(Heard) -> F + Send + Sync + 'static,
+    script: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static,
 ) -> Bank
 where
     F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
 {
-    Bank::new(Scripted::new(Era::Modern, &json!({}), script), contracts(change))
+    Bank::new(ScriptedServer::new(Era::Modern, &json!({}), script), contracts(change))
 }
 
 fn read() -> CallRequest {
-    call(&Guest::local(), "echo", Terms::default())
+    call(&Requester::local(), "echo", RequestTerms::default())
 }
 
-fn of(bank: &Bank, tenant: &str, principal: &str) -> CallRequest {
-    call(&guest_of(tenant, principal, bank.clock.now()), "echo", Terms::default())
+fn call_of(bank: &Bank, tenant: &str, principal: &str) -> CallRequest {
+    call(&guest_of(tenant, principal, bank.clock.now()), "echo", RequestTerms::default())
 }
 
 fn warnings(answer: &Value) -> &Value {
@@ -112,7 +112,7 @@ async fn private_answers_are_nobody_elses_and_public_ones_stay_in_their_tenant()
     ] {
         let bank = bank(|echo, _| echo.security.data_classification = classification);
         for (tenant, principal) in callers {
-            result(bank.call(of(&bank, tenant, principal)).await);
+            result(bank.call(call_of(&bank, tenant, principal)).await);
         }
         assert_eq!(bank.calls(), calls, "{classification:?}");
     }
@@ -124,7 +124,7 @@ async fn a_personal_servers_public_answers_are_nobody_elses() {
     let bank = bank(|echo, _| echo.security.data_classification = DataClassification::Public);
     bank.server.personal.store(true, Ordering::Relaxed);
     for (principal, calls) in [("ada", 1), ("bob", 2), ("ada", 2)] {
-        result(bank.call(of(&bank, "acme", principal)).await);
+        result(bank.call(call_of(&bank, "acme", principal)).await);
         assert_eq!(bank.calls(), calls, "{principal}");
     }
 }
@@ -179,7 +179,7 @@ async fn what_is_read_while_something_changes_is_not_kept() {
 #[tokio::test]
 async fn an_upstream_that_says_it_changed_is_believed() {
     let bank = bank(|_, _| {});
-    let mut news = bank.house.engine.news();
+    let mut news = bank.house.engine.change_events();
     for calls in 1..4 {
         result(bank.call(read()).await);
         result(bank.call(read()).await);
@@ -193,14 +193,14 @@ async fn an_upstream_that_says_it_changed_is_believed() {
 async fn another_world_is_asked_anew() {
     let bank = bank(|_, _| {});
     result(bank.call(read()).await);
-    bank.house.engine.enter(scene_of(&bank.server, contracts(|_, _| {})));
+    bank.house.engine.install(scene_of(&bank.server, contracts(|_, _| {})));
     result(bank.call(read()).await);
     assert_eq!(bank.calls(), 2);
 }
 
 #[tokio::test]
 async fn what_somebody_was_asked_for_is_not_kept() {
-    let legacy = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+    let legacy = ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let _ = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;
         Ok(text(Era::Legacy, "for you"))
     });
@@ -222,7 +222,7 @@ async fn what_somebody_was_asked_for_is_not_kept() {
     );
     let guest = guest(Era::Modern, &json!({"elicitation": {}}));
     for _ in 0..2 {
-        let asked = input(modern.call(call(&guest, "echo", Terms::default())).await);
+        let asked = input(modern.call(call(&guest, "echo", RequestTerms::default())).await);
         let answers = json!({"q": {"action": "accept", "content": {}}});
         result(modern.call(call(&guest, "echo", again(&asked["requestState"], &answers))).await);
     }

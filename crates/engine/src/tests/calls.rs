@@ -14,10 +14,10 @@ use servanda_effects::{
     effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
 };
 use servanda_gates::{RegisteredContracts, admit};
-use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
+use servanda_upstream::{UpstreamLimits as UpstreamLimits, Transport, Upstream, UpstreamName, UpstreamSpec};
 
 use crate::{
-    Authorities, CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Guest, Limits, SystemClock, Terms, World,
+    Authorities, CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Requester, EngineLimits, SystemClock, RequestTerms, World,
 };
 
 /// A store whose disk hangs, or not, and that remembers what it was told at the end.
@@ -93,12 +93,12 @@ fn engine(journal: Arc<Disk>) -> Engine {
         cwd: None,
     };
     let spec =
-        UpstreamSpec { id: UpstreamId("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
+        UpstreamSpec { id: UpstreamName("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
     let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
     let catalog = Arc::new(Catalog::new([contract], ExposedNaming::Prefixed).unwrap());
     Engine::new(EngineParts {
         world: World {
-            authorities: Arc::new(Authorities::of_defaults(&catalog).unwrap()),
+            authorities: Arc::new(Authorities::with_default_policies(&catalog).unwrap()),
             catalog,
             upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
             naming: ExposedNaming::Prefixed,
@@ -111,20 +111,20 @@ fn engine(journal: Arc<Disk>) -> Engine {
         budgets: Arc::new(InMemoryBudgets::new(Arc::new(SystemClock), journal.clone())),
         effects: journal,
         clock: Arc::new(SystemClock),
-        limits: Limits::default(),
+        limits: EngineLimits::default(),
     })
 }
 
 fn request(tool: &str, wait_ms: u64) -> CallRequest {
     CallRequest {
-        guest: Guest::local(),
+        requester: Requester::local(),
         tool: tool.to_owned(),
         arguments: Bytes::from_static(br#"{"invoice_id":"inv_1007","reason":"duplicate"}"#),
         chain: None,
         keys: OperationKeys::default(),
         aims: servanda_contract::expectation::Aims::default(),
         task: None,
-        terms: Terms { caller_wait_ms: Some(wait_ms), ..Terms::default() },
+        terms: RequestTerms { caller_wait_ms: Some(wait_ms), ..RequestTerms::default() },
     }
 }
 
@@ -134,7 +134,7 @@ fn refusal(answer: CallAnswer) -> Refusal {
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) | CallAnswer::Failed(_) => panic!("not a refusal"),
         CallAnswer::Result(result) => {
             let result: serde_json::Value =
-                serde_json::from_str(&crate::answers::tool_result::in_full(result).json).unwrap();
+                serde_json::from_str(&crate::answers::tool_result::with_full_detail(result).json).unwrap();
             serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
         }
     }

@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, Remark as ServerRemark};
+use servanda_upstream::{Answer, PerformFailure, ServerMessage as ServerRemark};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallAnswer, Gateway as _, Guest, Remark, Terms,
+    CallAnswer, Gateway as _, Requester, ClientMessage, RequestTerms,
     bridge::INPUT_MS_MAX,
-    testing::{Heard, House, Scripted, again, ask, call, guest, listening, parse, text},
+    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, guest, listening, parse, text},
 };
 
 pub(super) fn input(answer: CallAnswer) -> Value {
@@ -24,7 +24,7 @@ pub(super) fn input(answer: CallAnswer) -> Value {
 
 pub(super) fn result(answer: CallAnswer) -> Value {
     match answer {
-        CallAnswer::Result(result) => parse(&crate::answers::tool_result::in_full(result).json),
+        CallAnswer::Result(result) => parse(&crate::answers::tool_result::with_full_detail(result).json),
         other => panic!("not a result: {other:?}"),
     }
 }
@@ -40,12 +40,12 @@ pub(super) fn told(answer: CallAnswer) -> String {
     result(answer)["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-fn modern() -> Guest {
+fn modern() -> Requester {
     guest(Era::Modern, &json!({"elicitation": {}, "roots": {}}))
 }
 
 /// Asks for a name and says it; says so if it was not told one.
-async fn greet(heard: Heard) -> Result<Answer, PerformFailure> {
+async fn greet(heard: ScriptedRequest) -> Result<Answer, PerformFailure> {
     let reply = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;
     let name = match reply {
         Ok(Ok(answer)) => parse(answer.get())["content"]["name"].as_str().unwrap_or("?").to_owned(),
@@ -54,12 +54,12 @@ async fn greet(heard: Heard) -> Result<Answer, PerformFailure> {
     Ok(text(Era::Legacy, &format!("hello {name}")))
 }
 
-fn house(server: Arc<Scripted>) -> House {
-    House::new(ExposedNaming::Bare, &[("up", server)])
+fn house(server: Arc<ScriptedServer>) -> EngineHarness {
+    EngineHarness::new(ExposedNaming::Bare, &[("up", server)])
 }
 
-fn greeting_house() -> House {
-    house(Scripted::new(Era::Legacy, &json!({}), greet))
+fn greeting_house() -> EngineHarness {
+    house(ScriptedServer::new(Era::Legacy, &json!({}), greet))
 }
 
 fn named(name: &str) -> Value {
@@ -69,7 +69,7 @@ fn named(name: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_question_becomes_input_required_and_the_answer_comes_with_the_next_request() {
     let house = greeting_house();
-    let asked = input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
     assert_eq!(
         asked["inputRequests"],
         json!({"ask-1": {"method": "elicitation/create", "params": {
@@ -92,7 +92,7 @@ async fn a_question_becomes_input_required_and_the_answer_comes_with_the_next_re
 
 #[tokio::test(start_paused = true)]
 async fn questions_that_come_together_are_told_together_and_answered_one_by_one() {
-    let server = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+    let server = ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let (one, other) = (
             ask(&heard.delivery, "elicitation/create", &json!({"message": "one"})),
             ask(&heard.delivery, "roots/list", &json!({})),
@@ -101,7 +101,7 @@ async fn questions_that_come_together_are_told_together_and_answered_one_by_one(
         Ok(text(Era::Legacy, &format!("{one} {other}")))
     });
     let house = house(server);
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let keys: Vec<&String> = asked["inputRequests"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["ask-1", "ask-2"]);
     let asked = again(&asked["requestState"], &json!({"ask-2": {"roots": []}, "other": 1}));
@@ -116,7 +116,7 @@ async fn questions_that_come_together_are_told_together_and_answered_one_by_one(
 #[tokio::test(start_paused = true)]
 async fn a_guest_that_stays_away_is_not_waited_for_for_ever() {
     let house = greeting_house();
-    let asked = input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
     // Time stands still but for this: everything else has happened when it is over.
     tokio::time::sleep(Duration::from_millis(INPUT_MS_MAX + 1)).await;
     assert_eq!(house.outcomes(), ["completed"], "the question was declined and the call ended by itself");
@@ -129,7 +129,7 @@ async fn a_guest_that_stays_away_is_not_waited_for_for_ever() {
 async fn whoever_comes_after_the_time_is_not_let_in_even_if_the_call_goes_on() {
     let (server, mut hears, may_end) = patient();
     let house = house(server);
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     hears.recv().await.unwrap();
     let terms = again(&asked["requestState"], &named("Ada"));
     let error = failed(house.engine.call(call(&modern(), "echo", terms)).await);
@@ -143,14 +143,14 @@ async fn whoever_comes_after_the_time_is_not_let_in_even_if_the_call_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_while_the_guest_is_away_is_kept_for_it() {
-    let server = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+    let server = ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({}));
         tokio::time::sleep(Duration::from_secs(5)).await;
         drop(reply);
         Ok(text(Era::Legacy, "went on without"))
     });
     let house = house(server);
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(house.outcomes(), ["completed"]);
     let terms = again(&asked["requestState"], &named("Ada"));
@@ -163,10 +163,10 @@ async fn an_answer_that_comes_while_the_guest_is_away_is_kept_for_it() {
 #[tokio::test(start_paused = true)]
 async fn what_is_said_while_the_guest_is_away_is_told_when_it_comes_again() {
     for waits in [true, false] {
-        let server = Scripted::new(Era::Legacy, &json!({}), move |heard| async move {
+        let server = ScriptedServer::new(Era::Legacy, &json!({}), move |heard| async move {
             let say = |count: u8| {
                 let progress = RawValue::from_string(format!(r#"{{"progress":{count}}}"#)).unwrap();
-                heard.delivery.remarks.as_ref().unwrap().try_send(ServerRemark::Progress(progress)).unwrap();
+                heard.delivery.server_messages.as_ref().unwrap().try_send(ServerRemark::Progress(progress)).unwrap();
             };
             say(1);
             let reply = ask(&heard.delivery, "roots/list", &json!({}));
@@ -184,28 +184,28 @@ async fn what_is_said_while_the_guest_is_away_is_told_when_it_comes_again() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let (listens, mut second) = listening();
         let answers = again(&asked["requestState"], &json!({"ask-1": {"roots": []}}));
-        let terms = Terms { remarks: listens.remarks, wants_progress: true, ..answers };
+        let terms = RequestTerms { messages: listens.messages, wants_progress: true, ..answers };
         assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "done");
         assert_eq!((heard(&mut first), heard(&mut second)), (vec![1], vec![2, 3]), "waits: {waits}");
     }
 }
 
 /// The progress that was told, in order.
-fn heard(remarks: &mut mpsc::Receiver<Remark>) -> Vec<u64> {
+fn heard(remarks: &mut mpsc::Receiver<ClientMessage>) -> Vec<u64> {
     std::iter::from_fn(|| remarks.try_recv().ok())
         .map(|remark| match remark {
-            Remark::Progress(params) => parse(params.get())["progress"].as_u64().unwrap(),
+            ClientMessage::Progress(params) => parse(params.get())["progress"].as_u64().unwrap(),
             other => panic!("not progress: {other:?}"),
         })
         .collect()
 }
 
 /// A server that asks, tells the test what it heard, and answers when it may.
-fn patient() -> (Arc<Scripted>, mpsc::Receiver<CancellationToken>, Arc<Semaphore>) {
+fn patient() -> (Arc<ScriptedServer>, mpsc::Receiver<CancellationToken>, Arc<Semaphore>) {
     let (heard_it, hears) = mpsc::channel(4);
     let may_end = Arc::new(Semaphore::new(0));
     let gate = Arc::clone(&may_end);
-    let server = Scripted::new(Era::Legacy, &json!({}), move |heard| {
+    let server = ScriptedServer::new(Era::Legacy, &json!({}), move |heard| {
         let (heard_it, gate) = (heard_it.clone(), Arc::clone(&gate));
         async move {
             let _ = ask(&heard.delivery, "elicitation/create", &json!({})).await;
@@ -221,7 +221,7 @@ fn patient() -> (Arc<Scripted>, mpsc::Receiver<CancellationToken>, Arc<Semaphore
 async fn one_guest_waits_at_a_time() {
     let (server, mut hears, may_end) = patient();
     let house = Arc::new(house(server));
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let (state, first) = (asked["requestState"].clone(), house.clone());
     let terms = again(&state, &named("Ada"));
     let waiting = tokio::spawn(async move { first.engine.call(call(&modern(), "echo", terms)).await });
@@ -238,12 +238,12 @@ async fn giving_up_counts_only_while_waiting() {
     let (server, mut hears, may_end) = patient();
     let house = Arc::new(house(server));
     let first = CancellationToken::new();
-    let terms = Terms { cancel: first.clone(), ..Terms::default() };
+    let terms = RequestTerms { cancel: first.clone(), ..RequestTerms::default() };
     let asked = input(house.engine.call(call(&modern(), "echo", terms)).await);
     // A door cancels what it has answered; the call has been handed back by then.
     first.cancel();
     let second = CancellationToken::new();
-    let terms = Terms { cancel: second.clone(), ..again(&asked["requestState"], &named("Ada")) };
+    let terms = RequestTerms { cancel: second.clone(), ..again(&asked["requestState"], &named("Ada")) };
     let waiter = house.clone();
     let waiting = tokio::spawn(async move { waiter.engine.call(call(&modern(), "echo", terms)).await });
     let at_the_server = hears.recv().await.unwrap();
@@ -257,7 +257,7 @@ async fn giving_up_counts_only_while_waiting() {
 #[tokio::test(start_paused = true)]
 async fn a_state_is_for_its_own_principal_and_its_own_request() {
     let house = greeting_house();
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let state = &asked["requestState"];
     let mut other = modern();
     other.caller.principal = "other".to_owned();
@@ -281,9 +281,9 @@ async fn a_state_is_for_its_own_principal_and_its_own_request() {
 #[tokio::test(start_paused = true)]
 async fn a_call_does_not_wait_over_a_restart() {
     let before = greeting_house();
-    let asked = input(before.engine.call(call(&modern(), "echo", Terms::default())).await);
-    let server = Scripted::new(Era::Legacy, &json!({}), greet);
-    let after = House::with_notebook(ExposedNaming::Bare, &[("up", server)], before.notebook.clone());
+    let asked = input(before.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let server = ScriptedServer::new(Era::Legacy, &json!({}), greet);
+    let after = EngineHarness::with_notebook(ExposedNaming::Bare, &[("up", server)], before.notebook.clone());
     let terms = again(&asked["requestState"], &named("Ada"));
     let error = failed(after.engine.call(call(&modern(), "echo", terms)).await);
     assert_eq!(error.code, -32602);
@@ -293,7 +293,7 @@ async fn a_call_does_not_wait_over_a_restart() {
 #[tokio::test(start_paused = true)]
 async fn malformed_answers_leave_the_call_waiting() {
     let house = greeting_house();
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let terms = again(&asked["requestState"], &json!([1]));
     assert_eq!(failed(house.engine.call(call(&modern(), "echo", terms)).await).code, -32602);
     let terms = again(&asked["requestState"], &Value::Null);
@@ -307,7 +307,7 @@ async fn without_a_place_to_wait_questions_are_declined() {
     let house = greeting_house();
     let mut parked = 0;
     let answer = loop {
-        match house.engine.call(call(&modern(), "echo", Terms::default())).await {
+        match house.engine.call(call(&modern(), "echo", RequestTerms::default())).await {
             CallAnswer::InputRequired(_) => parked += 1,
             other => break other,
         }
@@ -330,7 +330,7 @@ async fn what_nobody_declared_is_never_asked() {
 #[tokio::test(start_paused = true)]
 async fn when_the_engine_ends_what_waits_is_ended_and_recorded() {
     let house = greeting_house();
-    input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    input(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
     house.engine.drain(Duration::from_secs(1)).await;
     assert_eq!(house.outcomes(), ["completed"]);
 }

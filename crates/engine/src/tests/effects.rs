@@ -16,37 +16,37 @@ use tokio::sync::Notify;
 
 use super::conversations::{input, result};
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Guest, Terms,
-    testing::{HandClock, Heard, House, Scripted, again, call, draft, guest, parse, said, scene_of, text},
+    CallAnswer, CallRequest, Gateway as _, Requester, RequestTerms,
+    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, again, call, draft, guest, parse, said, scene_of, text},
 };
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
 
 /// A house with one server that answers as it is told, and a clock that a test turns.
 pub(super) struct Bank {
-    pub(super) house: House,
-    pub(super) server: Arc<Scripted>,
-    pub(super) clock: Arc<HandClock>,
+    pub(super) house: EngineHarness,
+    pub(super) server: Arc<ScriptedServer>,
+    pub(super) clock: Arc<EngineTestClock>,
 }
 
 impl Bank {
-    pub(super) fn new(server: Arc<Scripted>, contracts: Vec<ToolContract>) -> Self {
-        let clock = HandClock::new();
-        let house = House::in_scene(scene_of(&server, contracts), Arc::default(), clock.clone());
+    pub(super) fn new(server: Arc<ScriptedServer>, contracts: Vec<ToolContract>) -> Self {
+        let clock = EngineTestClock::new();
+        let house = EngineHarness::in_scene(scene_of(&server, contracts), Arc::default(), clock.clone());
         Self { house, server, clock }
     }
 
     /// One tool `write`, changed as the test likes.
     pub(super) fn writing<F>(
         change: impl FnOnce(&mut ToolContract),
-        script: impl Fn(Heard) -> F + Send + Sync + 'static,
+        script: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
     {
         let mut contract = draft("up", "write", true);
         change(&mut contract);
-        Self::new(Scripted::new(Era::Modern, &json!({}), script), vec![contract])
+        Self::new(ScriptedServer::new(Era::Modern, &json!({}), script), vec![contract])
     }
 
     pub(super) async fn call(&self, request: CallRequest) -> CallAnswer {
@@ -68,7 +68,7 @@ impl Bank {
 
 pub(super) fn write(arguments: &Value, keys: OperationKeys) -> CallRequest {
     let arguments = Bytes::from(arguments.to_string());
-    CallRequest { arguments, keys, ..call(&Guest::local(), "write", Terms::default()) }
+    CallRequest { arguments, keys, ..call(&Requester::local(), "write", RequestTerms::default()) }
 }
 
 pub(super) fn keyed(key: &str) -> CallRequest {
@@ -111,7 +111,7 @@ async fn the_same_key_is_answered_with_the_same_bytes_and_nothing_is_sent() {
     let payload = |json: &str| json.split_once("\"_meta\"").unwrap().0.to_owned();
     assert_eq!(payload(&first.json), payload(&again.json));
     assert!(payload(&again.json).contains(r#"[ {"type":"text","text":"done"} ],"x":1.0"#), "{}", again.json);
-    let full = |answered| parse(&crate::answers::tool_result::in_full(answered).json);
+    let full = |answered| parse(&crate::answers::tool_result::with_full_detail(answered).json);
     let (first, again) = (full(first), full(again));
     assert_eq!(observation(&first)["execution_metadata"]["idempotency_hit"], false);
     assert_eq!(observation(&again)["execution_metadata"]["idempotency_hit"], true);
@@ -388,7 +388,7 @@ async fn an_end_whose_record_cannot_be_kept_is_kept_without_it_or_given_up() {
     }
 }
 
-fn asks_once(heard: &Heard) -> Answer {
+fn asks_once(heard: &ScriptedRequest) -> Answer {
     match &heard.delivery.continuation.request_state {
         None => said(
             Era::Modern,
@@ -409,11 +409,11 @@ async fn what_waits_for_input_goes_on_under_its_own_key_and_no_other() {
         },
     );
     let modern = guest(Era::Modern, &json!({"elicitation": {}}));
-    let first = || CallRequest { guest: modern.clone(), ..keyed("k") };
+    let first = || CallRequest { requester: modern.clone(), ..keyed("k") };
     let asked = input(bank.call(first()).await);
     assert_eq!(refusal(bank.call(first()).await).error_code, TaxonomyClass::IdempotencyConflict, "it waits");
     let terms = || again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
-    let other = CallRequest { terms: terms(), guest: modern.clone(), ..keyed("other") };
+    let other = CallRequest { terms: terms(), requester: modern.clone(), ..keyed("other") };
     assert_eq!(refusal(bank.call(other).await).error_code, TaxonomyClass::SignatureMismatch);
     let bare = || CallRequest { terms: terms(), keys: OperationKeys::default(), ..first() };
     assert_eq!(result(bank.call(bare()).await)["content"][0]["text"], "done");
@@ -426,11 +426,11 @@ async fn what_waits_for_input_goes_on_under_its_own_key_and_no_other() {
 
 #[tokio::test]
 async fn a_read_without_a_key_is_no_effect_and_one_with_a_key_is_answered_again() {
-    let server = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "read")) });
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "read")) });
     let bank = Bank::new(server, vec![draft("up", "echo", false)]);
     let read = |key: Option<&str>| {
         let keys = OperationKeys { idempotency_key: key.map(str::to_owned), ..OperationKeys::default() };
-        CallRequest { keys, ..call(&Guest::local(), "echo", Terms::default()) }
+        CallRequest { keys, ..call(&Requester::local(), "echo", RequestTerms::default()) }
     };
     result(bank.call(read(None)).await);
     assert!(bank.effects().await.is_empty());
@@ -441,14 +441,14 @@ async fn a_read_without_a_key_is_no_effect_and_one_with_a_key_is_answered_again(
 
 #[tokio::test]
 async fn a_read_with_a_key_that_waits_for_input_goes_on() {
-    let server = Scripted::new(Era::Modern, &json!({}), |heard| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |heard| {
         let answer = asks_once(&heard);
         async { Ok(answer) }
     });
     let bank = Bank::new(server, vec![draft("up", "echo", false)]);
     let modern = guest(Era::Modern, &json!({"elicitation": {}}));
     let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
-    let asked = input(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", Terms::default()) }).await);
+    let asked = input(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", RequestTerms::default()) }).await);
     let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
     let done = result(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", terms) }).await);
     assert_eq!((&done["content"][0]["text"], bank.states().await), (&json!("done"), vec![EffectState::Completed]));
@@ -456,7 +456,7 @@ async fn a_read_with_a_key_that_waits_for_input_goes_on() {
 
 #[tokio::test]
 async fn what_became_a_task_is_settled_by_its_end() {
-    let server = Scripted::new(Era::Modern, &json!({}), |heard| async move {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |heard| async move {
         Ok(match heard.method {
             "tools/call" => said(
                 Era::Modern,
@@ -473,12 +473,12 @@ async fn what_became_a_task_is_settled_by_its_end() {
     });
     let bank = Bank::new(server, vec![draft("up", "write", true)]);
     let modern = guest(Era::Modern, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}));
-    let first = || CallRequest { guest: modern.clone(), ..keyed("k") };
+    let first = || CallRequest { requester: modern.clone(), ..keyed("k") };
     let CallAnswer::Task(task) = bank.call(first()).await else { panic!("no task") };
     let ours = parse(&task)["taskId"].as_str().unwrap().to_owned();
     let refused = refusal(bank.call(first()).await);
     assert!(refused.message.contains(&ours), "{}", refused.message);
-    let inquiry = crate::testing::inquiry(&modern, crate::Subject::Task, &json!({"taskId": ours}), Terms::default());
+    let inquiry = crate::testing::inquiry(&modern, crate::InquirySubject::Task, &json!({"taskId": ours}), RequestTerms::default());
     bank.house.engine.inquire(inquiry).await.unwrap();
     assert_eq!(bank.states().await, [EffectState::Completed]);
     assert_eq!(result(bank.call(first()).await)["content"][0]["text"], "done");
@@ -490,7 +490,7 @@ async fn a_caller_of_another_principal_knows_nothing_of_the_key() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "s3cret")) });
     result(bank.call(keyed("k")).await);
     let mut other = keyed("k");
-    other.guest.caller.principal = "mallory".to_owned();
+    other.requester.caller.principal = "mallory".to_owned();
     other.arguments = Bytes::from_static(br#"{"text":"other"}"#);
     result(bank.call(other).await);
     assert_eq!((bank.calls(), bank.effects().await.len()), (2, 2), "neither seen, nor claimed, nor probed");

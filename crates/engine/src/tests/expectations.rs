@@ -13,25 +13,25 @@ use servanda_mcp::Era;
 
 use super::{conversations::result, effects::refusal};
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Guest, SystemClock, Terms,
-    testing::{House, Scripted, call, draft, scene, scene_of, text},
+    CallAnswer, CallRequest, Gateway as _, Requester, SystemClock, RequestTerms,
+    testing::{EngineHarness, ScriptedServer, call, draft, scene, scene_of, text},
 };
 
 fn patterns(written: Value) -> Vec<BehaviourPattern> {
     serde_json::from_value(written).unwrap()
 }
 
-fn server() -> Arc<Scripted> {
-    Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) })
+fn server() -> Arc<ScriptedServer> {
+    ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) })
 }
 
 /// Two servers with `echo` (PURE|READ|DATA) and `write` each, the task `triage`, and these rules.
-fn house(rules: Vec<ExpectationRule>) -> (House, Arc<Scripted>) {
+fn house(rules: Vec<ExpectationRule>) -> (EngineHarness, Arc<ScriptedServer>) {
     let server = server();
     let mut scene = scene(ExposedNaming::Prefixed, &[("one", server.clone()), ("two", server.clone())]);
     scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
     scene.expectations.rules = rules;
-    (House::in_scene(scene, Arc::default(), Arc::new(SystemClock)), server)
+    (EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock)), server)
 }
 
 fn rule(clients: &[&str], upstreams: &[&str], without_task: bool) -> ExpectationRule {
@@ -50,8 +50,8 @@ fn aims(task: Option<&str>, intent: Option<&str>, like: Option<&str>) -> Aims {
     Aims { task: owned(task), intent: owned(intent), like: owned(like) }
 }
 
-fn wanting(guest: &Guest, tool: &str, aims: Aims) -> CallRequest {
-    CallRequest { aims, ..call(guest, tool, Terms::default()) }
+fn wanting(guest: &Requester, tool: &str, aims: Aims) -> CallRequest {
+    CallRequest { aims, ..call(guest, tool, RequestTerms::default()) }
 }
 
 /// What was refused by the behaviour gate; nothing of what passed.
@@ -68,7 +68,7 @@ fn refused(answer: CallAnswer) -> Option<Refusal> {
 #[tokio::test]
 async fn a_task_takes_its_kinds_of_tools_and_no_others() {
     let (house, server) = house(Vec::new());
-    let guest = Guest::local();
+    let guest = Requester::local();
     let triage = || aims(Some("triage"), None, None);
     assert!(refused(house.engine.call(wanting(&guest, "one__echo", triage())).await).is_none());
     let said = refused(house.engine.call(wanting(&guest, "two__write", triage())).await).unwrap();
@@ -85,7 +85,7 @@ async fn a_task_takes_its_kinds_of_tools_and_no_others() {
 #[tokio::test]
 async fn an_intent_is_held_to() {
     let (house, _) = house(Vec::new());
-    let guest = Guest::local();
+    let guest = Requester::local();
     let rows = [
         ("one__echo", "read", true),
         ("one__write", "read", false),
@@ -108,7 +108,7 @@ async fn an_intent_is_held_to() {
 #[tokio::test]
 async fn a_rule_concerns_the_clients_and_servers_it_names() {
     let by = |client: &str| {
-        let mut guest = Guest::local();
+        let mut guest = Requester::local();
         guest.caller.client = Some(client.to_owned());
         guest
     };
@@ -130,7 +130,7 @@ async fn a_rule_concerns_the_clients_and_servers_it_names() {
         let mut scene = scene(ExposedNaming::Prefixed, &[("one", server.clone()), ("two", server)]);
         scene.expectations.tasks.insert("anything".to_owned(), patterns(json!([{}])));
         scene.expectations.rules = vec![rule];
-        let house = House::in_scene(scene, Arc::default(), Arc::new(SystemClock));
+        let house = EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock));
         let said = refused(house.engine.call(wanting(&by(client), tool, aims)).await);
         assert_eq!(said.is_none(), passes, "{what}: {said:?}");
         assert!(said.is_none_or(|said| said.message.contains("the rule `only reads` expects")), "{what}");
@@ -140,9 +140,9 @@ async fn a_rule_concerns_the_clients_and_servers_it_names() {
 #[tokio::test]
 async fn an_earlier_call_is_only_an_example_to_whoever_made_it() {
     let (house, _) = house(Vec::new());
-    let (guest, mut stranger) = (Guest::local(), Guest::local());
+    let (guest, mut stranger) = (Requester::local(), Requester::local());
     stranger.caller.principal = "somebody else".to_owned();
-    let first = result(house.engine.call(call(&guest, "one__echo", Terms::default())).await);
+    let first = result(house.engine.call(call(&guest, "one__echo", RequestTerms::default())).await);
     let id = first["_meta"]["servanda/observation"]["tool_identity"]["call_id"].as_str().unwrap();
     let like = |id: &str| aims(None, None, Some(id));
     assert!(refused(house.engine.call(wanting(&guest, "two__echo", like(id))).await).is_none());
@@ -166,8 +166,8 @@ async fn tools_that_take_the_same_arguments_are_named_first() {
     other.affordance.examples.clear();
     let mut scene = scene_of(&server, vec![other, draft("up", "reader", false), draft("up", "write", true)]);
     scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
-    let house = House::in_scene(scene, Arc::default(), Arc::new(SystemClock));
-    let said = refused(house.engine.call(wanting(&Guest::local(), "write", aims(Some("triage"), None, None))).await);
+    let house = EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock));
+    let said = refused(house.engine.call(wanting(&Requester::local(), "write", aims(Some("triage"), None, None))).await);
     assert!(said.unwrap().hint.ends_with("of that kind are `reader`, `another`"));
 }
 
@@ -180,9 +180,9 @@ async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
     reading.affordance.input_schema = schema.as_object().unwrap().clone().into();
     let mut scene = scene_of(&server, vec![reading]);
     scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
-    let house = House::in_scene(scene, Arc::default(), Arc::new(SystemClock));
+    let house = EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock));
     let said =
-        refused(house.engine.call(wanting(&Guest::local(), "echo", aims(Some("triage"), None, None))).await).unwrap();
+        refused(house.engine.call(wanting(&Requester::local(), "echo", aims(Some("triage"), None, None))).await).unwrap();
     assert_eq!(said.field_errors[0].pointer, "/text", "`hello` is a command that nobody knows");
     assert!(!said.hint.contains("of that kind"), "{}", said.hint);
     assert_eq!(server.heard().len(), 0);
@@ -205,8 +205,8 @@ async fn t20_a_url_is_judged_by_what_its_name_resolves_to() {
             "text": { "type": "string", "x-effect": { "kind": "url", "hosts": hosts } } } });
         reading.affordance.input_schema = schema.as_object().unwrap().clone().into();
         reading.affordance.examples.clear();
-        let house = House::in_scene(scene_of(&server, vec![reading]), Arc::default(), Arc::new(SystemClock));
-        let mut request = call(&Guest::local(), "echo", Terms::default());
+        let house = EngineHarness::in_scene(scene_of(&server, vec![reading]), Arc::default(), Arc::new(SystemClock));
+        let mut request = call(&Requester::local(), "echo", RequestTerms::default());
         request.arguments = json!({ "text": url }).to_string().into();
         let said = refused(house.engine.call(request).await);
         assert_eq!((said.is_none(), server.heard().len()), (passes, usize::from(passes)), "{url}: {said:?}");

@@ -15,9 +15,9 @@ use servanda_mcp::Era;
 use super::effects::died;
 use crate::{
     Authorities,
-    deferred::recovery::Lanes,
-    testing::{HandClock, House, Scripted, draft, text},
-    world::{Scene, server::Server},
+    deferred::recovery::RecoveryLanes,
+    testing::{EngineTestClock, EngineHarness, ScriptedServer, draft, text},
+    world::{WorldSnapshot, server::UpstreamServer},
 };
 
 const ORPHANS: usize = 1_000;
@@ -25,10 +25,10 @@ const MINUTE_MS: u64 = 60_000;
 
 /// Two upstreams, each with a tool that dedupes on its key.
 struct Town {
-    house: House,
-    clock: Arc<HandClock>,
-    dead: Arc<Scripted>,
-    live: Arc<Scripted>,
+    house: EngineHarness,
+    clock: Arc<EngineTestClock>,
+    dead: Arc<ScriptedServer>,
+    live: Arc<ScriptedServer>,
 }
 
 fn keyed_tool(upstream: &str) -> ToolContract {
@@ -44,18 +44,18 @@ fn keyed_tool(upstream: &str) -> ToolContract {
 }
 
 impl Town {
-    fn new(dead: Arc<Scripted>) -> Self {
-        let live = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
+    fn new(dead: Arc<ScriptedServer>) -> Self {
+        let live = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
         let contracts = ["dead", "live"].map(|upstream| admit(keyed_tool(upstream), &RegisteredContracts::new()).unwrap());
         let catalog = Arc::new(Catalog::new(contracts, ExposedNaming::Prefixed).unwrap());
         let servers = BTreeMap::from([
-            ("dead".to_owned(), dead.clone() as Arc<dyn Server>),
-            ("live".to_owned(), live.clone() as Arc<dyn Server>),
+            ("dead".to_owned(), dead.clone() as Arc<dyn UpstreamServer>),
+            ("live".to_owned(), live.clone() as Arc<dyn UpstreamServer>),
         ]);
-        let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
-        let clock = HandClock::new();
-        let scene = Scene::with_servers(catalog, servers, ExposedNaming::Prefixed, authorities);
-        Self { house: House::in_scene(scene, Arc::default(), clock.clone()), clock, dead, live }
+        let authorities = Arc::new(Authorities::with_default_policies(&catalog).unwrap());
+        let clock = EngineTestClock::new();
+        let scene = WorldSnapshot::with_servers(catalog, servers, ExposedNaming::Prefixed, authorities);
+        Self { house: EngineHarness::in_scene(scene, Arc::default(), clock.clone()), clock, dead, live }
     }
 
     /// What a process leaves behind that was at it when it died.
@@ -120,7 +120,7 @@ impl Town {
         self.house.effects.find(target.clone()).await.unwrap().unwrap().state
     }
 
-    fn calls(server: &Scripted) -> usize {
+    fn calls(server: &ScriptedServer) -> usize {
         server.heard().iter().filter(|line| line.starts_with("tools/call")).count()
     }
 }
@@ -132,9 +132,9 @@ struct Left {
 }
 
 /// A server that is down, one that never answers, and one that does nothing but fail.
-fn dead_ones() -> [Arc<Scripted>; 3] {
+fn dead_ones() -> [Arc<ScriptedServer>; 3] {
     let server = |capabilities: Value, hangs: bool| {
-        Scripted::new(Era::Modern, &capabilities, move |_| async move {
+        ScriptedServer::new(Era::Modern, &capabilities, move |_| async move {
             if hangs { std::future::pending().await } else { Err(died()) }
         })
     };
@@ -146,7 +146,7 @@ async fn a_dead_upstream_holds_up_nobody_elses_orphans() {
     for dead in dead_ones() {
         let town = Town::new(dead);
         let left = town.crashed().await;
-        let mut lanes = Lanes::default();
+        let mut lanes = RecoveryLanes::default();
         // One round, which nobody waits for the end of: it does not end while a server hangs.
         lanes.begin(town.house.engine.long_running()).await;
         let expected = [EffectState::OutcomeUnknown, EffectState::FailedRetryable, EffectState::Completed];
@@ -169,7 +169,7 @@ async fn a_slow_upstream_gets_a_few_at_once_and_the_next_round_is_for_the_others
     let [_, hangs, _] = dead_ones();
     let town = Town::new(hangs);
     let mut waits_for = town.crashed().await.live;
-    let mut lanes = Lanes::default();
+    let mut lanes = RecoveryLanes::default();
     for round in 1..=4 {
         lanes.begin(town.house.engine.long_running()).await;
         for _ in 0..10_000 {
@@ -196,9 +196,9 @@ async fn a_failing_upstream_is_left_alone_by_its_breaker() {
     let town = Town::new(fails);
     town.crashed().await;
     for _ in 0..3 {
-        let mut lanes = Lanes::default();
+        let mut lanes = RecoveryLanes::default();
         lanes.begin(town.house.engine.long_running()).await;
-        lanes.ended().await;
+        lanes.finish().await;
     }
     let calls = Town::calls(&town.dead);
     assert!((10..=20).contains(&calls), "{calls} calls of a server that does nothing but fail");

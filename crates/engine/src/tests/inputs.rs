@@ -7,21 +7,21 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_contract::refusal::EffectKnowledge;
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, Remark as ServerRemark};
+use servanda_upstream::{Answer, PerformFailure, ServerMessage as ServerRemark};
 use tokio::sync::mpsc;
 
 use super::conversations::{failed, input, result, told};
 use crate::{
-    CallAnswer, Gateway as _, Guest, Remark, Subject, Terms,
+    CallAnswer, Gateway as _, Requester, ClientMessage, InquirySubject, RequestTerms,
     questions::QUESTIONS_MAX,
-    testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, said, text},
+    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, guest, inquiry, listening, parse, said, text},
 };
 
 /// Spaced as nobody else would, so that it is seen when it is not passed on as it is.
 const REQUESTS: &str = r#"{"who" : {"method":"elicitation/create","params":{ "message":"Who?","n":1.0 }}}"#;
 
 /// Asks twice, then says what it was told.
-fn asks_twice(heard: &Heard) -> Answer {
+fn asks_twice(heard: &ScriptedRequest) -> Answer {
     let continuation = &heard.delivery.continuation;
     let state = continuation.request_state.as_deref();
     match (&continuation.input_responses, state) {
@@ -37,23 +37,23 @@ fn asks_twice(heard: &Heard) -> Answer {
     }
 }
 
-fn server(answer: impl Fn(&Heard) -> Answer + Send + Sync + 'static) -> Arc<Scripted> {
+fn server(answer: impl Fn(&ScriptedRequest) -> Answer + Send + Sync + 'static) -> Arc<ScriptedServer> {
     let answer = Arc::new(answer);
-    Scripted::new(Era::Modern, &json!({}), move |heard| {
+    ScriptedServer::new(Era::Modern, &json!({}), move |heard| {
         let answered = answer(&heard);
         async move { Ok(answered) }
     })
 }
 
-fn house(server: &Arc<Scripted>) -> House {
-    House::new(ExposedNaming::Bare, &[("up", server.clone())])
+fn house(server: &Arc<ScriptedServer>) -> EngineHarness {
+    EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())])
 }
 
-fn modern() -> Guest {
+fn modern() -> Requester {
     guest(Era::Modern, &json!({"elicitation": {}}))
 }
 
-fn legacy() -> Guest {
+fn legacy() -> Requester {
     guest(Era::Legacy, &json!({"elicitation": {}, "sampling": {}}))
 }
 
@@ -65,7 +65,7 @@ fn named(name: &str) -> Value {
 async fn modern_to_modern_everything_passes_and_every_round_is_a_call() {
     let server = server(asks_twice);
     let house = house(&server);
-    let CallAnswer::InputRequired(json) = house.engine.call(call(&modern(), "write", Terms::default())).await else {
+    let CallAnswer::InputRequired(json) = house.engine.call(call(&modern(), "write", RequestTerms::default())).await else {
         panic!("no question");
     };
     let (mut asked, mut expected) = (parse(&json)["inputRequests"].clone(), parse(REQUESTS));
@@ -100,7 +100,7 @@ async fn modern_to_modern_a_server_without_state_gets_none() {
         Some(_) => text(Era::Modern, "thanks"),
     });
     let house = house(&server);
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     assert!(asked["requestState"].is_string(), "ours is there all the same");
     let terms = again(&asked["requestState"], &named("Ada"));
     assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "thanks");
@@ -123,7 +123,7 @@ async fn modern_to_modern_what_a_state_stands_for_happens_once_unless_it_is_a_re
     let server = server(asks_twice);
     let house = house(&server);
     for (tool, twice) in [("write", false), ("echo", true)] {
-        let asked = input(house.engine.call(call(&modern(), tool, Terms::default())).await);
+        let asked = input(house.engine.call(call(&modern(), tool, RequestTerms::default())).await);
         let terms = || again(&asked["requestState"], &named("Ada"));
         input(house.engine.call(call(&modern(), tool, terms())).await);
         let (first_use, heard) = (house.last_record().call_id.to_string(), server.heard().len());
@@ -141,13 +141,13 @@ async fn modern_to_modern_what_a_state_stands_for_happens_once_unless_it_is_a_re
 async fn modern_to_modern_a_state_on_whose_behalf_nothing_was_sent_is_good_again() {
     let down = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let is_down = down.clone();
-    let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| {
         let unavailable = || PerformFailure::Unavailable { why: "it is down".to_owned() };
         let answer = if is_down.load(Ordering::SeqCst) { Err(unavailable()) } else { Ok(asks_twice(&heard)) };
         async move { answer }
     });
     let house = house(&server);
-    let asked = input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
     let terms = || again(&asked["requestState"], &named("Ada"));
     down.store(true, Ordering::SeqCst);
     result(house.engine.call(call(&modern(), "write", terms())).await);
@@ -164,17 +164,17 @@ async fn what_is_not_strict_json_beside_the_arguments_reaches_no_server() {
     let deep = format!("{}{}", "[".repeat(3_000), "]".repeat(3_000));
     for text in [deep.as_str(), r#"{"k":1,"k":2}"#, r#"{"k":"\ud800"}"#, r#"{"k":1e999999}"#] {
         let raw = || RawValue::from_string(text.to_owned()).unwrap();
-        let answers = || Terms { input_responses: Some(raw()), ..Terms::default() };
-        let meta = || Terms { meta: vec![("a/b".to_owned(), raw())], ..Terms::default() };
+        let answers = || RequestTerms { input_responses: Some(raw()), ..RequestTerms::default() };
+        let meta = || RequestTerms { meta: vec![("a/b".to_owned(), raw())], ..RequestTerms::default() };
         for (guest, terms) in [(modern(), answers()), (modern(), meta()), (legacy(), meta())] {
             assert_eq!(failed(house.engine.call(call(&guest, "echo", terms)).await).code, -32602, "{text}");
             assert_eq!(house.last_word(), ("refused", Some(EffectKnowledge::None), false));
         }
         for terms in [answers(), meta()] {
-            let inquiry = inquiry(&modern(), Subject::Prompt, &json!({"name": "greet"}), terms);
+            let inquiry = inquiry(&modern(), InquirySubject::Prompt, &json!({"name": "greet"}), terms);
             assert_eq!(house.engine.inquire(inquiry).await.unwrap_err().code, -32602, "{text}");
         }
-        let mut inquiry = inquiry(&modern(), Subject::Prompt, &json!({"name": "greet"}), Terms::default());
+        let mut inquiry = inquiry(&modern(), InquirySubject::Prompt, &json!({"name": "greet"}), RequestTerms::default());
         inquiry.params.push(("arguments".to_owned(), raw()));
         assert!(house.engine.inquire(inquiry).await.unwrap_err().message.starts_with("`params` cannot"), "{text}");
     }
@@ -188,7 +188,7 @@ async fn more_questions_than_anybody_answers_reach_nobody() {
         let requests: serde_json::Map<_, _> = (0..count).map(|n| (n.to_string(), question.clone())).collect();
         let server =
             server(move |_| said(Era::Modern, &json!({"resultType": "input_required", "inputRequests": requests})));
-        match house(&server).engine.call(call(&modern(), "echo", Terms::default())).await {
+        match house(&server).engine.call(call(&modern(), "echo", RequestTerms::default())).await {
             CallAnswer::InputRequired(_) => assert!(passes),
             CallAnswer::Result(refused) => {
                 assert!(!passes && refused.json.contains("asked more than 64 things"), "{refused:?}");
@@ -202,7 +202,7 @@ async fn more_questions_than_anybody_answers_reach_nobody() {
 async fn modern_to_modern_a_state_that_was_changed_is_refused_before_the_server_hears_of_it() {
     let server = server(asks_twice);
     let house = house(&server);
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let tampered = json!(format!("{}-TAMPERED", asked["requestState"].as_str().unwrap()));
     let error = failed(house.engine.call(call(&modern(), "echo", again(&tampered, &named("Ada")))).await);
     assert_eq!((error.code, server.heard().len()), (-32602, 1));
@@ -215,10 +215,10 @@ async fn modern_to_modern_a_state_that_was_changed_is_refused_before_the_server_
 async fn modern_to_modern_the_gates_judge_every_round() {
     let server = server(asks_twice);
     let house = house(&server);
-    let mut bad = call(&modern(), "echo", Terms::default());
+    let mut bad = call(&modern(), "echo", RequestTerms::default());
     bad.arguments = Bytes::from_static(br#"{"text":7}"#);
     assert_eq!(result(house.engine.call(bad).await)["isError"], true);
-    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let terms = again(&asked["requestState"], &named("Ada"));
     input(house.engine.call(call(&modern(), "echo", terms)).await);
     let verdicts: Vec<usize> =
@@ -232,13 +232,13 @@ async fn modern_to_modern_what_the_guest_never_declared_is_an_error_of_the_proto
     let house = house(&server);
     for capabilities in [json!({}), json!({"sampling": {}})] {
         let guest = guest(Era::Modern, &capabilities);
-        let error = failed(house.engine.call(call(&guest, "echo", Terms::default())).await);
+        let error = failed(house.engine.call(call(&guest, "echo", RequestTerms::default())).await);
         assert_eq!(error.code, -32021);
         assert_eq!(error.data.unwrap().get(), r#"{"requiredCapabilities":{"elicitation":{}}}"#);
     }
     assert_eq!(house.outcomes(), ["input_required"; 2]);
     assert!(house.last_record().refusal.is_some());
-    failed(house.engine.call(call(&guest(Era::Modern, &json!({})), "write", Terms::default())).await);
+    failed(house.engine.call(call(&guest(Era::Modern, &json!({})), "write", RequestTerms::default())).await);
     assert_eq!(house.last_word(), ("unknown", Some(EffectKnowledge::Unknown), true));
 }
 
@@ -247,19 +247,19 @@ async fn a_request_for_input_that_says_nothing_is_kept_back() {
     let server = server(|_| said(Era::Modern, &json!({"resultType": "input_required"})));
     let house = house(&server);
     for guest in [modern(), legacy()] {
-        assert_eq!(result(house.engine.call(call(&guest, "echo", Terms::default())).await)["isError"], true);
+        assert_eq!(result(house.engine.call(call(&guest, "echo", RequestTerms::default())).await)["isError"], true);
         assert_eq!(house.last_record().outcome.name(), "quarantined");
     }
 }
 
 /// Answers every question of a server, as a legacy guest's client would.
 fn answering(
-    mut remarks: mpsc::Receiver<Remark>,
+    mut remarks: mpsc::Receiver<ClientMessage>,
     reply: impl Fn(&str, Value) -> Result<Value, RpcError> + Send + 'static,
 ) {
     tokio::spawn(async move {
         while let Some(remark) = remarks.recv().await {
-            if let Remark::Ask(ask) = remark {
+            if let ClientMessage::Ask(ask) = remark {
                 let params = ask.question.params().map_or(Value::Null, |raw| parse(raw.get()));
                 let reply =
                     reply(ask.question.method(), params).map(|value| serde_json::value::to_raw_value(&value).unwrap());
@@ -305,7 +305,7 @@ async fn legacy_to_modern_a_guest_that_refuses_ends_the_call_in_words() {
     result(house.engine.call(call(&legacy(), "echo", terms)).await);
     assert_eq!(house.last_word(), ("input_required", Some(EffectKnowledge::None), false));
     // A guest that cannot be asked at all is not waited for.
-    let answered = result(house.engine.call(call(&legacy(), "write", Terms::default())).await);
+    let answered = result(house.engine.call(call(&legacy(), "write", RequestTerms::default())).await);
     assert_eq!(answered["isError"], true);
 }
 
@@ -321,7 +321,7 @@ async fn legacy_to_modern_a_server_that_is_gone_after_it_asked_may_have_done_som
             ("write", ("unknown", Some(EffectKnowledge::Unknown), true)),
             ("echo", ("tool_error", Some(EffectKnowledge::None), false)),
         ] {
-            let server = Scripted::new(Era::Modern, &json!({}), move |heard| async move {
+            let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| async move {
                 let first = heard.delivery.continuation.input_responses.is_none();
                 if first { Ok(asks_twice(&heard)) } else { Err(failure()) }
             });
@@ -351,7 +351,7 @@ async fn legacy_to_modern_the_servers_time_stands_still_while_the_guest_thinks()
     let house = house(&server);
     let (terms, mut remarks) = listening();
     let thinking = tokio::spawn(async move {
-        while let Some(Remark::Ask(ask)) = remarks.recv().await {
+        while let Some(ClientMessage::Ask(ask)) = remarks.recv().await {
             tokio::time::sleep(std::time::Duration::from_mins(1)).await;
             ask.reply.send(Ok(serde_json::value::to_raw_value(&json!({})).unwrap())).unwrap();
         }
@@ -380,9 +380,9 @@ async fn legacy_to_modern_a_guest_that_goes_away_ends_it_too() {
 
 #[tokio::test]
 async fn legacy_to_legacy_questions_and_progress_pass() {
-    let server = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+    let server = ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let progress = serde_json::value::to_raw_value(&json!({"progress": 1})).unwrap();
-        heard.delivery.remarks.as_ref().unwrap().try_send(ServerRemark::Progress(progress)).unwrap();
+        heard.delivery.server_messages.as_ref().unwrap().try_send(ServerRemark::Progress(progress)).unwrap();
         let reply = ask(&heard.delivery, "sampling/createMessage", &json!({"messages": []})).await.unwrap().unwrap();
         Ok(text(Era::Legacy, reply.get()))
     });
@@ -390,8 +390,8 @@ async fn legacy_to_legacy_questions_and_progress_pass() {
     let (terms, mut remarks) = listening();
     let calling = house.engine.call(call(&legacy(), "echo", terms));
     let client = async {
-        let Some(Remark::Progress(progress)) = remarks.recv().await else { panic!("no progress") };
-        let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("no question") };
+        let Some(ClientMessage::Progress(progress)) = remarks.recv().await else { panic!("no progress") };
+        let Some(ClientMessage::Ask(ask)) = remarks.recv().await else { panic!("no question") };
         ask.reply.send(Ok(serde_json::value::to_raw_value(ask.question.method()).unwrap())).unwrap();
         progress.get().to_owned()
     };
@@ -413,16 +413,16 @@ async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
         (&old, -32603, false),
     ];
     for (guest, code, passes) in codes {
-        let server = Scripted::new(Era::Modern, &json!({}), move |_| async move {
+        let server = ScriptedServer::new(Era::Modern, &json!({}), move |_| async move {
             let data = serde_json::value::to_raw_value(&json!({"requiredCapabilities": {}})).unwrap();
             Err(PerformFailure::Rejected { code, message: "theirs".to_owned(), data: Some(data), era: Era::Modern })
         });
         let house = house(&server);
         if passes {
-            failed(house.engine.call(call(guest, "echo", Terms::default())).await);
+            failed(house.engine.call(call(guest, "echo", RequestTerms::default())).await);
             assert_eq!(house.last_word(), ("not_executed", Some(EffectKnowledge::None), false), "{code}");
         }
-        let answered = house.engine.call(call(guest, "write", Terms::default())).await;
+        let answered = house.engine.call(call(guest, "write", RequestTerms::default())).await;
         // It passes as it is, and proves nothing: the server may have done it first.
         assert_eq!(house.last_word(), ("unknown", Some(EffectKnowledge::Unknown), true), "{code}");
         match answered {
@@ -433,7 +433,7 @@ async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
             }
             CallAnswer::Result(refused) => {
                 assert!(!passes, "{code}");
-                let refused = parse(&crate::answers::tool_result::in_full(refused).json);
+                let refused = parse(&crate::answers::tool_result::with_full_detail(refused).json);
                 let theirs = &refused["_meta"]["servanda/upstream-error"];
                 assert_eq!(*theirs, json!({"code": code, "message": "theirs", "data": {"requiredCapabilities": {}}}));
             }
@@ -445,7 +445,7 @@ async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
 #[tokio::test]
 async fn annotated_arguments_go_into_headers() {
     let server = server(|_| text(Era::Modern, "ok"));
-    house(&server).engine.call(call(&modern(), "echo", Terms::default())).await;
+    house(&server).engine.call(call(&modern(), "echo", RequestTerms::default())).await;
     let heard = parse(server.heard()[0].strip_prefix("tools/call ").unwrap());
     assert_eq!(heard["headers"], json!([["Text", "hello"]]));
 }

@@ -15,7 +15,7 @@ use super::{
     conversations::result,
     effects::{Bank, keyed, refusal},
 };
-use crate::testing::{Heard, said};
+use crate::testing::{ScriptedRequest, said};
 
 const TIMEOUT_MS: u64 = 300;
 const ANSWER_MS: u64 = 900;
@@ -23,7 +23,7 @@ const ANSWER_MS: u64 = 900;
 /// A bank whose server lets the deadline pass and answers later, if at all.
 fn slow(answer: Option<Value>) -> Bank {
     let timeout = |contract: &mut servanda_contract::ToolContract| contract.runtime.timeout_ms = TIMEOUT_MS;
-    Bank::writing(timeout, move |heard: Heard| {
+    Bank::writing(timeout, move |heard: ScriptedRequest| {
         let answer = answer.clone();
         async move {
             let (deadline, late) = (heard.delivery.deadline, heard.delivery.late);

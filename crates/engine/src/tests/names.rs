@@ -11,26 +11,26 @@ use servanda_contract::{Caller, GateName, OperationKeys, Refusal, record::Outcom
 use servanda_effects::{Note, NoteKind, Notebook as _, effect::EffectEnding};
 use servanda_gates::{RegisteredContracts, admit};
 use servanda_mcp::Era;
-use servanda_upstream::PostAddress;
+use servanda_upstream::WebhookAddress;
 
 use super::conversations::{input, result, told};
 use crate::{
-    Authorities, CallAnswer, CallRequest, Gateway as _, Guest, SystemClock, Terms,
-    callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
-    testing::{House, Scripted, again, call, draft, guest, said, scene, scene_of, text},
+    Authorities, CallAnswer, CallRequest, Gateway as _, Requester, SystemClock, RequestTerms,
+    callbacks::{Callback, Callbacks, SigningSecret, CallbackSubscription, deliveries},
+    testing::{EngineHarness, ScriptedServer, again, call, draft, guest, said, scene, scene_of, text},
     world::{
-        RESULT_TOOL, Scene,
+        RESULT_TOOL, WorldSnapshot,
         names::{TOOLS, recall},
-        server::Server,
+        server::UpstreamServer,
     },
 };
 
-fn saying(what: &'static str) -> Arc<Scripted> {
-    Scripted::new(Era::Modern, &json!({}), move |_| async move { Ok(text(Era::Modern, what)) })
+fn saying(what: &'static str) -> Arc<ScriptedServer> {
+    ScriptedServer::new(Era::Modern, &json!({}), move |_| async move { Ok(text(Era::Modern, what)) })
 }
 
 fn echo(tool: &str) -> CallRequest {
-    call(&guest(Era::Modern, &json!({})), tool, Terms::default())
+    call(&guest(Era::Modern, &json!({})), tool, RequestTerms::default())
 }
 
 fn refusal(answer: CallAnswer) -> Refusal {
@@ -41,15 +41,15 @@ fn refusal(answer: CallAnswer) -> Refusal {
 }
 
 /// How often an upstream was called.
-fn calls(server: &Scripted) -> usize {
+fn calls(server: &ScriptedServer) -> usize {
     server.heard().iter().filter(|line| line.contains("tools/call")).count()
 }
 
 /// The house in another process: what is left is what the store has.
-async fn restarted(before: &House, naming: ExposedNaming, servers: &[(&str, Arc<Scripted>)]) -> House {
+async fn restarted(before: &EngineHarness, naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)]) -> EngineHarness {
     let names = recall(before.notebook.as_ref(), now()).await.unwrap().expect("names are remembered");
-    let scene = scene(naming, servers).after(&names).unwrap();
-    House::in_scene(scene, before.notebook.clone(), Arc::new(SystemClock))
+    let scene = scene(naming, servers).after_names(&names).unwrap();
+    EngineHarness::in_scene(scene, before.notebook.clone(), Arc::new(SystemClock))
 }
 
 fn now() -> servanda_contract::Timestamp {
@@ -59,12 +59,12 @@ fn now() -> servanda_contract::Timestamp {
 #[tokio::test]
 async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
     let server = saying("done");
-    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
     house.engine.remember_names().await;
     let other = restarted(&house, ExposedNaming::Prefixed, &[("up", server.clone())]).await;
-    house.engine.succeed(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    house.engine.replace_snapshot(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     for house in [&house, &other] {
-        let listing = house.engine.listing(&Guest::local()).await;
+        let listing = house.engine.listing(&Requester::local()).await;
         let listed: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(listed, ["up__echo", "up__write"], "old names are not on the list");
         for name in ["echo", "up__echo"] {
@@ -85,10 +85,10 @@ async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
 #[tokio::test]
 async fn a_tool_that_is_gone_is_refused_in_those_words() {
     let server = saying("done");
-    let house = House::new(ExposedNaming::Prefixed, &[("up", server.clone()), ("other", server.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone()), ("other", server.clone())]);
     house.engine.remember_names().await;
     let other = restarted(&house, ExposedNaming::Prefixed, &[("other", server.clone())]).await;
-    house.engine.succeed(scene(ExposedNaming::Prefixed, &[("other", server.clone())])).await.unwrap();
+    house.engine.replace_snapshot(scene(ExposedNaming::Prefixed, &[("other", server.clone())])).await.unwrap();
     for house in [&house, &other] {
         let refused = refusal(house.engine.call(echo("up__echo")).await);
         assert_eq!(refused.message, "`up__echo` is not offered any more by `up`");
@@ -101,10 +101,10 @@ async fn a_tool_that_is_gone_is_refused_in_those_words() {
 #[tokio::test]
 async fn a_name_is_never_handed_on() {
     let (first, second) = (saying("first"), saying("second"));
-    let house = House::new(ExposedNaming::Bare, &[("up", first.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", first.clone())]);
     house.engine.remember_names().await;
     let other = restarted(&house, ExposedNaming::Bare, &[("evil", second.clone())]).await;
-    house.engine.succeed(scene(ExposedNaming::Bare, &[("evil", second.clone())])).await.unwrap();
+    house.engine.replace_snapshot(scene(ExposedNaming::Bare, &[("evil", second.clone())])).await.unwrap();
     for house in [&house, &other] {
         let refused = refusal(house.engine.call(echo("echo")).await);
         assert!(refused.message.contains("by `up`"), "{}", refused.message);
@@ -114,7 +114,7 @@ async fn a_name_is_never_handed_on() {
     assert!(hashed.starts_with("echo_"), "{hashed}");
     assert_eq!(told(house.engine.call(echo(&hashed)).await), "second");
     // And back: everybody has the name that was theirs, and the other's is still not free.
-    house.engine.succeed(scene(ExposedNaming::Bare, &[("up", first.clone())])).await.unwrap();
+    house.engine.replace_snapshot(scene(ExposedNaming::Bare, &[("up", first.clone())])).await.unwrap();
     assert_eq!(told(house.engine.call(echo("echo")).await), "first");
     assert!(refusal(house.engine.call(echo(&hashed)).await).message.contains("by `evil`"));
 }
@@ -123,11 +123,11 @@ async fn a_name_is_never_handed_on() {
 #[tokio::test]
 async fn an_effect_is_the_same_under_both_names() {
     let server = saying("done");
-    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
     for name in ["write", "write", "up__write"] {
         told(house.engine.call(CallRequest { keys: keys(), ..echo(name) }).await);
-        house.engine.succeed(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
+        house.engine.replace_snapshot(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     }
     assert_eq!(house.outcomes(), ["completed", "replayed", "replayed"]);
     assert_eq!(calls(&server), 1);
@@ -136,16 +136,16 @@ async fn an_effect_is_the_same_under_both_names() {
 /// A conversation goes on, although its tool was renamed meanwhile.
 #[tokio::test]
 async fn a_round_goes_on_under_the_name_it_began_with() {
-    let server = Scripted::new(Era::Modern, &json!({}), |heard| async move {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |heard| async move {
         let answered = heard.delivery.continuation.input_responses.is_some();
         let asks = json!({"resultType": "input_required", "requestState": "theirs",
             "inputRequests": {"who": {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}}});
         Ok(if answered { text(Era::Modern, "done") } else { said(Era::Modern, &asks) })
     });
-    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let modern = guest(Era::Modern, &json!({"elicitation": {}}));
-    let asked = input(house.engine.call(call(&modern, "echo", Terms::default())).await);
-    house.engine.succeed(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    let asked = input(house.engine.call(call(&modern, "echo", RequestTerms::default())).await);
+    house.engine.replace_snapshot(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
     assert_eq!(told(house.engine.call(call(&modern, "echo", terms)).await), "done");
 }
@@ -155,17 +155,17 @@ async fn a_round_goes_on_under_the_name_it_began_with() {
 async fn callbacks_know_a_tool_by_either_name() {
     let server = saying("done");
     for pattern in ["up__wr*", "write"] {
-        let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
-        let subscription = Subscription {
+        let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+        let subscription = CallbackSubscription {
             name: "books".to_owned(),
             on: BTreeSet::from([EffectEnding::Completed]),
             tools: vec![pattern.to_owned()],
         };
-        let address = PostAddress::parse("https://example.com/hook").unwrap();
+        let address = WebhookAddress::parse("https://example.com/hook").unwrap();
         let secret = SigningSecret::parse("123456789012345678901234").unwrap();
         let mut next = scene(ExposedNaming::Prefixed, &[("up", server.clone())]);
         next.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
-        house.engine.succeed(next).await.unwrap();
+        house.engine.replace_snapshot(next).await.unwrap();
         told(house.engine.call(echo("write")).await);
         let kept = deliveries(house.notebook.as_ref(), now()).await.unwrap();
         assert_eq!(kept.len(), 1, "{pattern}");
@@ -192,13 +192,13 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
         long
     };
     let fresh = scene_of(&server, vec![long()]);
-    let guest = Guest::local();
+    let guest = Requester::local();
     assert!(fresh.own_tool(RESULT_TOOL, &guest.caller).is_some());
     // An earlier version may have remembered such a name; today no server's tool can have one.
     let policy = NamePolicy::from(ExposedNaming::Bare);
     let mut before = NameTable::new(policy.clone(), 10);
     before.replace_policy_and_tools(policy, [upstream_tool("up", RESULT_TOOL)]);
-    let after = fresh.after(&before).unwrap();
+    let after = fresh.after_names(&before).unwrap();
     assert!(after.own_tool(RESULT_TOOL, &guest.caller).is_none());
     let listed = after.with_own_tools(after.catalog.listing(&guest.capabilities), &guest.caller);
     assert_eq!(listed.tools.len(), 1);
@@ -213,13 +213,13 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
     let contracts = [long, draft("ours", "write", true)].map(|draft| admit(draft, &RegisteredContracts::new()).unwrap());
     let catalog = Arc::new(Catalog::new(contracts, ExposedNaming::Prefixed).unwrap());
     let tenants = [("theirs".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
-    let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap().with_tenants(tenants));
-    let servers = ["theirs", "ours"].map(|id| (id.to_owned(), server.clone() as Arc<dyn Server>));
-    let scene = Scene::with_servers(catalog, servers.into_iter().collect(), ExposedNaming::Prefixed, authorities);
+    let authorities = Arc::new(Authorities::with_default_policies(&catalog).unwrap().with_tenants(tenants));
+    let servers = ["theirs", "ours"].map(|id| (id.to_owned(), server.clone() as Arc<dyn UpstreamServer>));
+    let scene = WorldSnapshot::with_servers(catalog, servers.into_iter().collect(), ExposedNaming::Prefixed, authorities);
     for (tenant, is_there) in [("rival", true), ("acme", false)] {
-        let caller = Caller { tenant: tenant.to_owned(), ..Guest::local().caller };
+        let caller = Caller { tenant: tenant.to_owned(), ..Requester::local().caller };
         assert_eq!(scene.own_tool(RESULT_TOOL, &caller).is_some(), is_there, "{tenant}");
-        let listing = scene.catalog.listing(&Guest::local().capabilities);
+        let listing = scene.catalog.listing(&Requester::local().capabilities);
         let listed = scene.with_own_tools(listing, &caller);
         assert_eq!(listed.tools.iter().any(|tool| tool.name == RESULT_TOOL), is_there, "{tenant}");
     }
@@ -228,16 +228,16 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
 #[tokio::test]
 async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_nothing() {
     let server = saying("done");
-    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let note = async || house.notebook.read(NoteKind::Names, TOOLS, now()).await.unwrap().map(|note| note.value);
     assert_eq!(note().await, None);
     house.engine.remember_names().await;
     let first = note().await.unwrap();
-    house.engine.succeed(scene(ExposedNaming::Bare, &[("up", server.clone())])).await.unwrap();
+    house.engine.replace_snapshot(scene(ExposedNaming::Bare, &[("up", server.clone())])).await.unwrap();
     house.engine.remember_names().await;
     assert_eq!(note().await.unwrap(), first, "nothing changed but the count of lists");
     // Another gateway with the same store that has never heard of these.
-    let other = House::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], house.notebook.clone());
+    let other = EngineHarness::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], house.notebook.clone());
     other.engine.remember_names().await;
     let all = recall(house.notebook.as_ref(), now()).await.unwrap().unwrap();
     assert!(["echo", "write", "else__echo", "else__write"].iter().all(|name| all.knows(name)));
@@ -246,7 +246,7 @@ async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_noth
 /// A note that a later version wrote, or nobody did.
 #[tokio::test]
 async fn a_note_that_is_not_understood_stops_nobody() {
-    let house = House::new(ExposedNaming::Bare, &[("up", saying("done"))]);
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", saying("done"))]);
     for value in [r#"{"version":9}"#, "[]", "nonsense"] {
         let note = Note { kind: NoteKind::Names, key: TOOLS.to_owned(), value: value.to_owned(), expires_at: None };
         house.notebook.write(note).await.unwrap();

@@ -5,43 +5,43 @@ use std::sync::Arc;
 use serde_json::{json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::Era;
-use servanda_upstream::{Announcement, Remark as ServerRemark};
+use servanda_upstream::{Announcement, ServerMessage as ServerRemark};
 
 use crate::{
-    Gateway as _, Guest, News, Remark,
-    testing::{House, Scripted, guest, said},
+    Gateway as _, Requester, ChangeEvent, ClientMessage,
+    testing::{EngineHarness, ScriptedServer, guest, said},
 };
 
-fn silent() -> Arc<Scripted> {
-    Scripted::new(Era::Modern, &json!({}), |_| async { Ok(said(Era::Modern, &json!({}))) })
+fn silent() -> Arc<ScriptedServer> {
+    ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(said(Era::Modern, &json!({}))) })
 }
 
 fn raw(text: &str) -> Arc<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap().into()
 }
 
-fn of_session(name: &str) -> Guest {
-    Guest { affinity: Arc::from(name), ..guest(Era::Legacy, &json!({"roots": {}})) }
+fn of_session(name: &str) -> Requester {
+    Requester { affinity: Arc::from(name), ..guest(Era::Legacy, &json!({"roots": {}})) }
 }
 
 #[tokio::test]
 async fn changes_are_told_with_the_names_guests_know() {
     let server = silent();
-    let house = House::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
-    let mut news = house.engine.news();
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
+    let mut news = house.engine.change_events();
     let uri = "a://b".to_owned();
     server.said.send(Announcement::ResourcesChanged).unwrap();
     server.said.send(Announcement::TaskChanged { task_id: "nobody's".to_owned(), params: raw("{}") }).unwrap();
     server.said.send(Announcement::ResourceUpdated { uri, params: raw(r#"{"uri":"a://b","t": 1.0}"#) }).unwrap();
-    assert!(matches!(news.recv().await, Ok(News::Resources)));
-    let Ok(News::Resource { uri, params }) = news.recv().await else { panic!("not of the resource") };
+    assert!(matches!(news.recv().await, Ok(ChangeEvent::Resources)));
+    let Ok(ChangeEvent::Resource { uri, params }) = news.recv().await else { panic!("not of the resource") };
     assert_eq!((&*uri, params.get()), ("servanda://up/a://b", r#"{"uri":"servanda://up/a://b","t":1.0}"#));
 }
 
 #[tokio::test]
 async fn a_resource_is_watched_as_long_as_anybody_does() {
     let (one, other) = (silent(), silent());
-    let house = House::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
     let guest = of_session("s");
     let first = house.engine.watch(&guest, "servanda://one/a://b").await.unwrap();
     let second = house.engine.watch(&of_session("t"), "servanda://one/a://b").await.unwrap();
@@ -56,15 +56,15 @@ async fn a_resource_is_watched_as_long_as_anybody_does() {
 #[tokio::test]
 async fn a_session_hears_every_upstream_until_it_leaves() {
     let (one, other) = (silent(), silent());
-    let house = House::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
-    let mut remarks = house.engine.attend("s");
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
+    let mut remarks = house.engine.subscribe_session("s");
     for server in [&one, &other] {
         let bystander = server.attached.lock().unwrap()["s"].clone();
-        assert!(bystander.hear(ServerRemark::LogMessage(RawValue::from_string("{}".to_owned()).unwrap())));
-        assert!(matches!(remarks.recv().await, Some(Remark::LogMessage(_))));
+        assert!(bystander.receive(ServerRemark::LogMessage(RawValue::from_string("{}".to_owned()).unwrap())));
+        assert!(matches!(remarks.recv().await, Some(ClientMessage::LogMessage(_))));
     }
     house.engine.roots_changed(&of_session("s"));
-    house.engine.leave("s");
+    house.engine.end_session("s");
     for server in [&one, &other] {
         assert_eq!(server.heard(), ["attach s", "notify s notifications/roots/list_changed", "release s"]);
     }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use servanda_authority::{
     Rights,
-    rights::{Resources, Scopes, Tools},
+    rights::{ResourcePatterns, Scopes, ToolPatterns},
 };
 use servanda_contract::{ToolContract, time::Clock as _, tool::SideEffectClass};
 use servanda_mcp::{ClientCapabilities, Era};
@@ -15,8 +15,8 @@ use super::{
     works::{about, fetch, legacy, long, slow, takes_tasks, task, until_status},
 };
 use crate::{
-    Gateway as _, Guest, Subject, Terms,
-    testing::{Heard, Scripted, call, draft, everything, guest_with, said, scene_of, text},
+    Gateway as _, Requester, InquirySubject, RequestTerms,
+    testing::{ScriptedRequest, ScriptedServer, call, draft, everything, guest_with, said, scene_of, text},
 };
 
 /// A tool of which calls change or read `invoice/{text}`.
@@ -34,8 +34,8 @@ fn of_invoices(tool: &str, writes: bool) -> ToolContract {
 
 /// What a credential has, and whether that is enough for a change of `invoice/hello`, and for a read of it.
 fn table() -> Vec<(&'static str, Rights, bool, bool)> {
-    let tools = |pattern: &str| Rights { tools: Tools::read(&[pattern]).unwrap(), ..everything() };
-    let resources = |pattern: &str| Rights { resources: Resources::read(&[pattern]).unwrap(), ..everything() };
+    let tools = |pattern: &str| Rights { tools: ToolPatterns::read(&[pattern]).unwrap(), ..everything() };
+    let resources = |pattern: &str| Rights { resources: ResourcePatterns::read(&[pattern]).unwrap(), ..everything() };
     vec![
         ("everything", everything(), true, true),
         ("no scope", Rights { scopes: Scopes::none(), ..everything() }, false, false),
@@ -50,7 +50,7 @@ fn table() -> Vec<(&'static str, Rights, bool, bool)> {
 
 /// Whether somebody may know of a task: every way to ask has the same answer, and nothing reaches the server that may not.
 async fn may_know(bank: &Bank, rights: Rights, id: &Value) -> bool {
-    let ada = |era: Era, capabilities: &ClientCapabilities| Guest {
+    let ada = |era: Era, capabilities: &ClientCapabilities| Requester {
         era,
         capabilities: capabilities.clone(),
         ..guest_with("acme", "ada", rights.clone(), bank.clock.now())
@@ -62,15 +62,15 @@ async fn may_know(bank: &Bank, rights: Rights, id: &Value) -> bool {
     let heard = bank.server.heard().len();
     let mut answers = Vec::new();
     for (guest, subject) in [
-        (&modern, Subject::Task),
-        (&legacy, Subject::Task),
-        (&modern, Subject::TaskUpdate),
-        (&modern, Subject::TaskCancel),
-        (&legacy, Subject::TaskCancel),
+        (&modern, InquirySubject::Task),
+        (&legacy, InquirySubject::Task),
+        (&modern, InquirySubject::TaskUpdate),
+        (&modern, InquirySubject::TaskCancel),
+        (&legacy, InquirySubject::TaskCancel),
     ] {
         answers.push(about(&bank.house, guest, subject, of()).await.is_ok());
     }
-    let listed = about(&bank.house, &legacy, Subject::Tasks, json!({})).await.unwrap();
+    let listed = about(&bank.house, &legacy, InquirySubject::Tasks, json!({})).await.unwrap();
     answers.push(listed["tasks"].as_array().unwrap().iter().any(|task| task["taskId"] == *id));
     let wanted = vec!["unknown".to_owned(), id.as_str().unwrap().to_owned()];
     for guest in [&modern, &legacy] {
@@ -82,8 +82,8 @@ async fn may_know(bank: &Bank, rights: Rights, id: &Value) -> bool {
 }
 
 /// A modern server that works on everything as a task.
-fn tasks_only() -> std::sync::Arc<Scripted> {
-    Scripted::new(Era::Modern, &json!({}), |heard: Heard| async move {
+fn tasks_only() -> std::sync::Arc<ScriptedServer> {
+    ScriptedServer::new(Era::Modern, &json!({}), |heard: ScriptedRequest| async move {
         let task = json!({"taskId": "theirs", "status": "working", "ttlMs": 60_000});
         let kind = if heard.method == "tools/call" { "task" } else { "complete" };
         let mut answer = task;
@@ -97,12 +97,12 @@ async fn a_task_of_an_upstream_is_known_to_credentials_that_cover_its_call() {
     for (tool, writes) in [("write", true), ("echo", false)] {
         for (name, rights, of_change, of_read) in table() {
             let bank = Bank::new(tasks_only(), vec![of_invoices(tool, writes)]);
-            let guest = Guest {
+            let guest = Requester {
                 capabilities: takes_tasks().capabilities,
                 era: Era::Modern,
                 ..guest_with("acme", "ada", everything(), bank.clock.now())
             };
-            let created = task(bank.call(call(&guest, tool, Terms::default())).await);
+            let created = task(bank.call(call(&guest, tool, RequestTerms::default())).await);
             let known = if writes { of_change } else { of_read };
             assert_eq!(may_know(&bank, rights, &created["taskId"]).await, known, "{tool}, {name}");
         }
@@ -117,7 +117,7 @@ async fn a_long_work_is_known_to_credentials_that_cover_its_call() {
             let bank = Bank::new(slow.server.clone(), vec![long(of_invoices(tool, writes))]);
             let mut guest = guest_with("acme", "ada", everything(), bank.clock.now());
             (guest.capabilities, guest.era) = (takes_tasks().capabilities, Era::Modern);
-            let created = task(bank.call(call(&guest, tool, Terms::default())).await);
+            let created = task(bank.call(call(&guest, tool, RequestTerms::default())).await);
             let (id, known) = (&created["taskId"], if writes { of_change } else { of_read });
             slow.go.add_permits(1);
             until_status(&bank.house, &guest, id, "completed").await;
@@ -133,7 +133,7 @@ async fn a_long_work_is_known_to_credentials_that_cover_its_call() {
 async fn may_know_of_ended(bank: &Bank, rights: Rights, id: &Value) -> bool {
     let mut guest = guest_with("acme", "ada", rights, bank.clock.now());
     guest.era = Era::Legacy;
-    let result = about(&bank.house, &guest, Subject::TaskResult, json!({"taskId": id})).await;
+    let result = about(&bank.house, &guest, InquirySubject::TaskResult, json!({"taskId": id})).await;
     let known = bank.house.engine.known_tasks(&guest, vec![id.as_str().unwrap().to_owned()]).await;
     assert_eq!(result.is_ok(), !known.is_empty(), "{result:?}");
     result.is_ok()
@@ -144,8 +144,8 @@ async fn where_the_contract_is_gone_what_is_on_record_has_to_be_covered() {
     let bank = Bank::new(tasks_only(), vec![of_invoices("write", true)]);
     let mut guest = guest_with("acme", "ada", everything(), bank.clock.now());
     (guest.capabilities, guest.era) = (takes_tasks().capabilities, Era::Modern);
-    let created = task(bank.call(call(&guest, "write", Terms::default())).await);
-    let silent = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "")) });
+    let created = task(bank.call(call(&guest, "write", RequestTerms::default())).await);
+    let silent = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "")) });
     let after = bank.house.restarted(scene_of(&silent, vec![of_invoices("echo", false)]), bank.clock.clone());
     let id = created["taskId"].as_str().unwrap().to_owned();
     for (name, rights, of_change, _) in table() {

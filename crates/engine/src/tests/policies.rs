@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::json;
 use servanda_authority::{
-    Authenticated, Narrowing, Rights, Secret,
-    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    AuthenticatedCaller, Narrowing, Rights, Secret,
+    api_key::{self, ApiKeySpec, CreatedApiKey, PresentedKey},
     capability::{Caveat, Delegation, RootKeys, attenuate},
-    rights::{Scopes, Tools},
+    rights::{Scopes, ToolPatterns},
 };
 use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{GateName, Timestamp, record::ShadowDecision, time::Clock as _, tool::SideEffectClass};
@@ -16,13 +16,13 @@ use servanda_mcp::{Era, RpcError};
 use servanda_policy::Outlook;
 
 use crate::{
-    CallAnswer, Gateway as _, Guest, InquiryAnswer, Listing, Subject, SystemClock, Tenants, Terms,
-    testing::{House, Rules, Scripted, call, guest, inquiry, parse, ruled, said, text},
+    CallAnswer, Gateway as _, Requester, InquiryAnswer, Listing, InquirySubject, SystemClock, UpstreamTenants, RequestTerms,
+    testing::{EngineHarness, TestRules, ScriptedServer, call, guest, inquiry, parse, ruled, said, text},
 };
 
 /// A server of tools, prompts and resources.
-fn server() -> Arc<Scripted> {
-    Scripted::new(Era::Modern, &json!({"resources": {}, "prompts": {}}), |heard| async move {
+fn server() -> Arc<ScriptedServer> {
+    ScriptedServer::new(Era::Modern, &json!({"resources": {}, "prompts": {}}), |heard| async move {
         Ok(match heard.method {
             "tools/call" => text(Era::Modern, "done"),
             "resources/list" => said(Era::Modern, &json!({"resources": [{"uri": "a://b", "name": "b"}]})),
@@ -33,24 +33,24 @@ fn server() -> Arc<Scripted> {
     })
 }
 
-fn house(servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> House {
-    House::in_scene(ruled(ExposedNaming::Prefixed, servers, rules), Arc::default(), Arc::new(SystemClock))
+fn house(servers: &[(&str, Arc<ScriptedServer>)], rules: &TestRules<'_>) -> EngineHarness {
+    EngineHarness::in_scene(ruled(ExposedNaming::Prefixed, servers, rules), Arc::default(), Arc::new(SystemClock))
 }
 
 /// A guest by a real key with these rights.
-fn holder(tenant: &str, principal: &str, change: impl FnOnce(&mut Rights)) -> Guest {
+fn holder(tenant: &str, principal: &str, change: impl FnOnce(&mut Rights)) -> Requester {
     member(tenant, principal, &[], change)
 }
 
 /// The same in these groups.
-fn member(tenant: &str, principal: &str, groups: &[&str], change: impl FnOnce(&mut Rights)) -> Guest {
+fn member(tenant: &str, principal: &str, groups: &[&str], change: impl FnOnce(&mut Rights)) -> Requester {
     let now = SystemClock.now();
-    let mut rights = Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() };
+    let mut rights = Rights { scopes: Scopes::from_words(["billing:write"]).unwrap(), ..Rights::unlimited() };
     change(&mut rights);
     let [tenant, principal, label] = [tenant, principal, "test"].map(str::to_owned);
     let expires_at = Timestamp::from_unix_ms(now.unix_ms() + 600_000);
-    let MadeKey { stored, text } = api_key::make(
-        KeyTerms {
+    let CreatedApiKey { stored, text } = api_key::make(
+        ApiKeySpec {
             tenant,
             principal,
             label,
@@ -62,8 +62,8 @@ fn member(tenant: &str, principal: &str, groups: &[&str], change: impl FnOnce(&m
     )
     .unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
-    let authority: Authenticated = stored.authenticate(&presented, now).unwrap();
-    Guest { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
+    let authority: AuthenticatedCaller = stored.authenticate(&presented, now).unwrap();
+    Requester { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
 }
 
 fn names(listing: &Arc<Listing>) -> Vec<&str> {
@@ -71,14 +71,14 @@ fn names(listing: &Arc<Listing>) -> Vec<&str> {
 }
 
 /// Whether the call was performed.
-async fn performed(house: &House, guest: &Guest, tool: &str) -> bool {
-    let answer = house.engine.call(call(guest, tool, Terms::default())).await;
+async fn performed(house: &EngineHarness, guest: &Requester, tool: &str) -> bool {
+    let answer = house.engine.call(call(guest, tool, RequestTerms::default())).await;
     matches!(answer, CallAnswer::Result(result) if !result.is_error)
 }
 
 /// The words of a refusal, without what is different for every call.
-async fn words(house: &House, guest: &Guest, tool: &str) -> String {
-    match house.engine.call(call(guest, tool, Terms::default())).await {
+async fn words(house: &EngineHarness, guest: &Requester, tool: &str) -> String {
+    match house.engine.call(call(guest, tool, RequestTerms::default())).await {
         CallAnswer::UnknownTool(refusal) => {
             format!("{:?} {} {}", refusal.gate, refusal.message, refusal.hint).replace(tool, "TOOL")
         }
@@ -88,7 +88,7 @@ async fn words(house: &House, guest: &Guest, tool: &str) -> String {
 
 #[tokio::test]
 async fn local_mode_with_defaults_sees_the_very_list_of_the_catalog() {
-    let house = house(&[("up", server())], &Rules::default());
+    let house = house(&[("up", server())], &TestRules::default());
     let guest = guest(Era::Modern, &json!({}));
     let whole = house.engine.catalog().listing(&guest.capabilities);
     assert!(Arc::ptr_eq(&whole, &house.engine.listing(&guest).await));
@@ -99,29 +99,29 @@ async fn local_mode_with_defaults_sees_the_very_list_of_the_catalog() {
 #[tokio::test]
 async fn a_list_is_worked_out_once_for_guests_of_one_kind() {
     let forbid = "forbid (principal, action == Action::\"call:up.write\", resource);";
-    let house = house(&[("up", server())], &Rules { policies: forbid, ..Rules::default() });
+    let house = house(&[("up", server())], &TestRules { policies: forbid, ..TestRules::default() });
     let guest = guest(Era::Modern, &json!({}));
     let first = house.engine.listing(&guest).await;
     assert_eq!(names(&first), ["up__echo"]);
     assert!(Arc::ptr_eq(&first, &house.engine.known_listing(&guest)));
-    let reader = holder("local", "local", |rights| rights.tools = Tools::read(&["up.write"]).unwrap());
+    let reader = holder("local", "local", |rights| rights.tools = ToolPatterns::read(&["up.write"]).unwrap());
     assert_eq!(names(&house.engine.known_listing(&reader)), Vec::<&str>::new());
     let named =
-        Guest { caller: servanda_contract::Caller { client: Some("x".to_owned()), ..guest.caller.clone() }, ..guest };
+        Requester { caller: servanda_contract::Caller { client: Some("x".to_owned()), ..guest.caller.clone() }, ..guest };
     assert!(Arc::ptr_eq(&first, &house.engine.known_listing(&named)), "no policy asks for the client");
 }
 
 #[tokio::test]
 async fn what_a_credential_is_not_for_is_not_shown_but_for_scopes() {
     type Taken = fn(&mut Rights);
-    let house = house(&[("up", server())], &Rules::default());
+    let house = house(&[("up", server())], &TestRules::default());
     let table: [(Taken, &[&str]); 5] = [
         (|_| {}, &["up__echo", "up__write"]),
-        (|rights| rights.tools = Tools::read(&["up.echo"]).unwrap(), &["up__echo"]),
-        (|rights| rights.tools = Tools::none(), &[]),
+        (|rights| rights.tools = ToolPatterns::read(&["up.echo"]).unwrap(), &["up__echo"]),
+        (|rights| rights.tools = ToolPatterns::none(), &[]),
         (|rights| rights.ceiling = SideEffectClass::ReadOnly, &["up__echo"]),
         // Whoever lacks a scope learns at a call which to ask for.
-        (|rights| rights.scopes = Scopes::of(["other"]).unwrap(), &["up__echo", "up__write"]),
+        (|rights| rights.scopes = Scopes::from_words(["other"]).unwrap(), &["up__echo", "up__write"]),
     ];
     for (taken, expected) in table {
         let listing = house.engine.listing(&holder("acme", "ada", taken)).await;
@@ -132,11 +132,11 @@ async fn what_a_credential_is_not_for_is_not_shown_but_for_scopes() {
 #[tokio::test]
 async fn another_tenants_tool_is_as_if_it_were_not_there() {
     let (theirs, ours) = (server(), server());
-    let tenants: Tenants =
+    let tenants: UpstreamTenants =
         [("theirs".to_owned(), ["rival", "other"].map(str::to_owned).into_iter().collect::<BTreeSet<_>>())]
             .into_iter()
             .collect();
-    let house = house(&[("theirs", theirs.clone()), ("ours", ours)], &Rules { tenants, ..Rules::default() });
+    let house = house(&[("theirs", theirs.clone()), ("ours", ours)], &TestRules { tenants, ..TestRules::default() });
     let (ada, rival) = (holder("acme", "ada", |_| {}), holder("rival", "rob", |_| {}));
     assert_eq!(names(&house.engine.listing(&ada).await), ["ours__echo", "ours__write"]);
     assert_eq!(house.engine.listing(&rival).await.tools.len(), 4);
@@ -147,18 +147,18 @@ async fn another_tenants_tool_is_as_if_it_were_not_there() {
     assert!(!words(&house, &ada, "theirs__ehco").await.contains("theirs"));
     assert!(words(&house, &rival, "theirs__ehco").await.contains("did you mean `theirs__echo`"));
     assert_eq!(house.last_record().contract, None);
-    for subject in [Subject::Resources, Subject::Prompts] {
-        let answer = house.engine.inquire(inquiry(&ada, subject, &json!({}), Terms::default())).await.unwrap();
+    for subject in [InquirySubject::Resources, InquirySubject::Prompts] {
+        let answer = house.engine.inquire(inquiry(&ada, subject, &json!({}), RequestTerms::default())).await.unwrap();
         let InquiryAnswer::Complete(page) = answer else { panic!("{answer:?}") };
         assert!(page.contains("ours") && !page.contains("theirs"), "{page}");
         assert!(parse(&page).is_object());
     }
     let refused = |answer: Result<InquiryAnswer, RpcError>| answer.unwrap_err().message;
-    let read = |uri: &str| inquiry(&ada, Subject::Resource, &json!({"uri": uri}), Terms::default());
+    let read = |uri: &str| inquiry(&ada, InquirySubject::Resource, &json!({"uri": uri}), RequestTerms::default());
     let theirs_read = refused(house.engine.inquire(read("servanda://theirs/a://b")).await);
     let absent_read = refused(house.engine.inquire(read("servanda://absent/a://b")).await);
     assert_eq!(theirs_read.replace("theirs", "X"), absent_read.replace("absent", "X"));
-    let prompt = inquiry(&ada, Subject::Prompt, &json!({"name": "theirs__greet"}), Terms::default());
+    let prompt = inquiry(&ada, InquirySubject::Prompt, &json!({"name": "theirs__greet"}), RequestTerms::default());
     assert!(house.engine.inquire(prompt).await.is_err());
     assert!(house.engine.watch(&ada, "servanda://theirs/a://b").await.is_err());
     house.engine.roots_changed(&ada);
@@ -169,7 +169,7 @@ async fn another_tenants_tool_is_as_if_it_were_not_there() {
 #[tokio::test]
 async fn a_hidden_tool_of_ones_own_tenant_is_refused_by_name() {
     let forbid = "@id(\"no\") forbid (principal, action == Action::\"call:up.write\", resource);";
-    let house = house(&[("up", server())], &Rules { policies: forbid, ..Rules::default() });
+    let house = house(&[("up", server())], &TestRules { policies: forbid, ..TestRules::default() });
     let guest = guest(Era::Modern, &json!({}));
     assert!(!performed(&house, &guest, "up__write").await);
     let record = house.last_record();
@@ -182,7 +182,7 @@ async fn a_hidden_tool_of_ones_own_tenant_is_refused_by_name() {
 #[tokio::test]
 async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
     let forbid = "@id(\"next\") forbid (principal, action, resource);";
-    let house = house(&[("up", server())], &Rules { shadow: Some(forbid), ..Rules::default() });
+    let house = house(&[("up", server())], &TestRules { shadow: Some(forbid), ..TestRules::default() });
     let guest = guest(Era::Modern, &json!({}));
     assert_eq!(names(&house.engine.listing(&guest).await).len(), 2, "nothing is hidden by what is only tried out");
     for tool in ["up__echo", "up__write"] {
@@ -195,7 +195,7 @@ async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
 }
 
 /// A guest who acts for `acme/ada` under these names, the first by the operator's word and each next one by its holder's alone.
-fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Guest {
+fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Requester {
     let (ada, now) = (holder("acme", "ada", |_| {}), SystemClock.now());
     let keys = RootKeys::new("k", [("k".to_owned(), Secret::new([7; 32]))].into()).unwrap();
     let delegation = Delegation {
@@ -211,13 +211,13 @@ fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Guest {
         text = attenuate(text.as_text().unwrap(), &caveat).unwrap();
     }
     let authority = keys.verify(text.as_text().unwrap(), now).unwrap();
-    Guest { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
+    Requester { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
 }
 
 #[tokio::test]
 async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
     let rules = "forbid (principal == Agent::\"acme/bot\", action == Action::\"call:up.echo\", resource);";
-    let house = house(&[("up", server())], &Rules { policies: rules, ..Rules::default() });
+    let house = house(&[("up", server())], &TestRules { policies: rules, ..TestRules::default() });
     for (first, narrowed, expected) in [
         (("bot", true), &[][..], false),
         (("bot", false), &[], false),
@@ -233,7 +233,7 @@ async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
         assert_eq!(names(&listed).contains(&"up__echo"), expected, "{first:?} {narrowed:?}");
         let record = house.last_record();
         let authorities = house.engine.authorities();
-        let recalled = crate::Recalled::of(&record, authorities.policies().vocabulary(), "test").unwrap().unwrap();
+        let recalled = crate::RecordedPolicyRequest::from_record(&record, authorities.policies().vocabulary(), "test").unwrap().unwrap();
         let again = authorities.policies().outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
         assert!(
             matches!(&again, Outlook::Certain(decision) if decision.is_allowed() == expected),
@@ -247,7 +247,7 @@ async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
 async fn groups_are_on_record_and_recalled() {
     let rules =
         "@id(\"staff\") forbid (principal in Group::\"acme/staff\", action == Action::\"call:up.echo\", resource);";
-    let house = house(&[("up", server())], &Rules { policies: rules, ..Rules::default() });
+    let house = house(&[("up", server())], &TestRules { policies: rules, ..TestRules::default() });
     let authorities = house.engine.authorities();
     let policies = authorities.policies();
     for (groups, expected) in [(&["staff", "desk"][..], false), (&["desk"], true), (&[], true)] {
@@ -259,7 +259,7 @@ async fn groups_are_on_record_and_recalled() {
             kept.as_slice().iter().map(String::as_str).collect::<BTreeSet<_>>(),
             groups.iter().copied().collect()
         );
-        let recalled = crate::Recalled::of(&record, policies.vocabulary(), "test").unwrap().unwrap();
+        let recalled = crate::RecordedPolicyRequest::from_record(&record, policies.vocabulary(), "test").unwrap().unwrap();
         let again = policies.outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
         assert!(recalled.groups_known);
         assert!(
@@ -267,7 +267,7 @@ async fn groups_are_on_record_and_recalled() {
             "{groups:?} {again:?}"
         );
         record.policy.as_mut().unwrap().groups = None;
-        assert!(!crate::Recalled::of(&record, policies.vocabulary(), "test").unwrap().unwrap().groups_known);
+        assert!(!crate::RecordedPolicyRequest::from_record(&record, policies.vocabulary(), "test").unwrap().unwrap().groups_known);
     }
     assert_eq!(policies.look_at_groups("up.echo"), ["staff"]);
     assert_eq!(policies.look_at_groups("up.write"), Vec::<&str>::new());
@@ -307,13 +307,13 @@ fn what_is_not_listed_is_never_callable() {
                 format!("{effect} {} {};\n", SCOPES[*scope], CONDITIONS[*condition])
             };
             let policies: String = rules.iter().map(rule).collect();
-            let tenants: Tenants = [("other".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
+            let tenants: UpstreamTenants = [("other".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
             let servers = [("up", server()), ("other", server())];
-            let house = house(&servers, &Rules { policies: &policies, tenants, ..Rules::default() });
+            let house = house(&servers, &TestRules { policies: &policies, tenants, ..TestRules::default() });
             let guest = holder(if of_acme { "acme" } else { "rival" }, "ada", |rights| {
-                rights.tools = Tools::read(TOOLS[tools]).unwrap();
+                rights.tools = ToolPatterns::read(TOOLS[tools]).unwrap();
                 rights.ceiling = if low { SideEffectClass::ReadOnly } else { SideEffectClass::CriticalMutation };
-                rights.scopes = Scopes::of(if scoped { vec!["s", "billing:write"] } else { vec![] }).unwrap();
+                rights.scopes = Scopes::from_words(if scoped { vec!["s", "billing:write"] } else { vec![] }).unwrap();
             });
             runtime.block_on(async {
                 let listing = house.engine.listing(&guest).await;

@@ -23,11 +23,11 @@ use super::{
     effects::{Bank, died, keyed, refusal},
 };
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Guest, News, Terms,
-    deferred::recovery::look_once,
-    probes::{Found, Observed, Seen, Verdict},
-    quarantine::{self, Event, ToolKey, What},
-    testing::{Heard, Scripted, call, draft, said, scene_of, text},
+    CallAnswer, CallRequest, Gateway as _, Requester, ChangeEvent, RequestTerms,
+    deferred::recovery::run_once,
+    probes::{ProbeComparison, ProbeReport, ProbeSnapshot, ProbeVerdict},
+    quarantine::{self, QuarantineEvent, UpstreamToolKey, QuarantineEventKind},
+    testing::{ScriptedRequest, ScriptedServer, call, draft, said, scene_of, text},
 };
 
 /// A server with one number. `look` tells it, `echo` and `write` add to it as much as they are told.
@@ -48,7 +48,7 @@ struct Books {
 }
 
 impl Books {
-    async fn perform(self: Arc<Self>, heard: Heard) -> Result<Answer, PerformFailure> {
+    async fn perform(self: Arc<Self>, heard: ScriptedRequest) -> Result<Answer, PerformFailure> {
         match heard.params["name"].as_str().unwrap() {
             "look" => {
                 if let Some(seen) = self.seen.get() {
@@ -97,7 +97,7 @@ fn contracts(probes: &Value) -> Vec<ToolContract> {
 
 fn bank_with(books: &Arc<Books>, probes: &Value) -> Arc<Bank> {
     let inside = Arc::clone(books);
-    let server = Scripted::new(Era::Modern, &json!({}), move |heard| Arc::clone(&inside).perform(heard));
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| Arc::clone(&inside).perform(heard));
     Arc::new(Bank::new(server, contracts(probes)))
 }
 
@@ -108,17 +108,17 @@ fn bank(set: impl FnOnce(&Books)) -> (Arc<Bank>, Arc<Books>) {
 }
 
 async fn echo(bank: &Bank) -> CallAnswer {
-    bank.call(call(&Guest::local(), "echo", Terms::default())).await
+    bank.call(call(&Requester::local(), "echo", RequestTerms::default())).await
 }
 
-async fn observed(bank: &Bank) -> Option<Observed> {
+async fn observed(bank: &Bank) -> Option<ProbeReport> {
     let call_id = bank.house.last_record().call_id;
     let clock = bank.house.engine.core().clock.now();
     let note = bank.house.notebook.read(NoteKind::Observed, call_id.as_str(), clock).await.unwrap();
-    note.as_ref().and_then(Observed::read)
+    note.as_ref().and_then(ProbeReport::read)
 }
 
-async fn verdict(bank: &Bank) -> (Verdict, Vec<Found>) {
+async fn verdict(bank: &Bank) -> (ProbeVerdict, Vec<ProbeComparison>) {
     let observed = observed(bank).await.expect("it was looked");
     (observed.verdict, observed.probes.iter().map(|probe| probe.found).collect())
 }
@@ -131,15 +131,15 @@ fn assert_held(answer: CallAnswer) {
 }
 
 fn tools(bank: &Bank) -> Vec<String> {
-    bank.house.engine.known_listing(&Guest::local()).tools.iter().map(|tool| tool.name.clone()).collect()
+    bank.house.engine.known_listing(&Requester::local()).tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-fn event(what: What) -> Event {
-    Event { at_ms: 1, by: "ada".to_owned(), contract: "up.echo".to_owned(), contract_digest: None, what }
+fn event(what: QuarantineEventKind) -> QuarantineEvent {
+    QuarantineEvent { at_ms: 1, by: "ada".to_owned(), contract: "up.echo".to_owned(), contract_digest: None, what }
 }
 
-fn echo_key() -> ToolKey {
-    ToolKey { upstream: "up".to_owned(), tool: "echo".to_owned() }
+fn echo_key() -> UpstreamToolKey {
+    UpstreamToolKey { upstream: "up".to_owned(), tool: "echo".to_owned() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,13 +147,13 @@ async fn what_is_as_declared_goes_on() {
     let (bank, _) = bank(|books| books.write_adds.store(1, Ordering::SeqCst));
     for _ in 0..2 {
         result(echo(&bank).await);
-        assert_eq!(verdict(&bank).await, (Verdict::AsDeclared, vec![Found::Same]));
+        assert_eq!(verdict(&bank).await, (ProbeVerdict::AsDeclared, vec![ProbeComparison::Same]));
     }
     result(bank.call(keyed("k")).await);
-    assert_eq!(verdict(&bank).await, (Verdict::AsDeclared, vec![Found::Changed]));
+    assert_eq!(verdict(&bank).await, (ProbeVerdict::AsDeclared, vec![ProbeComparison::Changed]));
     let seen = observed(&bank).await.unwrap();
     assert!(
-        matches!((&seen.probes[0].before, &seen.probes[0].after), (Seen::Digest(one), Seen::Digest(two)) if one != two)
+        matches!((&seen.probes[0].before, &seen.probes[0].after), (ProbeSnapshot::Digest(one), ProbeSnapshot::Digest(two)) if one != two)
     );
     assert_eq!(seen.contract_digest, bank.house.last_record().contract.unwrap().digest);
     result(bank.call(keyed("k")).await);
@@ -163,21 +163,21 @@ async fn what_is_as_declared_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_read_that_changed_something_is_held_back_before_it_is_answered() {
     let (bank, _) = bank(|books| books.echo_adds.store(1, Ordering::SeqCst));
-    let mut news = bank.house.engine.news();
+    let mut news = bank.house.engine.change_events();
     assert!(tools(&bank).contains(&"echo".to_owned()));
     result(echo(&bank).await);
     let lied = bank.house.last_record().call_id;
-    assert_eq!(verdict(&bank).await, (Verdict::Violation, vec![Found::Changed]));
+    assert_eq!(verdict(&bank).await, (ProbeVerdict::Violation, vec![ProbeComparison::Changed]));
     let sent = bank.calls();
     assert_held(echo(&bank).await);
     assert_eq!(bank.calls(), sent, "nothing was sent, not even a look");
     assert!(!tools(&bank).contains(&"echo".to_owned()));
-    assert!(matches!(news.recv().await, Ok(News::Tools)));
+    assert!(matches!(news.recv().await, Ok(ChangeEvent::Tools)));
     assert!(tools(&bank).contains(&"look".to_owned()), "the others go on");
 
     let now = bank.house.engine.core().clock.now();
     let histories = quarantine::histories(bank.house.notebook.as_ref(), now).await.unwrap();
-    let What::Observed { call_id, probes } = &histories[0].events[0].what else { panic!("{histories:?}") };
+    let QuarantineEventKind::Observed { call_id, probes } = &histories[0].events[0].what else { panic!("{histories:?}") };
     assert_eq!((call_id.as_str(), probes[0].name.as_str()), (lied.as_str(), "books"));
     assert_eq!(histories[0].tool, echo_key());
 }
@@ -190,7 +190,7 @@ async fn failing_does_not_hide_a_change() {
         books.echo_fails.store(true, Ordering::SeqCst);
     });
     assert_eq!(result(echo(&bank).await)["isError"], true);
-    assert_eq!(verdict(&bank).await.0, Verdict::Violation);
+    assert_eq!(verdict(&bank).await.0, ProbeVerdict::Violation);
     assert_held(echo(&bank).await);
 }
 
@@ -198,11 +198,11 @@ async fn failing_does_not_hide_a_change() {
 async fn a_hold_outlasts_another_world_and_another_process() {
     let (bank, _) = bank(|books| books.echo_adds.store(1, Ordering::SeqCst));
     result(echo(&bank).await);
-    bank.house.engine.enter(scene_of(&bank.server, contracts(&probes())));
+    bank.house.engine.install(scene_of(&bank.server, contracts(&probes())));
     assert_held(echo(&bank).await);
     let restarted = bank.house.restarted(scene_of(&bank.server, contracts(&probes())), bank.clock.clone());
     restarted.engine.recall_quarantine().await.unwrap();
-    assert_held(restarted.engine.call(call(&Guest::local(), "echo", Terms::default())).await);
+    assert_held(restarted.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,18 +210,18 @@ async fn what_others_write_down_is_learned() {
     let (bank, _) = bank(|_| {});
     let (engine, now) = (&bank.house.engine, bank.house.engine.core().clock.now());
     let note_down = async |what| {
-        quarantine::note_down(bank.house.notebook.as_ref(), &echo_key(), event(what), now).await.unwrap();
+        quarantine::record_event(bank.house.notebook.as_ref(), &echo_key(), event(what), now).await.unwrap();
     };
-    note_down(What::Blocked { reason: "not now".to_owned() }).await;
+    note_down(QuarantineEventKind::Blocked { reason: "not now".to_owned() }).await;
     result(echo(&bank).await);
     engine.recall_quarantine().await.unwrap();
     let refused = refusal(echo(&bank).await);
     assert!(refused.message.contains("an operator holds it back"), "{}", refused.message);
     assert!(!serde_json::to_string(&refused).unwrap().contains("not now"), "the reason is not the agent's");
-    note_down(What::Released { reason: "now".to_owned() }).await;
+    note_down(QuarantineEventKind::Released { reason: "now".to_owned() }).await;
     // As the beat does, without anybody asking.
     let stop = CancellationToken::new();
-    let beating = engine.stay_alive(stop.clone());
+    let beating = engine.send_heartbeats(stop.clone());
     let works = async {
         while tools(&bank).iter().all(|tool| tool != "echo") {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -244,13 +244,13 @@ async fn with_another_change_under_way_it_is_inconclusive() {
     };
     books.begun.notified().await;
     result(echo(&bank).await);
-    assert_eq!(verdict(&bank).await, (Verdict::Inconclusive, vec![Found::Changed]));
+    assert_eq!(verdict(&bank).await, (ProbeVerdict::Inconclusive, vec![ProbeComparison::Changed]));
     assert!(!observed(&bank).await.unwrap().alone);
     result(echo(&bank).await);
     go_on.notify_one();
     result(writing.await.unwrap());
     result(echo(&bank).await);
-    assert_eq!(verdict(&bank).await.0, Verdict::Violation, "alone again");
+    assert_eq!(verdict(&bank).await.0, ProbeVerdict::Violation, "alone again");
     assert_held(echo(&bank).await);
 }
 
@@ -270,7 +270,7 @@ async fn with_a_change_that_is_sent_again_it_is_inconclusive() {
         .unwrap(),
     );
     let inside = Arc::clone(&books);
-    let server = Scripted::new(Era::Modern, &json!({}), move |heard| Arc::clone(&inside).perform(heard));
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| Arc::clone(&inside).perform(heard));
     let bank = Arc::new(Bank::new(server, contracts.clone()));
     let writing = {
         let bank = Arc::clone(&bank);
@@ -283,17 +283,17 @@ async fn with_a_change_that_is_sent_again_it_is_inconclusive() {
     bank.clock.pass_ms(60_000);
     let recovering = {
         let restarted = Arc::clone(&restarted);
-        tokio::spawn(async move { look_once(restarted.engine.long_running(), &mut BTreeSet::new()).await })
+        tokio::spawn(async move { run_once(restarted.engine.long_running(), &mut BTreeSet::new()).await })
     };
     books.begun.notified().await;
-    let read = async || result(restarted.engine.call(call(&Guest::local(), "echo", Terms::default())).await);
+    let read = async || result(restarted.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
     read().await;
-    assert_eq!(verdict(&bank).await, (Verdict::Inconclusive, vec![Found::Changed]));
+    assert_eq!(verdict(&bank).await, (ProbeVerdict::Inconclusive, vec![ProbeComparison::Changed]));
     go_on.notify_one();
     recovering.await.unwrap();
     assert_eq!(bank.states().await, [EffectState::Completed]);
     read().await;
-    assert_eq!(verdict(&bank).await.0, Verdict::Violation, "alone again");
+    assert_eq!(verdict(&bank).await.0, ProbeVerdict::Violation, "alone again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,7 +301,7 @@ async fn what_changes_by_itself_accuses_nobody() {
     let (bank, _) = bank(|books| books.look_adds.store(1, Ordering::SeqCst));
     for _ in 0..2 {
         result(echo(&bank).await);
-        assert_eq!(verdict(&bank).await, (Verdict::Inconclusive, vec![Found::Volatile]));
+        assert_eq!(verdict(&bank).await, (ProbeVerdict::Inconclusive, vec![ProbeComparison::Volatile]));
     }
     assert!(observed(&bank).await.unwrap().probes[0].again.is_some());
 }
@@ -310,7 +310,7 @@ async fn what_changes_by_itself_accuses_nobody() {
 async fn a_write_that_changed_nothing_is_on_record_and_nothing_more() {
     let (bank, _) = bank(|_| {});
     result(bank.call(keyed("k")).await);
-    assert_eq!(verdict(&bank).await, (Verdict::NoChangeSeen, vec![Found::Same]));
+    assert_eq!(verdict(&bank).await, (ProbeVerdict::NoChangeSeen, vec![ProbeComparison::Same]));
     result(bank.call(keyed("other")).await);
 }
 
@@ -322,8 +322,8 @@ async fn a_look_that_fails_stands_in_nobody_s_way() {
     });
     result(echo(&bank).await);
     let seen = observed(&bank).await.unwrap();
-    assert_eq!((seen.verdict, seen.probes[0].found), (Verdict::NotJudged, Found::NotCompared));
-    assert!(matches!(&seen.probes[0].before, Seen::NotTaken(why) if why.contains("reset")), "{seen:?}");
+    assert_eq!((seen.verdict, seen.probes[0].found), (ProbeVerdict::NotJudged, ProbeComparison::NotCompared));
+    assert!(matches!(&seen.probes[0].before, ProbeSnapshot::NotTaken(why) if why.contains("reset")), "{seen:?}");
     books.look_fails.store(false, Ordering::SeqCst);
     let mut contracts = contracts(&json!({"list": [
         {"name": "nobody", "tool": "up.nobody"},
@@ -333,14 +333,14 @@ async fn a_look_that_fails_stands_in_nobody_s_way() {
         {"name": "wrong", "tool": "up.look", "arguments": {}},
     ]}));
     contracts[2].probes = None;
-    bank.house.engine.enter(scene_of(&bank.server, contracts));
+    bank.house.engine.install(scene_of(&bank.server, contracts));
     result(echo(&bank).await);
     let seen = observed(&bank).await.unwrap();
     let whys: Vec<String> = seen
         .probes
         .iter()
         .map(|probe| match &probe.after {
-            Seen::NotTaken(why) => why.clone(),
+            ProbeSnapshot::NotTaken(why) => why.clone(),
             other => format!("{other:?}"),
         })
         .collect();
@@ -349,7 +349,7 @@ async fn a_look_that_fails_stands_in_nobody_s_way() {
     for (why, expected) in whys.iter().zip(expected) {
         assert!(why.contains(expected), "{why}");
     }
-    assert_eq!(seen.verdict, Verdict::NotJudged);
+    assert_eq!(seen.verdict, ProbeVerdict::NotJudged);
     assert_eq!(bank.server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count(), 0);
 }
 
@@ -363,7 +363,7 @@ async fn what_was_never_sent_is_not_looked_at() {
     assert_eq!(refusal(echo(&bank).await).effect, EffectKnowledge::None);
     assert_eq!(observed(&bank).await, None);
     let looks = bank.calls();
-    let wrong = CallRequest { arguments: Bytes::from_static(b"{}"), ..call(&Guest::local(), "echo", Terms::default()) };
+    let wrong = CallRequest { arguments: Bytes::from_static(b"{}"), ..call(&Requester::local(), "echo", RequestTerms::default()) };
     assert_eq!(refusal(bank.call(wrong).await).gate, GateName::Structure);
     assert_eq!((bank.calls(), observed(&bank).await), (looks, None));
 }
@@ -404,8 +404,8 @@ async fn who_gives_up_while_it_is_looked_has_sent_nothing() {
     let (bank, books) = bank(|_| {});
     let gives_up = cancel.clone();
     assert!(books.seen.set(Box::new(move || gives_up.cancel())).is_ok());
-    let terms = Terms { cancel, ..Terms::default() };
-    let refused = refusal(bank.call(call(&Guest::local(), "write", terms)).await);
+    let terms = RequestTerms { cancel, ..RequestTerms::default() };
+    let refused = refusal(bank.call(call(&Requester::local(), "write", terms)).await);
     assert_eq!(refused.effect, EffectKnowledge::None);
     assert_eq!(bank.server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count(), 0);
 }

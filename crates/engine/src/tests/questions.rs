@@ -12,9 +12,9 @@ use servanda_upstream::Answer;
 
 use super::conversations::told;
 use crate::{
-    CallAnswer, Gateway as _, Guest, SystemClock, Terms,
-    testing::{House, Rules, Scripted, ask, call, draft, guest, listening, ruled, scene_of, text},
-    world::Scene,
+    CallAnswer, Gateway as _, Requester, SystemClock, RequestTerms,
+    testing::{EngineHarness, TestRules, ScriptedServer, ask, call, draft, guest, listening, ruled, scene_of, text},
+    world::WorldSnapshot,
 };
 
 const FORBIDS_FORMS: &str = r#"
@@ -23,8 +23,8 @@ const FORBIDS_FORMS: &str = r#"
 "#;
 
 /// A server that asks during the call, and answers with the reply it got.
-fn legacy_server() -> Arc<Scripted> {
-    Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+fn legacy_server() -> Arc<ScriptedServer> {
+    ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;
         let said = match reply {
             Ok(Ok(answer)) => answer.get().to_owned(),
@@ -36,33 +36,33 @@ fn legacy_server() -> Arc<Scripted> {
 }
 
 /// A server whose answer is a question.
-fn modern_server() -> Arc<Scripted> {
-    Scripted::new(Era::Modern, &json!({}), |_| async {
+fn modern_server() -> Arc<ScriptedServer> {
+    ScriptedServer::new(Era::Modern, &json!({}), |_| async {
         let question = json!({"who": {"method": "elicitation/create", "params": {"message": "Who?"}}});
         let result = json!({"resultType": "input_required", "inputRequests": question}).to_string();
         Ok(Answer { result: Bytes::from(result), era: Era::Modern })
     })
 }
 
-pub(super) fn by_policy(server: &Arc<Scripted>) -> Scene {
-    ruled(ExposedNaming::Bare, &[("up", server.clone())], &Rules { policies: FORBIDS_FORMS, ..Rules::default() })
+pub(super) fn by_policy(server: &Arc<ScriptedServer>) -> WorldSnapshot {
+    ruled(ExposedNaming::Bare, &[("up", server.clone())], &TestRules { policies: FORBIDS_FORMS, ..TestRules::default() })
 }
 
-pub(super) fn by_contract(server: &Arc<Scripted>) -> Scene {
+pub(super) fn by_contract(server: &Arc<ScriptedServer>) -> WorldSnapshot {
     let mut contract = draft("up", "write", true);
     contract.questions = Some(vec![QuestionKind::Roots]);
     scene_of(server, vec![contract])
 }
 
-pub(super) fn house(scene: Scene) -> House {
-    House::in_scene(scene, Arc::default(), Arc::new(SystemClock))
+pub(super) fn house(scene: WorldSnapshot) -> EngineHarness {
+    EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock))
 }
 
-fn everybody() -> [Guest; 2] {
+fn everybody() -> [Requester; 2] {
     [Era::Legacy, Era::Modern].map(|era| guest(era, &json!({"elicitation": {}})))
 }
 
-fn refusal_on_record(house: &House) -> String {
+fn refusal_on_record(house: &EngineHarness) -> String {
     let records = house.records.finished.lock().unwrap();
     let [question] = records.last().unwrap().questions.as_slice() else { panic!("{records:?}") };
     assert_eq!(question.kind, Some(QuestionKind::Form));
@@ -88,10 +88,10 @@ async fn a_modern_server_that_may_not_ask_ends_its_call() {
     for scene in [by_policy, by_contract] {
         for guest in everybody() {
             let house = house(scene(&modern_server()));
-            let CallAnswer::Result(answered) = house.engine.call(call(&guest, "write", Terms::default())).await else {
+            let CallAnswer::Result(answered) = house.engine.call(call(&guest, "write", RequestTerms::default())).await else {
                 panic!("the question was passed on");
             };
-            let answered = crate::answers::tool_result::in_full(answered);
+            let answered = crate::answers::tool_result::with_full_detail(answered);
             assert!(answered.json.contains("does not permit questions of the kind `form`"), "{}", answered.json);
             assert!(refusal_on_record(&house).contains("`form`"));
         }
@@ -100,8 +100,8 @@ async fn a_modern_server_that_may_not_ask_ends_its_call() {
 
 #[tokio::test]
 async fn what_is_permitted_is_on_record_too() {
-    let house = House::new(ExposedNaming::Bare, &[("up", modern_server())]);
-    let answer = house.engine.call(call(&everybody()[1], "write", Terms::default())).await;
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", modern_server())]);
+    let answer = house.engine.call(call(&everybody()[1], "write", RequestTerms::default())).await;
     assert!(matches!(answer, CallAnswer::InputRequired(_)));
     let records = house.records.finished.lock().unwrap();
     assert_eq!(records[0].questions.len(), 1);

@@ -15,7 +15,7 @@ use servanda_effects::{
     effect::{ManualSettlement, EffectChange, EffectState, EffectStore as _, EffectEnding, EffectEvent, StoredAnswer, EffectTarget},
 };
 use servanda_mcp::Era;
-use servanda_upstream::PostAddress;
+use servanda_upstream::WebhookAddress;
 use tokio::sync::Notify;
 
 use super::{
@@ -24,9 +24,9 @@ use super::{
 };
 use crate::{
     CallRequest, Gateway as _,
-    callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
-    deferred::recovery::look_once,
-    testing::{House, Scripted, draft, guest_of, parse, said, scene_of, text},
+    callbacks::{Callback, Callbacks, SigningSecret, CallbackSubscription, deliveries},
+    deferred::recovery::run_once,
+    testing::{EngineHarness, ScriptedServer, draft, guest_of, parse, said, scene_of, text},
 };
 
 fn writing(effect: Value) -> ToolContract {
@@ -49,13 +49,13 @@ fn status_tool() -> ToolContract {
 /// A bank whose process ended in the middle of a call, and the same after a restart. The server hangs until then.
 struct Crashed {
     bank: Bank,
-    restarted: House,
+    restarted: EngineHarness,
 }
 
 async fn crashed(contracts: Vec<ToolContract>, found: Value) -> Crashed {
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();
-    let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| {
         let (is_up, found) = (is_up.load(Ordering::SeqCst), found.clone());
         async move {
             if heard.params["name"] == "status" {
@@ -85,16 +85,16 @@ async fn crashed(contracts: Vec<ToolContract>, found: Value) -> Crashed {
 impl Crashed {
     /// From now on somebody wants to be told.
     fn subscribe(&self, contracts: Vec<ToolContract>) {
-        let subscription = Subscription {
+        let subscription = CallbackSubscription {
             name: "books".to_owned(),
             on: BTreeSet::from([EffectEnding::Completed, EffectEnding::Failed, EffectEnding::Unknown]),
             tools: vec!["wri*".to_owned()],
         };
-        let address = PostAddress::parse("https://example.com/hook").unwrap();
+        let address = WebhookAddress::parse("https://example.com/hook").unwrap();
         let secret = SigningSecret::parse("123456789012345678901234").unwrap();
         let mut scene = scene_of(&self.bank.server, contracts);
         scene.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
-        self.restarted.engine.enter(scene);
+        self.restarted.engine.install(scene);
     }
 
     /// What is written down to be told.
@@ -104,7 +104,7 @@ impl Crashed {
     }
 
     async fn look(&self) {
-        look_once(self.restarted.engine.long_running(), &mut BTreeSet::new()).await;
+        run_once(self.restarted.engine.long_running(), &mut BTreeSet::new()).await;
     }
 }
 
@@ -174,7 +174,7 @@ async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
     for (found, calls) in [(json!({"state": "paid"}), 1), (json!({"state": "none"}), 2)] {
         let answers = found.clone();
         let first = Arc::new(AtomicBool::new(true));
-        let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+        let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| {
             let (answers, dies) =
                 (answers.clone(), heard.params["name"] == "write" && first.swap(false, Ordering::SeqCst));
             async move {
@@ -207,7 +207,7 @@ async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
 async fn a_retry_whose_status_tool_hangs_denies_nothing() {
     let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
         "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
-    let server = Scripted::new(Era::Modern, &json!({}), move |heard| async move {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| async move {
         if heard.params["name"] == "status" { std::future::pending().await } else { Err(died()) }
     });
     let bank = Bank::new(server, vec![asked_tool, status_tool()]);
@@ -223,7 +223,7 @@ async fn a_retry_that_asks_looks_at_its_credential_again() {
         "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
     let revoking: Arc<OnceLock<(Arc<InMemoryNotebook>, String)>> = Arc::default();
     let (inside, first) = (revoking.clone(), Arc::new(AtomicBool::new(true)));
-    let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| {
         let (inside, first) = (inside.clone(), first.clone());
         async move {
             if heard.params["name"] == "status" {
@@ -238,7 +238,7 @@ async fn a_retry_that_asks_looks_at_its_credential_again() {
     let bank = Bank::new(server, vec![asked_tool, status_tool()]);
     let guest = guest_of("acme", "ada", bank.clock.now());
     revoking.set((bank.house.notebook.clone(), guest.authority.credential().to_string())).unwrap();
-    let call = || CallRequest { guest: guest.clone(), ..keyed("k") };
+    let call = || CallRequest { requester: guest.clone(), ..keyed("k") };
     assert_eq!(refusal(bank.call(call()).await).effect, EffectKnowledge::Unknown);
     bank.clock.pass_ms(MINUTE_MS / 2);
     let refused = refusal(bank.call(call()).await);
@@ -269,8 +269,8 @@ async fn an_effect_whose_contract_is_gone_is_left_as_it_is() {
     crashed.bank.clock.pass_ms(MINUTE_MS);
     let empty = crashed.bank.house.restarted(scene_of(&crashed.bank.server, Vec::new()), crashed.bank.clock.clone());
     let mut told = BTreeSet::new();
-    look_once(empty.engine.long_running(), &mut told).await;
-    look_once(empty.engine.long_running(), &mut told).await;
+    run_once(empty.engine.long_running(), &mut told).await;
+    run_once(empty.engine.long_running(), &mut told).await;
     assert_eq!((told.len(), crashed.bank.states().await), (1, vec![EffectState::Dispatching]));
     crashed.look().await;
     assert_eq!(crashed.bank.states().await, [EffectState::Completed], "and settled when it is back");
@@ -284,9 +284,9 @@ async fn an_effect_is_not_taken_while_its_server_is_not_there() {
     for contracts in [vec![keyed_tool], vec![asked_tool, status_tool()]] {
         let crashed = crashed(contracts.clone(), json!({"found": true})).await;
         crashed.bank.clock.pass_ms(MINUTE_MS);
-        let down = Scripted::new(Era::Modern, &json!("down"), |_| async { panic!("it is not there") });
+        let down = ScriptedServer::new(Era::Modern, &json!("down"), |_| async { panic!("it is not there") });
         let early = crashed.bank.house.restarted(scene_of(&down, contracts), crashed.bank.clock.clone());
-        look_once(early.engine.long_running(), &mut BTreeSet::new()).await;
+        run_once(early.engine.long_running(), &mut BTreeSet::new()).await;
         assert_eq!(crashed.bank.states().await, [EffectState::Dispatching], "it would only become unknown");
         crashed.look().await;
         assert_eq!(crashed.bank.states().await, [EffectState::Completed]);
@@ -295,7 +295,7 @@ async fn an_effect_is_not_taken_while_its_server_is_not_there() {
 
 #[tokio::test]
 async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
-    let server = Scripted::new(Era::Modern, &json!({}), |_| std::future::pending());
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| std::future::pending());
     let bank = Bank::new(server, vec![draft("up", "write", true)]);
     let mut calling = std::pin::pin!(bank.call(keyed("k")));
     while bank.calls() == 0 {
@@ -306,7 +306,7 @@ async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
         }
     }
     bank.clock.pass_ms(MINUTE_MS);
-    look_once(bank.house.engine.long_running(), &mut BTreeSet::new()).await;
+    run_once(bank.house.engine.long_running(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::Dispatching]);
 }
 
@@ -314,7 +314,7 @@ async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
 async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
     let gate = Arc::new(Notify::new());
     let awaited = gate.clone();
-    let server = Scripted::new(Era::Modern, &json!({}), move |_| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |_| {
         let awaited = awaited.clone();
         async move {
             awaited.notified().await;
@@ -334,7 +334,7 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
     }
     bank.clock.pass_ms(MINUTE_MS);
     let other = bank.house.restarted(scene_of(&bank.server, vec![contract]), bank.clock.clone());
-    look_once(other.engine.long_running(), &mut BTreeSet::new()).await;
+    run_once(other.engine.long_running(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
     if settled_by_hand {
         let by_hand = ManualSettlement { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };

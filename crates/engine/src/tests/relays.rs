@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_authority::{
     Rights,
-    rights::{Resources, Scopes, Tools},
+    rights::{ResourcePatterns, Scopes, ToolPatterns},
 };
 use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{time::Clock as _, tool::SideEffectClass};
@@ -18,14 +18,14 @@ use servanda_mcp::{Era, RpcError};
 use servanda_upstream::{Answer, PerformFailure};
 
 use crate::{
-    Gateway as _, Guest, InquiryAnswer, Subject, SystemClock, Terms,
+    Gateway as _, Requester, InquiryAnswer, InquirySubject, SystemClock, RequestTerms,
     testing::{
-        Heard, House, Scripted, again, ask, call, everything, guest, guest_with, inquiry, listening, parse, rejected,
+        ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, everything, guest, guest_with, inquiry, listening, parse, rejected,
         said,
     },
 };
 
-fn modern() -> Guest {
+fn modern() -> Requester {
     guest(Era::Modern, &json!({"elicitation": {}}))
 }
 
@@ -36,8 +36,8 @@ fn complete(answer: Result<InquiryAnswer, RpcError>) -> Value {
     }
 }
 
-async fn ask_for(house: &House, guest: &Guest, subject: Subject, params: Value) -> Result<InquiryAnswer, RpcError> {
-    house.engine.inquire(inquiry(guest, subject, &params, Terms::default())).await
+async fn ask_for(house: &EngineHarness, guest: &Requester, subject: InquirySubject, params: Value) -> Result<InquiryAnswer, RpcError> {
+    house.engine.inquire(inquiry(guest, subject, &params, RequestTerms::default())).await
 }
 
 fn not_found(code: i64) -> PerformFailure {
@@ -45,7 +45,7 @@ fn not_found(code: i64) -> PerformFailure {
 }
 
 /// A library with two pages of resources, prompts, and a resource that links to another.
-fn library(heard: &Heard) -> Result<Answer, PerformFailure> {
+fn library(heard: &ScriptedRequest) -> Result<Answer, PerformFailure> {
     let era = Era::Legacy;
     let cursor = heard.params["cursor"].as_str();
     Ok(said(
@@ -74,18 +74,18 @@ fn library(heard: &Heard) -> Result<Answer, PerformFailure> {
     ))
 }
 
-fn libraries() -> (House, Arc<Scripted>) {
+fn libraries() -> (EngineHarness, Arc<ScriptedServer>) {
     let capable = json!({"resources": {}, "prompts": {}, "completions": {}});
-    let library_server = Scripted::new(Era::Legacy, &capable, |heard| {
+    let library_server = ScriptedServer::new(Era::Legacy, &capable, |heard| {
         let answered = library(&heard);
         async move { answered }
     });
-    let empty = Scripted::new(Era::Modern, &capable, |heard| async move {
+    let empty = ScriptedServer::new(Era::Modern, &capable, |heard| async move {
         let list = heard.method.split('/').nth(usize::from(heard.method.contains("templates"))).unwrap();
         let name = if list == "templates" { "resourceTemplates" } else { list };
         Ok(said(Era::Modern, &json!({"resultType": "complete", name: [], "ttlMs": 5})))
     });
-    let last = Scripted::new(Era::Modern, &json!({"resources": {}}), |heard| async move {
+    let last = ScriptedServer::new(Era::Modern, &json!({"resources": {}}), |heard| async move {
         match heard.method {
             "resources/list" => {
                 let text = r#"{"resultType":"complete", "resources":[ {"uri":"last://x","size":1.0} ],"ttlMs":300,"cacheScope":"public"}"#;
@@ -98,8 +98,8 @@ fn libraries() -> (House, Arc<Scripted>) {
             _ => Ok(said(Era::Modern, &json!({"resourceTemplates": []}))),
         }
     });
-    let tools_only = Scripted::new(Era::Modern, &json!({"tools": {}}), |heard| async move { panic!("{heard:?}") });
-    let down = Scripted::new(Era::Modern, &json!("down"), |heard| async move { panic!("{heard:?}") });
+    let tools_only = ScriptedServer::new(Era::Modern, &json!({"tools": {}}), |heard| async move { panic!("{heard:?}") });
+    let down = ScriptedServer::new(Era::Modern, &json!("down"), |heard| async move { panic!("{heard:?}") });
     let servers = [
         ("a-lib", library_server.clone()),
         ("b-empty", empty),
@@ -107,7 +107,7 @@ fn libraries() -> (House, Arc<Scripted>) {
         ("d-tools", tools_only),
         ("e-last", last),
     ];
-    (House::new(ExposedNaming::Prefixed, &servers), library_server)
+    (EngineHarness::new(ExposedNaming::Prefixed, &servers), library_server)
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_list_goes_over_all_upstreams_page_by_page() {
     let mut pages = Vec::new();
     let mut params = json!({});
     loop {
-        let page = complete(ask_for(&house, &modern(), Subject::Resources, params).await);
+        let page = complete(ask_for(&house, &modern(), InquirySubject::Resources, params).await);
         pages.push(page.clone());
         match page["nextCursor"].as_str() {
             Some(cursor) => params = json!({"cursor": cursor}),
@@ -133,7 +133,7 @@ async fn a_list_goes_over_all_upstreams_page_by_page() {
     assert_eq!((pages[0].get("ttlMs"), pages[0].get("cacheScope")), (None, None), "only one of them said so");
     assert_eq!(pages[1]["_meta"], json!({"x": 1}));
     assert_eq!(pages[0].get("resultType"), None);
-    let templates = complete(ask_for(&house, &modern(), Subject::ResourceTemplates, json!({})).await);
+    let templates = complete(ask_for(&house, &modern(), InquirySubject::ResourceTemplates, json!({})).await);
     assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "servanda://a-lib/lib://{id}");
 }
 
@@ -141,14 +141,14 @@ async fn a_list_goes_over_all_upstreams_page_by_page() {
 async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
     let (house, library_server) = libraries();
     for cursor in [json!("nonsense"), json!(""), json!(7), json!("W3sidSI6Im5vYm9keSJ9XQ")] {
-        let error = ask_for(&house, &modern(), Subject::Resources, json!({"cursor": cursor})).await.unwrap_err();
+        let error = ask_for(&house, &modern(), InquirySubject::Resources, json!({"cursor": cursor})).await.unwrap_err();
         assert_eq!(error.code, -32602, "{cursor}");
     }
     // A forged cursor names an upstream many times, or more upstreams than there are.
     for forged in [vec!["a-lib"; 2], vec!["a-lib"; 10_000], vec!["a-lib", "1", "2", "3", "4", "5"]] {
         let places: Vec<Value> = forged.iter().map(|upstream| json!({"u": upstream})).collect();
         let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Value::Array(places).to_string());
-        for subject in [Subject::Resources, Subject::ResourceTemplates, Subject::Prompts] {
+        for subject in [InquirySubject::Resources, InquirySubject::ResourceTemplates, InquirySubject::Prompts] {
             let error = ask_for(&house, &modern(), subject, json!({"cursor": cursor})).await.unwrap_err();
             assert_eq!(error.code, -32602, "{cursor:.60}");
         }
@@ -156,7 +156,7 @@ async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
     assert!(library_server.heard().is_empty(), "nothing of a forged cursor is asked");
     // [{"u":"a-lib","c":"stale"}]
     let params = json!({"cursor": "W3sidSI6ImEtbGliIiwiYyI6InN0YWxlIn1d"});
-    let error = ask_for(&house, &modern(), Subject::Resources, params).await.unwrap_err();
+    let error = ask_for(&house, &modern(), InquirySubject::Resources, params).await.unwrap_err();
     assert_eq!(error.message, "bad cursor");
 }
 
@@ -164,7 +164,7 @@ async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
 async fn a_resource_is_read_where_its_uri_says_and_named_as_guests_know_it() {
     let (house, library) = libraries();
     let read =
-        complete(ask_for(&house, &modern(), Subject::Resource, json!({"uri": "servanda://a-lib/lib://a"})).await);
+        complete(ask_for(&house, &modern(), InquirySubject::Resource, json!({"uri": "servanda://a-lib/lib://a"})).await);
     assert_eq!(read, json!({"contents": [{"uri": "servanda://a-lib/lib://a", "text": "A", "n": 1.5}]}));
     assert_eq!(library.heard().last().unwrap(), r#"resources/read {"uri":"lib://a"}"#);
     let missing = "servanda://a-lib/lib://missing";
@@ -177,17 +177,17 @@ async fn a_resource_is_read_where_its_uri_says_and_named_as_guests_know_it() {
         (Era::Legacy, "servanda://nobody/lib://a", -32002),
     ];
     for (era, uri, code) in table {
-        let error = ask_for(&house, &guest(era, &json!({})), Subject::Resource, json!({"uri": uri})).await.unwrap_err();
+        let error = ask_for(&house, &guest(era, &json!({})), InquirySubject::Resource, json!({"uri": uri})).await.unwrap_err();
         assert_eq!((error.code, parse(error.data.unwrap().get())), (code, json!({"uri": uri})), "{era:?} {uri}");
     }
-    let down = ask_for(&house, &modern(), Subject::Prompt, json!({"name": 7})).await.unwrap_err();
+    let down = ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": 7})).await.unwrap_err();
     assert_eq!(down.code, -32602);
 }
 
 #[tokio::test]
 async fn links_in_tool_results_have_exposed_uris() {
     let (house, _) = libraries();
-    let answer = house.engine.call(call(&modern(), "a-lib__echo", Terms::default())).await;
+    let answer = house.engine.call(call(&modern(), "a-lib__echo", RequestTerms::default())).await;
     let result = super::conversations::result(answer);
     assert_eq!(result["content"][0], json!({"type": "resource_link", "uri": "servanda://a-lib/lib://a", "name": "a"}));
 }
@@ -195,20 +195,20 @@ async fn links_in_tool_results_have_exposed_uris() {
 #[tokio::test]
 async fn prompts_are_found_by_table() {
     let (house, library) = libraries();
-    let listed = complete(ask_for(&house, &modern(), Subject::Prompts, json!({})).await);
+    let listed = complete(ask_for(&house, &modern(), InquirySubject::Prompts, json!({})).await);
     let names: Vec<&str> =
         listed["prompts"].as_array().unwrap().iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
     assert_eq!(names[0], "a-lib__greet");
     assert!(names[1].starts_with("a-lib__gr__e_"), "a name that not everybody takes is replaced: {}", names[1]);
     for (exposed, original) in [(names[0], "greet"), (names[1], "größe")] {
-        let got = complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": exposed})).await);
+        let got = complete(ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": exposed})).await);
         let resource = &got["messages"][0]["content"]["resource"];
         assert_eq!(*resource, json!({"uri": "servanda://a-lib/lib://a", "text": original}));
     }
     let lists = || library.heard().iter().filter(|line| line.starts_with("prompts/list")).count();
     let before = lists();
     for name in ["a-lib__nothing", "greet"] {
-        let error = ask_for(&house, &modern(), Subject::Prompt, json!({"name": name})).await.unwrap_err();
+        let error = ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": name})).await.unwrap_err();
         assert_eq!(error.code, -32602, "{name}");
     }
     assert_eq!(lists(), before, "misses do not make the list be read again and again");
@@ -218,19 +218,19 @@ async fn prompts_are_found_by_table() {
 async fn prompts_that_changed_are_read_again() {
     let reads = Arc::new(AtomicUsize::new(0));
     let counted = reads.clone();
-    let server = Scripted::new(Era::Modern, &json!({"prompts": {}}), move |heard| {
+    let server = ScriptedServer::new(Era::Modern, &json!({"prompts": {}}), move |heard| {
         let name = match heard.method {
             "prompts/list" => format!("p{}", counted.fetch_add(1, Ordering::SeqCst)),
             _ => String::new(),
         };
         async move { Ok(said(Era::Modern, &json!({"prompts": [{"name": name}], "messages": [heard.params]}))) }
     });
-    let house = House::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
-    let mut news = house.engine.news();
-    complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": "up__p0"})).await);
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
+    let mut news = house.engine.change_events();
+    complete(ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": "up__p0"})).await);
     server.said.send(servanda_upstream::Announcement::PromptsChanged).unwrap();
-    assert!(matches!(news.recv().await, Ok(crate::News::Prompts)));
-    complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": "up__p1"})).await);
+    assert!(matches!(news.recv().await, Ok(crate::ChangeEvent::Prompts)));
+    complete(ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": "up__p1"})).await);
     assert_eq!(reads.load(Ordering::SeqCst), 2);
 }
 
@@ -246,7 +246,7 @@ async fn completions_go_to_the_prompts_and_templates_they_are_about() {
     ];
     for (exposed, original) in table {
         let params = json!({"ref": exposed, "argument": {"name": "id", "value": "a"}});
-        let answered = complete(ask_for(&house, &modern(), Subject::Completion, params).await);
+        let answered = complete(ask_for(&house, &modern(), InquirySubject::Completion, params).await);
         let heard = parse(answered["completion"]["values"][0].as_str().unwrap());
         assert_eq!(heard, json!({"ref": original, "argument": {"name": "id", "value": "a"}}));
     }
@@ -257,30 +257,30 @@ async fn completions_go_to_the_prompts_and_templates_they_are_about() {
         json!({"ref": {"name": "greet"}}),
         json!({"ref": {"uri": "lib://a"}}),
     ] {
-        assert_eq!(ask_for(&house, &modern(), Subject::Completion, bad).await.unwrap_err().code, -32602);
+        assert_eq!(ask_for(&house, &modern(), InquirySubject::Completion, bad).await.unwrap_err().code, -32602);
     }
 }
 
 #[tokio::test]
 async fn bare_names_pass_unchanged() {
     let capable = json!({"resources": {}, "prompts": {}});
-    let server = Scripted::new(Era::Legacy, &capable, |heard| {
+    let server = ScriptedServer::new(Era::Legacy, &capable, |heard| {
         let answered = library(&heard);
         async move { answered }
     });
-    let house = House::new(ExposedNaming::Bare, &[("only", server)]);
-    let page = complete(ask_for(&house, &modern(), Subject::Prompts, json!({})).await);
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("only", server)]);
+    let page = complete(ask_for(&house, &modern(), InquirySubject::Prompts, json!({})).await);
     assert_eq!(page["prompts"][1]["name"], "größe");
-    complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": "größe"})).await);
-    let read = complete(ask_for(&house, &modern(), Subject::Resource, json!({"uri": "lib://a"})).await);
+    complete(ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": "größe"})).await);
+    let read = complete(ask_for(&house, &modern(), InquirySubject::Resource, json!({"uri": "lib://a"})).await);
     assert_eq!(read["contents"][0]["uri"], "lib://a");
-    let error = ask_for(&house, &modern(), Subject::Resource, json!({"uri": "lib://no"})).await.unwrap_err();
+    let error = ask_for(&house, &modern(), InquirySubject::Resource, json!({"uri": "lib://no"})).await.unwrap_err();
     assert_eq!((error.code, error.data.unwrap().get()), (-32602, r#"{"uri":"lib://no"}"#));
 }
 
 #[tokio::test]
 async fn a_prompt_of_a_modern_server_may_ask_for_input() {
-    let server = Scripted::new(Era::Modern, &json!({"prompts": {}}), |heard| async move {
+    let server = ScriptedServer::new(Era::Modern, &json!({"prompts": {}}), |heard| async move {
         Ok(said(
             Era::Modern,
             &match (heard.method, &heard.delivery.continuation.input_responses) {
@@ -294,20 +294,20 @@ async fn a_prompt_of_a_modern_server_may_ask_for_input() {
             },
         ))
     });
-    let house = House::new(ExposedNaming::Prefixed, &[("up", server)]);
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
     let params = json!({"name": "up__p"});
-    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), Subject::Prompt, params.clone()).await
+    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), InquirySubject::Prompt, params.clone()).await
     else {
         panic!("no question");
     };
     let asked = parse(&asked);
     assert_eq!(asked["inputRequests"]["k"]["method"], "elicitation/create");
     let terms = again(&asked["requestState"], &json!({"k": {"action": "accept"}}));
-    let answered = complete(house.engine.inquire(inquiry(&modern(), Subject::Prompt, &params, terms)).await);
+    let answered = complete(house.engine.inquire(inquiry(&modern(), InquirySubject::Prompt, &params, terms)).await);
     assert_eq!(answered, json!({"messages": [{"k": {"action": "accept"}}]}));
     // The state is for this prompt with these arguments, and for no other request.
     for (subject, params) in
-        [(Subject::Prompt, json!({"name": "up__p", "arguments": {}})), (Subject::Resource, json!({"uri": "x"}))]
+        [(InquirySubject::Prompt, json!({"name": "up__p", "arguments": {}})), (InquirySubject::Resource, json!({"uri": "x"}))]
     {
         let terms = again(&asked["requestState"], &json!({}));
         let error = house.engine.inquire(inquiry(&modern(), subject, &params, terms)).await.unwrap_err();
@@ -318,66 +318,66 @@ async fn a_prompt_of_a_modern_server_may_ask_for_input() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_of_a_legacy_server_may_ask_on_the_way() {
-    let server = Scripted::new(Era::Legacy, &json!({"resources": {}}), |heard| async move {
+    let server = ScriptedServer::new(Era::Legacy, &json!({"resources": {}}), |heard| async move {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({})).await.unwrap().unwrap();
         Ok(said(Era::Legacy, &json!({"contents": [parse(reply.get())]})))
     });
-    let house = House::new(ExposedNaming::Bare, &[("up", server)]);
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
     let params = json!({"uri": "x://y"});
-    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), Subject::Resource, params.clone()).await
+    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), InquirySubject::Resource, params.clone()).await
     else {
         panic!("no question");
     };
     let terms = again(&parse(&asked)["requestState"], &json!({"ask-1": {"action": "decline"}}));
-    let answered = complete(house.engine.inquire(inquiry(&modern(), Subject::Resource, &params, terms)).await);
+    let answered = complete(house.engine.inquire(inquiry(&modern(), InquirySubject::Resource, &params, terms)).await);
     assert_eq!(answered, json!({"contents": [{"action": "decline"}]}));
 }
 
 #[tokio::test]
 async fn lists_never_ask_modern_guests() {
-    let server = Scripted::new(Era::Legacy, &json!({"resources": {}}), |heard| async move {
+    let server = ScriptedServer::new(Era::Legacy, &json!({"resources": {}}), |heard| async move {
         // Nobody hears a question here.
-        assert!(heard.delivery.remarks.is_none());
+        assert!(heard.delivery.server_messages.is_none());
         Ok(said(Era::Legacy, &json!({"resources": []})))
     });
-    let house = House::new(ExposedNaming::Bare, &[("up", server)]);
-    assert_eq!(complete(ask_for(&house, &modern(), Subject::Resources, json!({})).await), json!({"resources": []}));
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
+    assert_eq!(complete(ask_for(&house, &modern(), InquirySubject::Resources, json!({})).await), json!({"resources": []}));
 }
 
 #[tokio::test]
 async fn how_much_is_logged_is_said_once_and_kept_to() {
     let lines = Arc::new(Mutex::new(vec!["debug", "error"]));
-    let server = Scripted::new(Era::Legacy, &json!({"logging": {}}), move |heard| {
-        if let (Some(remarks), "tools/call") = (&heard.delivery.remarks, heard.method) {
+    let server = ScriptedServer::new(Era::Legacy, &json!({"logging": {}}), move |heard| {
+        if let (Some(remarks), "tools/call") = (&heard.delivery.server_messages, heard.method) {
             for level in lines.lock().unwrap().iter() {
                 let line = serde_json::value::to_raw_value(&json!({"level": level})).unwrap();
-                remarks.try_send(servanda_upstream::Remark::LogMessage(line)).unwrap();
+                remarks.try_send(servanda_upstream::ServerMessage::LogMessage(line)).unwrap();
             }
         }
         async move { Ok(said(Era::Legacy, &json!({"content": []}))) }
     });
-    let house = House::new(ExposedNaming::Bare, &[("up", server.clone())]);
-    let told = |server: &Scripted| {
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let told = |server: &ScriptedServer| {
         server.heard().iter().filter(|line| line.starts_with("logging/setLevel")).cloned().collect::<Vec<_>>()
     };
     for _ in 0..2 {
         let (terms, mut remarks) = listening();
-        house.engine.call(call(&modern(), "echo", Terms { log_level: Some("warning".to_owned()), ..terms })).await;
-        let Ok(crate::Remark::LogMessage(line)) = remarks.try_recv() else { panic!("no line") };
+        house.engine.call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms })).await;
+        let Ok(crate::ClientMessage::LogMessage(line)) = remarks.try_recv() else { panic!("no line") };
         assert_eq!((line.get(), remarks.try_recv().is_err()), (r#"{"level":"error","logger":"up"}"#, true));
     }
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#], "once");
     server.edition.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     for _ in 0..2 {
         let (terms, _remarks) = listening();
-        house.engine.call(call(&modern(), "echo", Terms { log_level: Some("warning".to_owned()), ..terms })).await;
+        house.engine.call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms })).await;
     }
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#; 2], "once on each connection");
     let (terms, mut remarks) = listening();
     house.engine.call(call(&modern(), "echo", terms)).await;
     assert!(remarks.try_recv().is_err(), "a modern guest that asked for nothing hears nothing");
 
-    let legacy = Guest { affinity: Arc::from("session"), ..guest(Era::Legacy, &json!({})) };
+    let legacy = Requester { affinity: Arc::from("session"), ..guest(Era::Legacy, &json!({})) };
     assert_eq!(house.engine.set_log_level(&legacy, "loud").await.unwrap_err().code, -32602);
     house.engine.set_log_level(&legacy, "debug").await.unwrap();
     let (terms, mut remarks) = listening();
@@ -390,9 +390,9 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
 }
 
 /// Somebody with a key of those rights.
-fn with_rights(rights: Rights) -> Guest {
+fn with_rights(rights: Rights) -> Requester {
     let capabilities = modern().capabilities;
-    Guest { era: Era::Modern, capabilities, ..guest_with("local", "ada", rights, SystemClock.now()) }
+    Requester { era: Era::Modern, capabilities, ..guest_with("local", "ada", rights, SystemClock.now()) }
 }
 
 fn listed(page: &Value, items: &str, name: &str) -> Vec<String> {
@@ -404,8 +404,8 @@ fn listed(page: &Value, items: &str, name: &str) -> Vec<String> {
 async fn what_is_read_and_listed_is_what_a_credential_is_for() {
     const A: &str = "servanda://a-lib/lib://a";
     const LAST: &str = "servanda://e-last/last://x";
-    let limited = |pattern: &str| Rights { resources: Resources::read(&[pattern]).unwrap(), ..everything() };
-    let tools = |pattern: &str| Rights { tools: Tools::read(&[pattern]).unwrap(), ..everything() };
+    let limited = |pattern: &str| Rights { resources: ResourcePatterns::read(&[pattern]).unwrap(), ..everything() };
+    let tools = |pattern: &str| Rights { tools: ToolPatterns::read(&[pattern]).unwrap(), ..everything() };
     let only_reads = Rights { ceiling: SideEffectClass::ReadOnly, scopes: Scopes::none(), ..everything() };
     let (both, lib, last): (&[&str], &[&str], &[&str]) = (&[A, LAST], &[A], &[LAST]);
     // rights, resources listed, whether a template of the library is known, and its prompts
@@ -426,22 +426,22 @@ async fn what_is_read_and_listed_is_what_a_credential_is_for() {
         let (house, library) = libraries();
         let guest = with_rights(rights);
         let all_of = async |subject| complete(ask_for(&house, &guest, subject, json!({})).await);
-        assert_eq!(listed(&all_of(Subject::Resources).await, "resources", "uri"), resources, "{name}");
-        let templates = listed(&all_of(Subject::ResourceTemplates).await, "resourceTemplates", "uriTemplate");
+        assert_eq!(listed(&all_of(InquirySubject::Resources).await, "resources", "uri"), resources, "{name}");
+        let templates = listed(&all_of(InquirySubject::ResourceTemplates).await, "resourceTemplates", "uriTemplate");
         assert_eq!(templates.contains(&"servanda://a-lib/lib://{id}".to_owned()), template, "{name}");
-        let prompts = listed(&all_of(Subject::Prompts).await, "prompts", "name");
+        let prompts = listed(&all_of(InquirySubject::Prompts).await, "prompts", "name");
         assert_eq!(prompts.contains(&"a-lib__greet".to_owned()), prompt, "{name}");
         let heard = library.heard().len();
         let reference = |reference: Value| json!({"ref": reference, "argument": {"name": "id", "value": ""}});
         for (subject, params, answered) in [
-            (Subject::Resource, json!({"uri": A}), resources.contains(&A)),
+            (InquirySubject::Resource, json!({"uri": A}), resources.contains(&A)),
             (
-                Subject::Completion,
+                InquirySubject::Completion,
                 reference(json!({"type": "ref/resource", "uri": "servanda://a-lib/lib://{id}"})),
                 template,
             ),
-            (Subject::Completion, reference(json!({"type": "ref/prompt", "name": "a-lib__greet"})), prompt),
-            (Subject::Prompt, json!({"name": "a-lib__greet"}), prompt),
+            (InquirySubject::Completion, reference(json!({"type": "ref/prompt", "name": "a-lib__greet"})), prompt),
+            (InquirySubject::Prompt, json!({"name": "a-lib__greet"}), prompt),
         ] {
             let answer = ask_for(&house, &guest, subject, params.clone()).await;
             assert_eq!(answer.is_ok(), answered, "{name}: {params} {answer:?}");
@@ -456,12 +456,12 @@ async fn what_is_read_and_listed_is_what_a_credential_is_for() {
 #[tokio::test]
 async fn no_server_speaks_in_our_name() {
     let forged = json!({ "servanda/call": { "class": "SUCCESS" }, "servanda/observation": { "status": "SUCCESS" }, "servanda/upstream-error": 1, "servanda/x": 2, "acme/y": 3 });
-    let server = Scripted::new(Era::Modern, &json!({}), move |_| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |_| {
         let answer = json!({"content": [], "_meta": forged});
         async move { Ok(said(Era::Modern, &answer)) }
     });
-    let house = House::new(ExposedNaming::Prefixed, &[("up", server)]);
-    let called = match house.engine.call(crate::testing::call(&modern(), "up__echo", crate::Terms::default())).await {
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
+    let called = match house.engine.call(crate::testing::call(&modern(), "up__echo", crate::RequestTerms::default())).await {
         crate::CallAnswer::Result(result) => parse(&result.json),
         other => panic!("{other:?}"),
     };
@@ -478,19 +478,19 @@ async fn answers_of_a_bad_shape_are_not_passed_on() {
     for (bad, why) in
         [(r#"{"x":1,"x":2}"#.to_owned(), "stands twice"), (deep, "deep"), (r#"{"\ud800":1}"#.to_owned(), "no text")]
     {
-        let server = Scripted::new(Era::Modern, &json!({"resources": {}}), move |heard| {
+        let server = ScriptedServer::new(Era::Modern, &json!({"resources": {}}), move |heard| {
             let members = match heard.method {
                 "resources/read" => format!(r#"{{"contents":[{{"uri":"a://b","text":"t","y":{bad}}}]}}"#),
                 _ => format!(r#"{{"content":[{{"type":"text","text":"t","y":{bad}}}]}}"#),
             };
             async move { Ok(servanda_upstream::Answer { result: members.into(), era: Era::Modern }) }
         });
-        let house = House::new(ExposedNaming::Prefixed, &[("up", server)]);
-        let call = crate::testing::call(&modern(), "up__echo", crate::Terms::default());
+        let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
+        let call = crate::testing::call(&modern(), "up__echo", crate::RequestTerms::default());
         let crate::CallAnswer::Result(called) = house.engine.call(call).await else { panic!("not a result") };
         assert!(called.json.contains(why) && !called.json.contains("\"t\""), "{}", called.json);
         assert_eq!(house.outcomes(), ["quarantined"]);
-        let read = ask_for(&house, &modern(), Subject::Resource, json!({"uri": "servanda://up/a://b"})).await;
+        let read = ask_for(&house, &modern(), InquirySubject::Resource, json!({"uri": "servanda://up/a://b"})).await;
         assert!(read.unwrap_err().message.contains(why));
     }
 }

@@ -16,8 +16,8 @@ use super::{
     effects::{Bank, died, keyed, refusal, write},
 };
 use crate::{
-    Gateway as _, Guest, Terms,
-    testing::{Scripted, call, draft, guest_of, parse, text},
+    Gateway as _, Requester, RequestTerms,
+    testing::{ScriptedServer, call, draft, guest_of, parse, text},
 };
 
 fn unavailable() -> PerformFailure {
@@ -27,7 +27,7 @@ fn unavailable() -> PerformFailure {
 /// Fails in these ways, in order, and then succeeds.
 fn failing(contract: ToolContract, failures: Vec<fn() -> PerformFailure>) -> Bank {
     let made = Arc::new(AtomicUsize::new(0));
-    let server = Scripted::new(Era::Modern, &json!({}), move |_| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |_| {
         let failure = failures.get(made.fetch_add(1, Ordering::SeqCst)).copied();
         async move {
             let answer: Result<Answer, PerformFailure> = match failure {
@@ -120,7 +120,7 @@ async fn t11_what_was_revoked_since_it_was_sent_is_not_sent_again() {
     for (failure, effect) in table {
         let revoking: Arc<OnceLock<(Arc<dyn Notebook>, String)>> = Arc::default();
         let inside = Arc::clone(&revoking);
-        let server = Scripted::new(Era::Modern, &json!({}), move |_| {
+        let server = ScriptedServer::new(Era::Modern, &json!({}), move |_| {
             let inside = Arc::clone(&inside);
             async move {
                 if let Some((notebook, key)) = inside.get() {
@@ -135,7 +135,7 @@ async fn t11_what_was_revoked_since_it_was_sent_is_not_sent_again() {
         let core = bank.house.engine.core();
         let guest = guest_of("acme", "ada", core.clock.now());
         let mut request = keyed("k");
-        request.guest = guest.clone();
+        request.requester = guest.clone();
         revoking.set((Arc::clone(&core.notebook), guest.authority.credential().to_string())).unwrap();
         let refused = refusal(bank.call(request).await);
         assert_eq!((bank.calls(), refused.effect), (1, effect), "{refused:?}");
@@ -143,7 +143,7 @@ async fn t11_what_was_revoked_since_it_was_sent_is_not_sent_again() {
         // Where nothing was revoked, it is sent again.
         let other = guest_of("acme", "ada", core.clock.now());
         let mut request = keyed("other");
-        request.guest = other;
+        request.requester = other;
         refusal(bank.call(request).await);
         assert_eq!(bank.calls(), 1 + 3);
     }
@@ -157,19 +157,19 @@ async fn a_busy_server_is_asked_again_when_it_wants_to_be() {
     let busy = || PerformFailure::HttpStatus { status: 503, excerpt: String::new(), retry_after_ms: Some(2_000) };
     let bank = failing(reads.clone(), vec![busy]);
     let before = tokio::time::Instant::now();
-    result(bank.house.engine.call(call(&Guest::local(), "echo", Terms::default())).await);
+    result(bank.house.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
     assert_eq!((bank.calls(), before.elapsed().as_millis()), (2, 2_000));
     let never = || PerformFailure::HttpStatus { status: 503, excerpt: String::new(), retry_after_ms: Some(60_000) };
     let bank = failing(reads, vec![never]);
-    let refused = refusal(bank.house.engine.call(call(&Guest::local(), "echo", Terms::default())).await);
+    let refused = refusal(bank.house.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
     assert_eq!((bank.calls(), refused.retry_after_ms), (1, Some(60_000)), "not within the caller's time");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_nothing_but_fail_is_left_alone_for_a_while() {
-    let server = Scripted::new(Era::Modern, &json!({}), |_| async { Err(unavailable()) });
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Err(unavailable()) });
     let bank = Bank::new(server, vec![draft("up", "echo", false)]);
-    let read = || bank.house.engine.call(call(&Guest::local(), "echo", Terms::default()));
+    let read = || bank.house.engine.call(call(&Requester::local(), "echo", RequestTerms::default()));
     for _ in 0..10 {
         assert_eq!(refusal(read().await).retry_after_ms, None);
     }

@@ -22,8 +22,8 @@ use super::{
     effects::{Bank, died, keyed, refusal},
 };
 use crate::{
-    CallRequest, Terms,
-    testing::{Heard, Scripted, draft, said, text},
+    CallRequest, RequestTerms,
+    testing::{ScriptedRequest, ScriptedServer, draft, said, text},
 };
 
 fn condition() -> Value {
@@ -41,19 +41,19 @@ fn contracts(write: impl FnOnce(&mut ToolContract)) -> Vec<ToolContract> {
 }
 
 /// A server whose `echo` answers as the script says, and whose `write` does it.
-fn bank<F>(echo: impl Fn(Heard) -> F + Send + Sync + 'static) -> Bank
+fn bank<F>(echo: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static) -> Bank
 where
     F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
 {
     Bank::new(server(echo), contracts(|_| {}))
 }
 
-fn server<F>(echo: impl Fn(Heard) -> F + Send + Sync + 'static) -> Arc<Scripted>
+fn server<F>(echo: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static) -> Arc<ScriptedServer>
 where
     F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
 {
     let echo = Arc::new(echo);
-    Scripted::new(Era::Modern, &json!({}), move |heard| {
+    ScriptedServer::new(Era::Modern, &json!({}), move |heard| {
         let echo = Arc::clone(&echo);
         async move { if heard.params["name"] == "echo" { echo(heard).await } else { Ok(text(Era::Modern, "done")) } }
     })
@@ -184,7 +184,7 @@ async fn while_it_is_asked_others_get_a_handle_and_whoever_leaves_has_done_nothi
         }
     }));
     let cancel = CancellationToken::new();
-    let request = CallRequest { terms: Terms { cancel: cancel.clone(), ..Terms::default() }, ..keyed("k") };
+    let request = CallRequest { terms: RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }, ..keyed("k") };
     let inside = bank.clone();
     let call = tokio::spawn(async move { inside.call(request).await });
     begun.notified().await;
@@ -203,7 +203,7 @@ async fn a_read_with_a_precondition_asks_and_claims_nothing() {
     let mut echo = draft("up", "echo", false);
     echo.preconditions = serde_json::from_value(condition()).unwrap();
     echo.preconditions[0].tool = "up.look".to_owned();
-    let server = Scripted::new(Era::Modern, &json!({}), |heard| async move {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |heard| async move {
         let open = heard.params["arguments"]["text"] == "hello";
         Ok(if heard.params["name"] == "look" {
             told(&json!({"open": open, "text": "hello"}))

@@ -20,11 +20,11 @@ use servanda_upstream::PerformFailure;
 
 use super::effects::{Bank, refusal, write};
 use crate::{
-    Gateway as _, SystemClock, Terms,
-    answers::{refusals, standing, tool_result, upstream_failure},
+    Gateway as _, SystemClock, RequestTerms,
+    answers::{refusals, existing_effect, tool_result, upstream_failure},
     client::ToolResult,
-    questions::NotGiven,
-    testing::{Scripted, draft, parse, text},
+    questions::MissingInput,
+    testing::{ScriptedServer, draft, parse, text},
 };
 
 /// Must show 4 of issue 17.
@@ -49,7 +49,7 @@ fn rendered(refusal: &Refusal) -> (String, String, ToolResult) {
         attempt_number: 1,
     };
     let observation = Observation::from_refusal(&occasion, refusal, Verification::none());
-    let result = tool_result::of_refusal(refusal.clone(), observation);
+    let result = tool_result::from_refusal(refusal.clone(), observation);
     let wire = parse(&result.json);
     (wire["content"][0]["text"].as_str().unwrap().to_owned(), wire["_meta"].to_string(), result)
 }
@@ -81,7 +81,7 @@ fn payment() -> ToolContract {
 async fn at_a_gate(change: impl FnOnce(&mut ToolContract), arguments: &'static str) -> Refusal {
     let mut contract = payment();
     change(&mut contract);
-    let server = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
     let bank = Bank::new(server, vec![contract]);
     let mut request = write(&json!({}), OperationKeys::default());
     request.arguments = Bytes::from_static(arguments.as_bytes());
@@ -133,18 +133,18 @@ fn of_stages() -> Vec<Refusal> {
         ResolveError::Held { hold: ToolHold::Unpinned },
         ResolveError::Held { hold: ToolHold::Quarantined { severity: DifferenceSeverity::Dangerous, differences: Vec::new() } },
     ];
-    let asked = NotGiven { method: "elicitation/create".to_owned(), why: "the user declined".to_owned() };
+    let asked = MissingInput { method: "elicitation/create".to_owned(), why: "the user declined".to_owned() };
     let mut all: Vec<Refusal> = unresolved.into_iter().map(|why| refusals::not_resolved(&proposal, why)).collect();
     all.extend([
         *refusals::no_upstream(id(), "company"),
         *refusals::fence_too_slow(id(), servanda_contract::tool::EffectClass::N, true),
-        *refusals::not_its_turn(id()),
+        *refusals::turn_not_reached(id()),
         *refusals::given_up(id()),
         refusals::not_on_record_yet(&id(), EffectId::new().as_str(), EffectKnowledge::Happened),
-        refusals::went_on(&id()),
+        refusals::superseded_by_dispatch(&id()),
         refusals::done_by_another(&id()),
-        refusals::of_another_operation(id()),
-        refusals::moved(id()),
+        refusals::key_of_another_operation(id()),
+        refusals::performed_by_another_upstream(id()),
         *refusals::lost_evidence(id()),
         refusals::input_not_given(&id(), &asked, EffectKnowledge::Unknown),
         refusals::too_many_refused(&id(), 30_000),
@@ -158,8 +158,8 @@ fn of_stages() -> Vec<Refusal> {
         EffectReply::KeyExpired,
         EffectReply::NotNow,
     ];
-    all.extend(replies.iter().map(|reply| standing::refusal(&id(), reply, None)));
-    all.push(standing::answer_gone(&id(), "a person settled it", &EffectId::new()));
+    all.extend(replies.iter().map(|reply| existing_effect::refusal(&id(), reply, None)));
+    all.push(existing_effect::answer_gone(&id(), "a person settled it", &EffectId::new()));
     all
 }
 
@@ -291,7 +291,7 @@ async fn every_refusal_costs_little() {
     let mut dear = Vec::new();
     for refusal in all().await {
         let (told, meta, result) = rendered(&refusal);
-        let full = parse(&tool_result::in_full(result).json)["content"][0]["text"].as_str().unwrap().to_owned();
+        let full = parse(&tool_result::with_full_detail(result).json)["content"][0]["text"].as_str().unwrap().to_owned();
         let (told_tokens, meta_tokens, full_tokens) = (tokens(&told), tokens(&meta), tokens(&full));
         if told_tokens > REFUSAL_TOKENS_MAX || meta_tokens > META_TOKENS_MAX {
             dear.push(format!("{told_tokens} + {meta_tokens}: {told}"));
@@ -388,11 +388,11 @@ fn a_refusal_with_much_to_say_costs_little_too() {
 
 #[tokio::test]
 async fn what_comes_with_a_result_costs_little() {
-    let server = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
     let bank = Bank::new(server, vec![draft("up", "echo", false), draft("up", "write", true)]);
     let keyed = || super::effects::keyed("k");
     for (what, request) in [
-        ("read", crate::testing::call(&crate::Guest::local(), "echo", Terms::default())),
+        ("read", crate::testing::call(&crate::Requester::local(), "echo", RequestTerms::default())),
         ("change", keyed()),
         ("change, replayed", keyed()),
     ] {
@@ -400,7 +400,7 @@ async fn what_comes_with_a_result_costs_little() {
         let told = parse(&result.json)["_meta"].clone();
         assert_eq!(told["servanda/call"]["class"], "SUCCESS");
         assert_eq!(told["servanda/call"].get("replayed"), (what == "change, replayed").then_some(&Value::Bool(true)));
-        let full = parse(&tool_result::in_full(result).json)["_meta"].to_string();
+        let full = parse(&tool_result::with_full_detail(result).json)["_meta"].to_string();
         let told = told.to_string();
         println!("`_meta` of a {what}: {} tokens in full, {} told: {told}", tokens(&full), tokens(&told));
         assert!(tokens(&told) <= META_TOKENS_MAX, "{told}");

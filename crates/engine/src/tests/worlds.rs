@@ -10,19 +10,19 @@ use tokio::sync::Semaphore;
 
 use super::conversations::{input, told};
 use crate::{
-    CallAnswer, Gateway as _, News, Terms,
-    testing::{House, Scripted, again, call, guest, rejected, said, scene, text},
+    CallAnswer, Gateway as _, ChangeEvent, RequestTerms,
+    testing::{EngineHarness, ScriptedServer, again, call, guest, rejected, said, scene, text},
 };
 
-fn saying(what: &'static str) -> Arc<Scripted> {
-    Scripted::new(Era::Modern, &json!({}), move |_| async move { Ok(text(Era::Modern, what)) })
+fn saying(what: &'static str) -> Arc<ScriptedServer> {
+    ScriptedServer::new(Era::Modern, &json!({}), move |_| async move { Ok(text(Era::Modern, what)) })
 }
 
 #[tokio::test]
 async fn a_call_ends_in_the_world_it_began_in() {
     let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (at_server, gate) = (begun.clone(), may_end.clone());
-    let slow = Scripted::new(Era::Modern, &json!({}), move |_| {
+    let slow = ScriptedServer::new(Era::Modern, &json!({}), move |_| {
         let (at_server, gate) = (at_server.clone(), gate.clone());
         async move {
             at_server.add_permits(1);
@@ -30,22 +30,22 @@ async fn a_call_ends_in_the_world_it_began_in() {
             Ok(text(Era::Modern, "old"))
         }
     });
-    let house = Arc::new(House::new(ExposedNaming::Prefixed, &[("up", slow)]));
+    let house = Arc::new(EngineHarness::new(ExposedNaming::Prefixed, &[("up", slow)]));
     let caller = house.clone();
     let guest = guest(Era::Modern, &json!({}));
-    let request = call(&guest, "up__echo", Terms::default());
+    let request = call(&guest, "up__echo", RequestTerms::default());
     let calling = tokio::spawn(async move { caller.engine.call(request).await });
     let _ = begun.acquire().await.unwrap();
-    let mut news = house.engine.news();
+    let mut news = house.engine.change_events();
     let changes = house.engine.changes();
-    house.engine.enter(scene(ExposedNaming::Prefixed, &[("other", saying("new"))]));
-    assert!(matches!(news.recv().await, Ok(News::Tools)));
-    assert!(matches!(news.recv().await, Ok(News::Prompts)));
-    assert!(matches!(news.recv().await, Ok(News::Resources)));
+    house.engine.install(scene(ExposedNaming::Prefixed, &[("other", saying("new"))]));
+    assert!(matches!(news.recv().await, Ok(ChangeEvent::Tools)));
+    assert!(matches!(news.recv().await, Ok(ChangeEvent::Prompts)));
+    assert!(matches!(news.recv().await, Ok(ChangeEvent::Resources)));
     assert!(changes.has_changed().unwrap());
-    let now = house.engine.call(call(&guest, "other__echo", Terms::default())).await;
+    let now = house.engine.call(call(&guest, "other__echo", RequestTerms::default())).await;
     assert_eq!(told(now), "new");
-    let gone = house.engine.call(call(&guest, "up__echo", Terms::default())).await;
+    let gone = house.engine.call(call(&guest, "up__echo", RequestTerms::default())).await;
     assert!(matches!(gone, CallAnswer::UnknownTool(_)));
     may_end.add_permits(1);
     assert_eq!(told(calling.await.unwrap()), "old");
@@ -54,15 +54,15 @@ async fn a_call_ends_in_the_world_it_began_in() {
 #[tokio::test]
 async fn what_guests_wanted_of_the_old_world_they_want_of_the_new() {
     let (old, new) = (saying("old"), saying("new"));
-    let house = House::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
     let guest = guest(Era::Legacy, &json!({}));
-    let _remarks = house.engine.attend("s");
+    let _remarks = house.engine.subscribe_session("s");
     let watch = house.engine.watch(&guest, "servanda://up/a://b").await.unwrap();
-    house.engine.enter(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
-    let mut news = house.engine.news();
+    house.engine.install(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
+    let mut news = house.engine.change_events();
     // The new upstream is followed from the moment of the change.
     new.said.send(Announcement::ResourcesChanged).unwrap();
-    while !matches!(news.recv().await, Ok(News::Resources)) {}
+    while !matches!(news.recv().await, Ok(ChangeEvent::Resources)) {}
     while new.heard().len() < 2 {
         tokio::task::yield_now().await;
     }
@@ -78,10 +78,10 @@ async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
     let no = || Some(rejected(-32601, "there are no subscriptions", None));
     for (failure, says, tries) in [(down(), true, 2), (down(), false, 2), (no(), true, 1)] {
         let (old, new) = (saying("old"), saying("new"));
-        let house = House::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
+        let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
         let watch = house.engine.watch(&guest(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
         *new.watches_fail.lock().unwrap() = failure;
-        house.engine.enter(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
+        house.engine.install(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
         while new.heard().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -99,10 +99,10 @@ async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
 #[tokio::test(start_paused = true)]
 async fn what_nobody_wants_any_more_is_not_tried_again() {
     let (old, new) = (saying("old"), saying("new"));
-    let house = House::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
+    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
     let watch = house.engine.watch(&guest(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
     *new.watches_fail.lock().unwrap() = Some(PerformFailure::Unavailable { why: "it is down".to_owned() });
-    house.engine.enter(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
+    house.engine.install(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
     while new.heard().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -116,11 +116,11 @@ async fn what_nobody_wants_any_more_is_not_tried_again() {
 #[tokio::test]
 async fn a_round_does_not_go_on_at_another_upstream() {
     let asks = |_| async { Ok(said(Era::Modern, &json!({"resultType": "input_required", "requestState": "theirs"}))) };
-    let (asking, other) = (Scripted::new(Era::Modern, &json!({}), asks), saying("other"));
-    let house = House::new(ExposedNaming::Bare, &[("up", asking)]);
+    let (asking, other) = (ScriptedServer::new(Era::Modern, &json!({}), asks), saying("other"));
+    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", asking)]);
     let guest = guest(Era::Modern, &json!({"elicitation": {}}));
-    let asked = input(house.engine.call(call(&guest, "echo", Terms::default())).await);
-    house.engine.enter(scene(ExposedNaming::Bare, &[("moved", other.clone())]));
+    let asked = input(house.engine.call(call(&guest, "echo", RequestTerms::default())).await);
+    house.engine.install(scene(ExposedNaming::Bare, &[("moved", other.clone())]));
     let terms = again(&asked["requestState"], &json!({}));
     let answered = super::conversations::result(house.engine.call(call(&guest, "echo", terms)).await);
     assert_eq!((&answered["isError"], other.heard().len()), (&json!(true), 0), "a state is nobody else's business");

@@ -5,7 +5,7 @@
 //! shown is worked out once and kept; there is at most so much of it.
 
 mod principals;
-mod recalled;
+mod recorded_request;
 mod views;
 
 use std::{
@@ -14,35 +14,35 @@ use std::{
     sync::Arc,
 };
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_catalog::{Catalog, Listing};
 use servanda_gates::{CompiledContract, PoliciesInForce, Mandate};
 use servanda_policy::{
     BuiltInPermits, PolicyLimits, PolicyLoadFailure, Policies, Principal, PrincipalError, ShadowPolicies, ToolFacts, Vocabulary, VocabularyError,
 };
 
-pub use recalled::Recalled;
+pub use recorded_request::RecordedPolicyRequest;
 
-use self::{principals::Principals, views::Views};
-use crate::client::Guest;
+use self::{principals::PolicyPrincipalCache, views::ListingViewCache};
+use crate::client::Requester;
 
 /// The policies of a world.
 pub struct Authorities {
     policies: Policies,
     shadow: Option<ShadowPolicies>,
     environment: String,
-    tenants: Tenants,
-    principals: Principals,
-    views: Views,
+    tenants: UpstreamTenants,
+    principals: PolicyPrincipalCache,
+    views: ListingViewCache,
 }
 
 /// Whose an upstream is, by its id. One that is not named, or has no tenants, is everybody's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tenants(BTreeMap<String, BTreeSet<String>>);
+pub struct UpstreamTenants(BTreeMap<String, BTreeSet<String>>);
 
 /// Why there are no policies.
 #[derive(Debug, thiserror::Error)]
-pub enum NoAuthorities {
+pub enum AuthoritiesError {
     /// The contracts cannot be told to the policy engine.
     #[error(transparent)]
     Vocabulary(#[from] VocabularyError),
@@ -58,9 +58,9 @@ impl Authorities {
             policies,
             shadow: None,
             environment: environment.to_owned(),
-            tenants: Tenants::default(),
-            principals: Principals::default(),
-            views: Views::default(),
+            tenants: UpstreamTenants::default(),
+            principals: PolicyPrincipalCache::default(),
+            views: ListingViewCache::default(),
         }
     }
 
@@ -72,14 +72,14 @@ impl Authorities {
 
     /// The same where some upstreams are not everybody's. The policies' vocabulary has to say the same of their tools.
     #[must_use]
-    pub fn with_tenants(self, tenants: Tenants) -> Self {
+    pub fn with_tenants(self, tenants: UpstreamTenants) -> Self {
         Self { tenants, ..self }
     }
 
     /// What holds for the tools of a catalog where nobody wrote anything.
-    pub fn of_defaults(catalog: &Catalog) -> Result<Self, NoAuthorities> {
+    pub fn with_default_policies(catalog: &Catalog) -> Result<Self, AuthoritiesError> {
         let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
-        let vocabulary = Tenants::default().vocabulary(contracts)?;
+        let vocabulary = UpstreamTenants::default().vocabulary(contracts)?;
         let policies = Policies::load(Arc::new(vocabulary), &[], BuiltInPermits::On, &PolicyLimits::default())?;
         Ok(Self::new(policies, "local"))
     }
@@ -95,35 +95,35 @@ impl Authorities {
     }
 
     /// Who a caller is to the policies.
-    pub fn principal(&self, authenticated: &Authenticated) -> Result<Arc<Principal>, PrincipalError> {
-        self.principals.of(authenticated, self.policies.vocabulary())
+    pub fn principal(&self, authenticated: &AuthenticatedCaller) -> Result<Arc<Principal>, PrincipalError> {
+        self.principals.resolve(authenticated, self.policies.vocabulary())
     }
 
     /// What a call of theirs is judged under.
-    pub fn mandate<'a>(&'a self, authenticated: &'a Authenticated, principal: &'a Principal) -> Mandate<'a> {
+    pub fn mandate<'a>(&'a self, authenticated: &'a AuthenticatedCaller, principal: &'a Principal) -> Mandate<'a> {
         let (policies, shadow) = (&self.policies, self.shadow.as_ref());
         let policy = PoliciesInForce { policies, shadow, principal, environment: &self.environment };
         Mandate { authenticated, policy }
     }
 
     /// What a guest is shown of a list: the very same one where nothing is kept from them.
-    pub(crate) fn shown(&self, catalog: &Catalog, listing: Arc<Listing>, guest: &Guest) -> Arc<Listing> {
+    pub(crate) fn visible_listing(&self, catalog: &Catalog, listing: Arc<Listing>, guest: &Requester) -> Arc<Listing> {
         let Ok(principal) = self.principal(&guest.authority) else {
             // Whoever no policy can speak of can call nothing.
             return Arc::new(Listing { generation: listing.generation, tools: Vec::new() });
         };
-        views::View { policies: &self.policies, environment: &self.environment, catalog, principal, guest }
-            .of(&self.views, listing)
+        views::ListingView { policies: &self.policies, environment: &self.environment, catalog, principal, guest }
+            .resolve(&self.views, listing)
     }
 
     /// Whether an upstream is some tenants' and not this one's.
     pub(crate) fn is_foreign(&self, upstream: &str, tenant: &str) -> bool {
-        self.tenants.of(upstream).is_some_and(|tenants| !tenants.contains(tenant))
+        self.tenants.for_upstream(upstream).is_some_and(|tenants| !tenants.contains(tenant))
     }
 
     /// Whose all of these upstreams are together; none if one of them is everybody's.
     pub(crate) fn tenants_of<'u>(&self, upstreams: impl IntoIterator<Item = &'u str>) -> Option<Arc<BTreeSet<String>>> {
-        let tenants: Option<Vec<&BTreeSet<String>>> = upstreams.into_iter().map(|id| self.tenants.of(id)).collect();
+        let tenants: Option<Vec<&BTreeSet<String>>> = upstreams.into_iter().map(|id| self.tenants.for_upstream(id)).collect();
         Some(Arc::new(tenants?.into_iter().flatten().cloned().collect()))
     }
 
@@ -133,7 +133,7 @@ impl Authorities {
     }
 }
 
-impl Tenants {
+impl UpstreamTenants {
     /// The vocabulary of contracts whose upstreams are these tenants'.
     pub fn vocabulary<'a>(
         &self,
@@ -141,18 +141,18 @@ impl Tenants {
     ) -> Result<Vocabulary, VocabularyError> {
         Vocabulary::from_tools(contracts.into_iter().map(|compiled| {
             let facts = ToolFacts::from(compiled.contract());
-            let tenants = self.of(&facts.contract.binding.upstream).unwrap_or(facts.tenants);
+            let tenants = self.for_upstream(&facts.contract.binding.upstream).unwrap_or(facts.tenants);
             let (program_decides_class, input) = (compiled.program_decides_class(), Some(compiled.input()));
             ToolFacts { tenants, program_decides_class, input, ..facts }
         }))
     }
 
-    fn of(&self, upstream: &str) -> Option<&BTreeSet<String>> {
+    fn for_upstream(&self, upstream: &str) -> Option<&BTreeSet<String>> {
         self.0.get(upstream)
     }
 }
 
-impl FromIterator<(String, BTreeSet<String>)> for Tenants {
+impl FromIterator<(String, BTreeSet<String>)> for UpstreamTenants {
     fn from_iter<I: IntoIterator<Item = (String, BTreeSet<String>)>>(tenants: I) -> Self {
         Self(tenants.into_iter().filter(|(_, tenants)| !tenants.is_empty()).collect())
     }

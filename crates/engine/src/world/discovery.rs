@@ -4,10 +4,10 @@
 //! The catalog is told and decides; what it decided is put into the log here. An upstream that does not answer loses
 //! nothing but its mark of being available.
 
-mod acquaintance;
-mod doubts;
-mod listed;
-mod telling;
+mod upstream_discovery;
+mod logged_objections;
+mod listed_items;
+mod operator_log;
 #[cfg(test)]
 mod tests;
 
@@ -19,15 +19,15 @@ use servanda_catalog::{
 };
 use servanda_contract::Proposal;
 use servanda_mcp::ClientCapabilities;
-use servanda_upstream::{Counterpart, Upstream, UpstreamError};
+use servanda_upstream::{UpstreamRequester, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
-pub use self::acquaintance::Answering;
-use self::acquaintance::{Acquaintance, read};
-pub(crate) use self::doubts::Doubts;
-pub use self::listed::listed;
-pub(crate) use self::telling::changed as tell_change;
-use crate::client::Guest;
+pub use self::upstream_discovery::UpstreamReachability;
+use self::upstream_discovery::{UpstreamDiscovery, read_inventory};
+pub(crate) use self::logged_objections::LoggedObjections;
+pub use self::listed_items::list_items;
+pub(crate) use self::operator_log::log_change as tell_change;
+use crate::client::Requester;
 
 /// How long to wait before asking an upstream again that could not be asked, doubled up to the time between probes.
 const RETRY_MS: u64 = 1_000;
@@ -40,47 +40,47 @@ const WAIT_MS_MAX: u64 = 10_000;
 #[derive(Debug)]
 pub struct Discovery {
     catalog: Arc<Catalog>,
-    acquaintances: BTreeMap<String, Arc<Acquaintance>>,
+    acquaintances: BTreeMap<String, Arc<UpstreamDiscovery>>,
     /// For whom lists are asked that everybody sees.
-    nobody: Counterpart,
+    nobody: UpstreamRequester,
     /// What the log has had, in this world and those before it.
-    doubts: Arc<Doubts>,
+    doubts: Arc<LoggedObjections>,
 }
 
 /// Asks an upstream for its tools, those included that it shows only to clients it can ask something: all of them need a
 /// contract. One bad definition never hides the others.
 pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
-    upstream.tools(&anybody()).await.map(|list| read(&list, |_| {}))
+    upstream.tools(&fully_capable_client()).await.map(|list| read_inventory(&list, |_| {}))
 }
 
 /// A client that can be asked everything: whatever a server shows to anybody, it shows to this one.
-fn anybody() -> Counterpart {
+fn fully_capable_client() -> UpstreamRequester {
     let affinity = Arc::from("servanda/discovery");
-    Counterpart { capabilities: ClientCapabilities::all(), affinity, ..Counterpart::nobody() }
+    UpstreamRequester { capabilities: ClientCapabilities::all(), affinity, ..UpstreamRequester::gateway() }
 }
 
 impl Discovery {
     /// Nobody is asked yet.
     pub fn new(catalog: Arc<Catalog>, upstreams: &BTreeMap<String, Upstream>) -> Self {
-        Self::remembering(Arc::default(), catalog, upstreams)
+        Self::with_logged_objections(Arc::default(), catalog, upstreams)
     }
 
     /// The same, where some doubts were told already.
-    pub(crate) fn remembering(
-        doubts: Arc<Doubts>,
+    pub(crate) fn with_logged_objections(
+        doubts: Arc<LoggedObjections>,
         catalog: Arc<Catalog>,
         upstreams: &BTreeMap<String, Upstream>,
     ) -> Self {
         let of = |(id, upstream): (&String, &Upstream)| {
             let (catalog, doubts) = (catalog.clone(), doubts.clone());
-            (id.clone(), Arc::new(Acquaintance::new(id.clone(), upstream.clone(), catalog, doubts)))
+            (id.clone(), Arc::new(UpstreamDiscovery::new(id.clone(), upstream.clone(), catalog, doubts)))
         };
         let acquaintances = upstreams.iter().map(of).collect();
-        Self { catalog, acquaintances, nobody: Counterpart::nobody(), doubts }
+        Self { catalog, acquaintances, nobody: UpstreamRequester::gateway(), doubts }
     }
 
     /// What the log has had.
-    pub(crate) fn doubts(&self) -> Arc<Doubts> {
+    pub(crate) fn doubts(&self) -> Arc<LoggedObjections> {
         Arc::clone(&self.doubts)
     }
 
@@ -90,12 +90,12 @@ impl Discovery {
     /// Only servers that are open to the guest are asked.
     ///
     /// Cancel safe: nothing but the list is lost.
-    pub async fn listing(&self, guest: &Guest, open: impl Fn(&str) -> bool) -> Arc<Listing> {
+    pub async fn listing(&self, guest: &Requester, open: impl Fn(&str) -> bool) -> Arc<Listing> {
         if guest.capabilities.answers_anything() || self.acquaintances.values().any(|upstream| upstream.is_personal()) {
             let counterpart = guest.counterpart();
             let mut asking = tokio::task::JoinSet::new();
             let asked =
-                self.acquaintances.iter().filter(|(id, upstream)| open(id) && upstream.knows_alone(&counterpart));
+                self.acquaintances.iter().filter(|(id, upstream)| open(id) && upstream.has_own_list(&counterpart));
             for (_, acquaintance) in asked {
                 let (acquaintance, counterpart) = (Arc::clone(acquaintance), counterpart.clone());
                 asking
@@ -114,7 +114,7 @@ impl Discovery {
     /// What is left: lists and calls are two requests, so a server may serve one definition and perform another.
     ///
     /// Cancel safe.
-    pub(crate) async fn acquaint(&self, proposal: &Proposal, guest: &Guest) {
+    pub(crate) async fn refresh_for_call(&self, proposal: &Proposal, guest: &Requester) {
         let Some(entry) = self.catalog.entry(&proposal.tool) else { return };
         let contract = entry.contract.contract();
         let Some(acquaintance) = self.acquaintances.get(&contract.binding.upstream) else { return };
@@ -129,35 +129,35 @@ impl Discovery {
             // Only the shared connection tells whether this guest gets one of its own.
             acquaintance.refresh(&self.nobody, wait()).await;
         }
-        counterpart = acquaintance.known_as(&counterpart);
+        counterpart = acquaintance.effective_counterpart(&counterpart);
         if !acquaintance.is_current(&counterpart) {
             acquaintance.refresh(&counterpart, wait()).await;
         }
-        acquaintance.guard(&counterpart);
+        acquaintance.close_unknown_list(&counterpart);
     }
 
     /// The same for a call that the gateway makes on its own account.
     ///
     /// Cancel safe.
-    pub(crate) async fn acquaint_itself(&self, tool: &str) {
+    pub(crate) async fn refresh_for_gateway(&self, tool: &str) {
         let Some(entry) = self.catalog.entry(tool) else { return };
         let Some(acquaintance) = self.acquaintances.get(&entry.contract.contract().binding.upstream) else { return };
         if !acquaintance.is_current(&self.nobody) {
             acquaintance.refresh(&self.nobody, Duration::from_millis(WAIT_MS_MAX)).await;
         }
-        acquaintance.guard(&self.nobody);
+        acquaintance.close_unknown_list(&self.nobody);
     }
 
     /// Takes another lock file for what was agreed to.
     pub fn adopt(&self, lock: LockFile) {
         for change in self.catalog.replace_lock(lock) {
-            telling::changed(&change);
-            self.doubts.tell(&change, &self.catalog);
+            operator_log::log_change(&change);
+            self.doubts.log_once(&change, &self.catalog);
         }
     }
 
     /// What was agreed to; none where nothing ever was.
-    pub fn agreed(&self) -> Option<Arc<LockFile>> {
+    pub fn agreed_lock(&self) -> Option<Arc<LockFile>> {
         self.catalog.lock_file()
     }
 
@@ -186,8 +186,8 @@ impl Discovery {
     }
 
     /// Whether each upstream answers, by its id.
-    pub fn answering(&self) -> BTreeMap<String, Answering> {
-        self.acquaintances.iter().map(|(id, known)| (id.clone(), known.answering())).collect()
+    pub fn reachability(&self) -> BTreeMap<String, UpstreamReachability> {
+        self.acquaintances.iter().map(|(id, known)| (id.clone(), known.reachability())).collect()
     }
 
     /// Follows an upstream until stopped: connects, asks, hears of changes, probes.
@@ -205,7 +205,7 @@ impl Discovery {
             if asked && !looked_for_missing {
                 looked_for_missing = true;
                 tokio::select! {
-                    () = acquaintance.look_for_missing() => {}
+                    () = acquaintance.report_missing() => {}
                     () = stop.cancelled() => return,
                 }
             }

@@ -19,7 +19,7 @@ impl Exposure<'_> {
     }
 
     /// An array of objects whose member `name` is a URI or a template of one. None where nothing changes.
-    pub(crate) fn of_each(&self, items: &RawValue, name: &str) -> Option<String> {
+    pub(crate) fn expose_each(&self, items: &RawValue, name: &str) -> Option<String> {
         self.each(items, |item| self.member(item, name))
     }
 
@@ -100,12 +100,12 @@ mod tests {
     #[test]
     fn lists() {
         check(
-            |exposure, raw| exposure.of_each(raw, "uri"),
+            |exposure, raw| exposure.expose_each(raw, "uri"),
             r#"[{"uri":"a://b","size": 1.0},{"name":"no uri"},7,{"uri":7}]"#,
             r#"[{"uri":"servanda://up/a://b","size":1.0},{"name":"no uri"},7,{"uri":7}]"#,
         );
         check(
-            |exposure, raw| exposure.of_each(raw, "uriTemplate"),
+            |exposure, raw| exposure.expose_each(raw, "uriTemplate"),
             r#"[{"uriTemplate":"a://{id}","uri":"stays"}]"#,
             r#"[{"uriTemplate":"servanda://up/a://{id}","uri":"stays"}]"#,
         );
@@ -135,7 +135,7 @@ mod tests {
     fn what_has_no_such_shape_stays() {
         for text in ["7", r#"{"uri":"x"}"#, r#"["uri"]"#, r#"[{"uri":"a","uri":"b"}]"#] {
             let given = raw(text);
-            let rewritten = EXPOSED.of_each(&given, "uri");
+            let rewritten = EXPOSED.expose_each(&given, "uri");
             assert_eq!(rewritten.unwrap_or_else(|| text.to_owned()), text);
         }
     }

@@ -6,41 +6,41 @@ use std::{
 };
 
 use servanda_catalog::names::ExposedNaming;
-use servanda_upstream::{Counterpart, Offer, PerformFailure};
+use servanda_upstream::{UpstreamRequester, UpstreamOffer, PerformFailure};
 use tokio::time::Instant;
 
-use super::{exposure::Exposure, prompt_table::PromptTable, resilience::Guard, server::Server};
+use super::{exposure::Exposure, prompt_table::PromptTable, resilience::UpstreamHealth, server::UpstreamServer};
 
 /// One server of a world.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct UpstreamMember {
     pub(crate) id: Arc<str>,
-    pub(crate) server: Arc<dyn Server>,
+    pub(crate) server: Arc<dyn UpstreamServer>,
     pub(crate) naming: ExposedNaming,
     pub(crate) prompts: PromptTable,
     /// How it has been doing.
-    pub(crate) guard: Guard,
+    pub(crate) health: UpstreamHealth,
     /// Which tools the server takes as tasks in its legacy era; none until it was asked.
-    task_support: Mutex<Option<Arc<TaskSupport>>>,
+    task_support: Mutex<Option<Arc<ToolTaskSupport>>>,
 }
 
 /// Tools that a server takes as tasks.
 #[derive(Debug, Default)]
-pub(crate) struct TaskSupport {
+pub(crate) struct ToolTaskSupport {
     /// Only as tasks.
     pub(crate) required: BTreeSet<String>,
     /// As tasks too.
     pub(crate) optional: BTreeSet<String>,
 }
 
-impl Member {
-    pub(crate) fn new(id: &str, server: Arc<dyn Server>, naming: ExposedNaming) -> Self {
+impl UpstreamMember {
+    pub(crate) fn new(id: &str, server: Arc<dyn UpstreamServer>, naming: ExposedNaming) -> Self {
         Self {
             id: Arc::from(id),
             server,
             naming,
             prompts: PromptTable::default(),
-            guard: Guard::default(),
+            health: UpstreamHealth::default(),
             task_support: Mutex::default(),
         }
     }
@@ -51,7 +51,7 @@ impl Member {
     }
 
     /// What the server says about itself, and whether it has a capability.
-    pub(crate) async fn offers(&self, capability: &str, deadline: Instant) -> Result<Option<Offer>, PerformFailure> {
+    pub(crate) async fn offers(&self, capability: &str, deadline: Instant) -> Result<Option<UpstreamOffer>, PerformFailure> {
         let offer = self.server.offer(deadline).await?;
         let known = has(&offer.capabilities, &[capability]);
         Ok(known.then_some(offer))
@@ -60,21 +60,21 @@ impl Member {
     /// The same on the connection of that counterpart: a server of both eras may offer something else in each.
     pub(crate) async fn offers_to(
         &self,
-        counterpart: &Counterpart,
+        counterpart: &UpstreamRequester,
         capability: &str,
         deadline: Instant,
-    ) -> Result<Option<Offer>, PerformFailure> {
+    ) -> Result<Option<UpstreamOffer>, PerformFailure> {
         let offer = self.server.offer_to(counterpart, deadline).await?;
         let known = has(&offer.capabilities, &[capability]);
         Ok(known.then_some(offer))
     }
 
     /// Which tools it takes as tasks, if that is known.
-    pub(crate) fn task_support(&self) -> Option<Arc<TaskSupport>> {
+    pub(crate) fn task_support(&self) -> Option<Arc<ToolTaskSupport>> {
         self.task_support.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn learn_task_support(&self, support: Arc<TaskSupport>) {
+    pub(crate) fn learn_task_support(&self, support: Arc<ToolTaskSupport>) {
         *self.task_support.lock().unwrap_or_else(PoisonError::into_inner) = Some(support);
     }
 

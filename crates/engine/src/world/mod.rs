@@ -11,15 +11,15 @@ mod present;
 mod prompt_table;
 pub(crate) mod resilience;
 mod result_tool;
-mod scene;
+mod snapshot;
 pub(crate) mod server;
 
-pub use self::scene::World;
+pub use self::snapshot::World;
 pub(crate) use self::{
     exposure::Exposure,
-    member::{Member, TaskSupport, has},
+    member::{UpstreamMember, ToolTaskSupport, has},
     present::PresentWorld,
     prompt_table::PromptNames,
-    result_tool::{RESULT_TOOL, wish},
-    scene::Scene,
+    result_tool::{RESULT_TOOL, result_tool_args},
+    snapshot::WorldSnapshot,
 };

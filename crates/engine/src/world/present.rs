@@ -2,24 +2,24 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::scene::Scene;
+use super::snapshot::WorldSnapshot;
 
 /// The present world.
 #[derive(Debug)]
-pub(crate) struct PresentWorld(RwLock<Arc<Scene>>);
+pub(crate) struct PresentWorld(RwLock<Arc<WorldSnapshot>>);
 
 impl PresentWorld {
-    pub(crate) fn new(scene: Arc<Scene>) -> Self {
+    pub(crate) fn new(scene: Arc<WorldSnapshot>) -> Self {
         Self(RwLock::new(scene))
     }
 
     /// The world as it is now.
-    pub(crate) fn scene(&self) -> Arc<Scene> {
+    pub(crate) fn scene(&self) -> Arc<WorldSnapshot> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes another world from now on, and returns the one before.
-    pub(crate) fn replace(&self, scene: Arc<Scene>) -> Arc<Scene> {
+    pub(crate) fn replace(&self, scene: Arc<WorldSnapshot>) -> Arc<WorldSnapshot> {
         std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), scene)
     }
 }

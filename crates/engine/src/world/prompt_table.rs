@@ -18,7 +18,7 @@ const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// An upstream's prompts by their exposed names.
 #[derive(Debug, Default)]
 pub(crate) struct PromptTable {
-    table: Mutex<Table>,
+    table: Mutex<PromptTableState>,
     /// Held by the request that reads the list, so that it is read once for many that miss a name.
     reading: AsyncMutex<()>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct PromptNames {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct PromptTableState {
     read: Option<PromptNames>,
     read_at: Option<Instant>,
     /// Counts what the upstream says about changes; the names hold as long as it is what it was when they were read.
@@ -89,7 +89,7 @@ impl PromptTable {
         (table.read, table.read_at) = (Some(read), Some(Instant::now()));
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, PromptTableState> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

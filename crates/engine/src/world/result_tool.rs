@@ -13,7 +13,7 @@ pub(crate) const RESULT_TOOL: &str = "servanda__result";
 
 /// What a caller wants of it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Wish {
+pub(crate) struct ResultToolArgs {
     /// Which work.
     pub(crate) handle: String,
     /// How long to wait for its end.
@@ -34,7 +34,7 @@ pub(crate) fn result_tool() -> Option<&'static (Arc<CompiledContract>, Arc<Liste
 }
 
 /// What a permitted call wants; its arguments keep the contract.
-pub(crate) fn wish(permit: &Permit) -> Option<Wish> {
+pub(crate) fn result_tool_args(permit: &Permit) -> Option<ResultToolArgs> {
     serde_json::from_slice(permit.arguments().bytes()).ok()
 }
 

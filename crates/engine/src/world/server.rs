@@ -7,63 +7,63 @@ use serde_json::value::RawValue;
 use servanda_effects::PortFuture;
 use servanda_gates::Fenced;
 use servanda_upstream::{
-    Announcement, Answer, Bystander, Counterpart, Delivery, Offer, OwnWatch, PerformFailure, Performed, Question,
+    Announcement, Answer, ServerMessageSink, UpstreamRequester, RequestOptions, UpstreamOffer, ConnectionResourceWatch, PerformFailure, UpstreamOutcome, UpstreamInquiry,
     ToolList, Upstream, UpstreamError,
 };
 use tokio::{sync::broadcast, time::Instant};
 
 /// An MCP server, as the engine sees it. What each method promises stands at [`Upstream`].
-pub(crate) trait Server: fmt::Debug + Send + Sync {
-    fn perform(&self, fenced: Fenced, delivery: Delivery) -> PortFuture<'_, Performed>;
-    fn ask(&self, question: Question, delivery: Delivery) -> PortFuture<'_, Result<Answer, PerformFailure>>;
-    fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<Offer, PerformFailure>>;
+pub(crate) trait UpstreamServer: fmt::Debug + Send + Sync {
+    fn perform(&self, fenced: Fenced, delivery: RequestOptions) -> PortFuture<'_, UpstreamOutcome>;
+    fn ask(&self, question: UpstreamInquiry, delivery: RequestOptions) -> PortFuture<'_, Result<Answer, PerformFailure>>;
+    fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<UpstreamOffer, PerformFailure>>;
     fn offer_to<'a>(
         &'a self,
-        counterpart: &'a Counterpart,
+        counterpart: &'a UpstreamRequester,
         deadline: Instant,
-    ) -> PortFuture<'a, Result<Offer, PerformFailure>>;
-    fn tools<'a>(&'a self, counterpart: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
+    ) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>>;
+    fn tools<'a>(&'a self, counterpart: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
     fn announcements(&self) -> broadcast::Receiver<Announcement>;
     fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
     fn watch_alone<'a>(
         &'a self,
-        counterpart: &'a Counterpart,
+        counterpart: &'a UpstreamRequester,
         uri: &'a str,
         deadline: Instant,
-    ) -> PortFuture<'a, Result<Option<OwnWatch>, PerformFailure>>;
+    ) -> PortFuture<'a, Result<Option<ConnectionResourceWatch>, PerformFailure>>;
     fn unwatch(&self, uri: &str);
     fn watch_task<'a>(&'a self, task_id: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
     fn unwatch_task(&self, task_id: &str);
-    fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>);
-    fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>);
+    fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>);
+    fn notify(&self, counterpart: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>);
     fn release(&self, affinity: &str);
-    fn edition(&self, counterpart: &Counterpart) -> Option<u64>;
+    fn edition(&self, counterpart: &UpstreamRequester) -> Option<u64>;
     fn is_shown_credentials(&self) -> bool;
     fn is_personal(&self) -> bool;
 }
 
-impl Server for Upstream {
-    fn perform(&self, fenced: Fenced, delivery: Delivery) -> PortFuture<'_, Performed> {
+impl UpstreamServer for Upstream {
+    fn perform(&self, fenced: Fenced, delivery: RequestOptions) -> PortFuture<'_, UpstreamOutcome> {
         Box::pin(self.perform(fenced, delivery))
     }
 
-    fn ask(&self, question: Question, delivery: Delivery) -> PortFuture<'_, Result<Answer, PerformFailure>> {
+    fn ask(&self, question: UpstreamInquiry, delivery: RequestOptions) -> PortFuture<'_, Result<Answer, PerformFailure>> {
         Box::pin(self.ask(question, delivery))
     }
 
-    fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<Offer, PerformFailure>> {
+    fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<UpstreamOffer, PerformFailure>> {
         Box::pin(self.offer(deadline))
     }
 
     fn offer_to<'a>(
         &'a self,
-        counterpart: &'a Counterpart,
+        counterpart: &'a UpstreamRequester,
         deadline: Instant,
-    ) -> PortFuture<'a, Result<Offer, PerformFailure>> {
+    ) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>> {
         Box::pin(self.offer_to(counterpart, deadline))
     }
 
-    fn tools<'a>(&'a self, counterpart: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
+    fn tools<'a>(&'a self, counterpart: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
         Box::pin(self.tools(counterpart))
     }
 
@@ -77,11 +77,11 @@ impl Server for Upstream {
 
     fn watch_alone<'a>(
         &'a self,
-        counterpart: &'a Counterpart,
+        counterpart: &'a UpstreamRequester,
         uri: &'a str,
         deadline: Instant,
-    ) -> PortFuture<'a, Result<Option<OwnWatch>, PerformFailure>> {
-        Box::pin(self.watch_alone(counterpart, uri, deadline))
+    ) -> PortFuture<'a, Result<Option<ConnectionResourceWatch>, PerformFailure>> {
+        Box::pin(self.watch_on_own_connection(counterpart, uri, deadline))
     }
 
     fn unwatch(&self, uri: &str) {
@@ -96,11 +96,11 @@ impl Server for Upstream {
         self.unwatch_task(task_id);
     }
 
-    fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>) {
+    fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) {
         self.attach(affinity, bystander);
     }
 
-    fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {
+    fn notify(&self, counterpart: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>) {
         self.notify(counterpart, method, params);
     }
 
@@ -116,7 +116,7 @@ impl Server for Upstream {
         self.is_personal()
     }
 
-    fn edition(&self, counterpart: &Counterpart) -> Option<u64> {
+    fn edition(&self, counterpart: &UpstreamRequester) -> Option<u64> {
         self.edition(counterpart)
     }
 }

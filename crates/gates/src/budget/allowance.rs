@@ -129,7 +129,7 @@ pub(super) fn draws(call: &BudgetedCall<'_>, allowances: &[Allowance]) -> Result
 /// What a call draws under one credential. A credential only ever takes away: what nobody allowed to be critical it does not allow
 /// either. Of money it has a number and no currency, so that what is spent in any is counted together.
 fn credential_draws(budget: &CredentialBudget, call: &BudgetedCall<'_>, micros: u64) -> impl Iterator<Item = Draw> {
-    let drawn = move |(dimension, limit): (&rights::Dimension, &u64)| {
+    let drawn = move |(dimension, limit): (&rights::RightsDimension, &u64)| {
         let dimension = account_dimension(*dimension);
         let amount = match dimension {
             BudgetDimension::Financial => micros,
@@ -147,13 +147,13 @@ fn credential_draws(budget: &CredentialBudget, call: &BudgetedCall<'_>, micros: 
 }
 
 /// What the budget of a credential counts, in the words of accounts.
-pub(super) const fn account_dimension(dimension: rights::Dimension) -> BudgetDimension {
+pub(super) const fn account_dimension(dimension: rights::RightsDimension) -> BudgetDimension {
     match dimension {
-        rights::Dimension::Read => BudgetDimension::Read,
-        rights::Dimension::Write => BudgetDimension::Write,
-        rights::Dimension::External => BudgetDimension::External,
-        rights::Dimension::FinancialMicros => BudgetDimension::Financial,
-        rights::Dimension::Critical => BudgetDimension::Critical,
+        rights::RightsDimension::Read => BudgetDimension::Read,
+        rights::RightsDimension::Write => BudgetDimension::Write,
+        rights::RightsDimension::External => BudgetDimension::External,
+        rights::RightsDimension::FinancialMicros => BudgetDimension::Financial,
+        rights::RightsDimension::Critical => BudgetDimension::Critical,
     }
 }
 

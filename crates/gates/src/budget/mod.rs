@@ -12,7 +12,7 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_contract::cost::{Cost, CostError, Price};
 use servanda_effects::{
     JournalError,
@@ -32,7 +32,7 @@ pub struct BudgetSources<'a> {
     /// What the operator allows.
     pub allowances: &'a [Allowance],
     /// Who calls, and what the credential may draw.
-    pub authenticated: &'a Authenticated,
+    pub authenticated: &'a AuthenticatedCaller,
     /// The run the call belongs to, if it does.
     pub run: Option<&'a str>,
 }

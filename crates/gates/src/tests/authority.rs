@@ -7,9 +7,9 @@ use std::{
 
 use serde_json::{Value, json};
 use servanda_authority::{
-    Authenticated, Rights,
-    api_key::{self, KeyTerms, MadeKey, PresentedKey},
-    rights::{Resources, Scopes, Tools},
+    AuthenticatedCaller, Rights,
+    api_key::{self, ApiKeySpec, CreatedApiKey, PresentedKey},
+    rights::{ResourcePatterns, Scopes, ToolPatterns},
 };
 use servanda_contract::{GateName, Refusal, TaxonomyClass, Timestamp, record::ShadowDecision, tool::SideEffectClass};
 use servanda_policy::{BuiltInPermits, PartyIdentity, PolicyLimits, Policies, Principal, ShadowPolicies, PolicySource, ToolFacts, Vocabulary};
@@ -20,20 +20,20 @@ use crate::{CompiledContract, PoliciesInForce, Mandate, Permit, ResolvedCall, Tr
 pub(super) const NOW: Timestamp = Timestamp::from_unix_ms(0);
 
 /// The holder of a real key with these rights.
-pub(super) fn holder(change: impl FnOnce(&mut Rights)) -> Authenticated {
-    let mut rights = Rights { scopes: Scopes::of(["rooms:write"]).unwrap(), ..Rights::unlimited() };
+pub(super) fn holder(change: impl FnOnce(&mut Rights)) -> AuthenticatedCaller {
+    let mut rights = Rights { scopes: Scopes::from_words(["rooms:write"]).unwrap(), ..Rights::unlimited() };
     change(&mut rights);
     let (tenant, principal, label) = ("acme".to_owned(), "ada".to_owned(), "test".to_owned());
     let (groups, expires_at) = (BTreeSet::new(), Timestamp::from_unix_ms(60_000));
-    let terms = KeyTerms { tenant, principal, groups, label, rights, expires_at };
-    let MadeKey { stored, text } = api_key::make(terms, NOW).unwrap();
+    let terms = ApiKeySpec { tenant, principal, groups, label, rights, expires_at };
+    let CreatedApiKey { stored, text } = api_key::make(terms, NOW).unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
     stored.authenticate(&presented, NOW).unwrap()
 }
 
 pub(super) fn judged(
     contract: &Arc<CompiledContract>,
-    authenticated: &Authenticated,
+    authenticated: &AuthenticatedCaller,
     policies: &str,
     at: Timestamp,
 ) -> Result<Permit, Box<Refusal>> {
@@ -46,7 +46,7 @@ fn facts(contract: &CompiledContract) -> ToolFacts<'_> {
 
 fn judged_with(
     contract: &Arc<CompiledContract>,
-    authenticated: &Authenticated,
+    authenticated: &AuthenticatedCaller,
     policies: &str,
     at: Timestamp,
     arguments: &Value,
@@ -65,7 +65,7 @@ fn judged_with(
     pass_all(ResolvedCall::new(proposal, contract.clone()), &mandate, LIMITS, &mut Trail::new(&ticks))
 }
 
-fn refused(authenticated: &Authenticated, policies: &str, at: Timestamp) -> Refusal {
+fn refused(authenticated: &AuthenticatedCaller, policies: &str, at: Timestamp) -> Refusal {
     *judged(&admitted(&[]), authenticated, policies, at).unwrap_err()
 }
 
@@ -79,9 +79,9 @@ fn a_credential_that_covers_the_call_and_no_policy_against_it_let_it_through() {
 fn every_part_of_the_rights_holds_a_call_back() {
     type Taken = fn(&mut Rights);
     let cases: [(Taken, &str); 4] = [
-        (|rights| rights.scopes = Scopes::of(["rooms:read"]).unwrap(), "it lacks the scopes `rooms:write`"),
-        (|rights| rights.tools = Tools::read(&["crm.*"]).unwrap(), "it is not for the tool"),
-        (|rights| rights.resources = Resources::read(&["room/room_2"]).unwrap(), "it is not for 1 of the resources"),
+        (|rights| rights.scopes = Scopes::from_words(["rooms:read"]).unwrap(), "it lacks the scopes `rooms:write`"),
+        (|rights| rights.tools = ToolPatterns::read(&["crm.*"]).unwrap(), "it is not for the tool"),
+        (|rights| rights.resources = ResourcePatterns::read(&["room/room_2"]).unwrap(), "it is not for 1 of the resources"),
         (|rights| rights.ceiling = SideEffectClass::ReadOnly, "it allows nothing graver than"),
     ];
     for (taken, words) in cases {
@@ -99,7 +99,7 @@ fn every_part_of_the_rights_holds_a_call_back() {
 /// What a payload touches decides, not the tool alone; a contract that names nothing may touch anything.
 #[test]
 fn resources_are_those_of_this_payload() {
-    let one_room = holder(|rights| rights.resources = Resources::read(&["room/room_1"]).unwrap());
+    let one_room = holder(|rights| rights.resources = ResourcePatterns::read(&["room/room_1"]).unwrap());
     assert!(judged(&admitted(&[]), &one_room, "", NOW).is_ok());
     let silent = admitted(&[
         ("/effect", json!({ "class": "R", "mutation_class": "read_only" })),
@@ -125,7 +125,7 @@ fn a_ceiling_and_a_policy_see_the_class_of_the_program() {
         ("/affordance/examples", json!([])),
         ("/rules", json!([])),
     ]);
-    let ended = |authenticated: &Authenticated, policies: &str, query: &str| {
+    let ended = |authenticated: &AuthenticatedCaller, policies: &str, query: &str| {
         let judged = judged_with(&contract, authenticated, policies, NOW, &json!({ "query": query }));
         judged.map(|permit| permit.side_effect_class()).map_err(|refusal| refusal.gate)
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use servanda_authority::{Authenticated, rights};
+use servanda_authority::{AuthenticatedCaller, rights};
 use servanda_contract::GateName;
 
 use super::{
@@ -26,7 +26,7 @@ use servanda_effects::{
 
 const LEASE_MS: u64 = 1_000;
 
-fn permit(authenticated: &Authenticated, changes: &[(&str, Value)]) -> Permit {
+fn permit(authenticated: &AuthenticatedCaller, changes: &[(&str, Value)]) -> Permit {
     judged(&admitted(changes), authenticated, "", NOW).unwrap()
 }
 
@@ -39,15 +39,15 @@ fn allowance(dimension: BudgetDimension, amount: u64) -> Allowance {
     Allowance { per: AllowanceScope::Caller, only: AllowanceFilter::default(), dimension, currency, amount, period: Period::Day }
 }
 
-fn charge(permit: Permit, authenticated: &Authenticated, allowances: &[Allowance]) -> Result<PricedCall, Box<NotCleared>> {
+fn charge(permit: Permit, authenticated: &AuthenticatedCaller, allowances: &[Allowance]) -> Result<PricedCall, Box<NotCleared>> {
     PricedCall::new(permit, &BudgetSources { allowances, authenticated, run: None })
 }
 
-fn paced(permit: Permit, authenticated: &Authenticated, allowances: &[Allowance]) -> RateCheckedCall {
+fn paced(permit: Permit, authenticated: &AuthenticatedCaller, allowances: &[Allowance]) -> RateCheckedCall {
     charge(permit, authenticated, allowances).unwrap().check_rate(&mut ToolRateLimiter::new(8), 0).unwrap()
 }
 
-fn cleared(authenticated: &Authenticated, changes: &[(&str, Value)], allowances: &[Allowance]) -> Cleared {
+fn cleared(authenticated: &AuthenticatedCaller, changes: &[(&str, Value)], allowances: &[Allowance]) -> Cleared {
     paced(permit(authenticated, changes), authenticated, allowances).clear().unwrap()
 }
 
@@ -186,7 +186,7 @@ fn it_is_the_tools_rate_and_units_are_taken_or_asked_for() {
 #[test]
 fn what_nobody_allowed_to_be_critical_is_refused_whatever_the_credential_says() {
     let critical = [("/transactional/side_effect_class", json!("CRITICAL_MUTATION"))];
-    let ada = holder(|rights| rights.budget = [(rights::Dimension::Critical, 3)].into());
+    let ada = holder(|rights| rights.budget = [(rights::RightsDimension::Critical, 3)].into());
     let refused = charge(permit(&ada, &critical), &ada, &[]).unwrap_err();
     let NotClearedReason::Undrawable(DrawError::Exhausted(exhausted)) = refused.why else { panic!("it was let through") };
     assert_eq!((exhausted.left, exhausted.renews_at_ms), (0, None));

@@ -16,7 +16,7 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-use super::tls::{Checks, ClientIdentity, Roots, TlsTerms};
+use super::tls::{CertificateChecks, ClientIdentity, TlsTrustedRoots, TlsRequirements};
 use crate::LedgerError;
 
 /// Parameters of libpq that protect a connection in a way that is not built here. To leave them out silently would protect less
@@ -37,10 +37,10 @@ const NOT_BUILT: [&str; 11] = [
 
 /// Where a database is and how the way to it is protected.
 #[derive(Debug)]
-pub(super) struct Address {
+pub(super) struct PostgresAddress {
     pub(super) config: Config,
     /// None where the connection goes without TLS.
-    pub(super) tls: Option<TlsTerms>,
+    pub(super) tls: Option<TlsRequirements>,
 }
 
 /// The parameters that the driver does not read.
@@ -52,7 +52,7 @@ struct TlsParameters {
     key: Option<String>,
 }
 
-impl Address {
+impl PostgresAddress {
     /// Reads the text. No error repeats parts of it, because it may have a password.
     pub(super) fn read(text: &str) -> Result<Self, LedgerError> {
         let mut parameters = TlsParameters::default();
@@ -64,7 +64,7 @@ impl Address {
         let mut config = Config::from_str(&rest).map_err(|_| {
             LedgerError::Url("it is not like `postgres://user@host/database`, or has an unknown option".to_owned())
         })?;
-        let tls = terms(&parameters, &config)?;
+        let tls = tls_requirements(&parameters, &config)?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         if tls.is_some() && config.get_hosts().is_empty() {
             // The certificate is compared with the host; an address that stands alone is the host.
@@ -167,7 +167,7 @@ fn keyword_value(text: &str) -> Option<(String, &str)> {
 
 /// What is asked of TLS. Between machines it is used and checked unless the text says otherwise; on this machine only if the
 /// text says so.
-fn terms(parameters: &TlsParameters, config: &Config) -> Result<Option<TlsTerms>, LedgerError> {
+fn tls_requirements(parameters: &TlsParameters, config: &Config) -> Result<Option<TlsRequirements>, LedgerError> {
     let refused = |why: &str| Err(LedgerError::Url(why.to_owned()));
     let away = leaves_this_machine(config);
     let checks = match parameters.mode.as_deref() {
@@ -179,9 +179,9 @@ fn terms(parameters: &TlsParameters, config: &Config) -> Result<Option<TlsTerms>
                  say `sslmode=verify-full`, or `sslmode=disable` if the network is trusted",
             );
         }
-        None | Some("require" | "verify-full") => Checks::IssuerAndName,
-        Some("verify-ca") => Checks::Issuer,
-        Some("no-verify") => Checks::Nothing,
+        None | Some("require" | "verify-full") => CertificateChecks::IssuerAndName,
+        Some("verify-ca") => CertificateChecks::Issuer,
+        Some("no-verify") => CertificateChecks::Nothing,
         Some(_) => {
             return refused("`sslmode` is one of disable, prefer, require, verify-ca, verify-full and no-verify");
         }
@@ -190,14 +190,14 @@ fn terms(parameters: &TlsParameters, config: &Config) -> Result<Option<TlsTerms>
         return refused("PostgreSQL has no TLS on a Unix socket: leave `sslmode` out, or name the host by TCP");
     }
     let roots = match parameters.root_certificates.as_deref() {
-        None | Some("system") => Roots::System,
-        Some(_) if checks == Checks::Nothing => {
+        None | Some("system") => TlsTrustedRoots::System,
+        Some(_) if checks == CertificateChecks::Nothing => {
             return refused(
                 "`sslmode=no-verify` checks no certificate, so that `sslrootcert` would not be used: \
                             leave one of them out",
             );
         }
-        Some(path) => Roots::File(absolute("sslrootcert", path)?),
+        Some(path) => TlsTrustedRoots::File(absolute("sslrootcert", path)?),
     };
     let identity = match (&parameters.certificate, &parameters.key) {
         (None, None) => None,
@@ -206,11 +206,11 @@ fn terms(parameters: &TlsParameters, config: &Config) -> Result<Option<TlsTerms>
         }
         _ => return refused("`sslcert` and `sslkey` belong together: name both files, or neither"),
     };
-    Ok(Some(TlsTerms { checks, roots, identity }))
+    Ok(Some(TlsRequirements { checks, roots, identity }))
 }
 
 /// Files of certificates without TLS are a mistake: the operator expects protection that is not there.
-fn without_tls(parameters: &TlsParameters) -> Result<Option<TlsTerms>, LedgerError> {
+fn without_tls(parameters: &TlsParameters) -> Result<Option<TlsRequirements>, LedgerError> {
     let TlsParameters { root_certificates, certificate, key, .. } = parameters;
     if root_certificates.is_some() || certificate.is_some() || key.is_some() {
         return Err(LedgerError::Url(

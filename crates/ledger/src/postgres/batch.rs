@@ -18,22 +18,22 @@ use crate::{
 
 /// The effects of a batch.
 #[derive(Debug)]
-pub(super) struct Batch<'a> {
+pub(super) struct EffectBatch<'a> {
     now: LedgerNow,
     /// A time that the store has lost, while that matters.
     lost_window: Option<LostWindow>,
-    slots: Vec<Slot<'a>>,
+    slots: Vec<EffectSlot<'a>>,
     by_key: BTreeMap<Digest, usize>,
     by_id: BTreeMap<EffectId, usize>,
-    twins: Vec<Twin>,
-    holders: Vec<Holder>,
+    twins: Vec<TwinEffect>,
+    holders: Vec<ResourceHolder>,
     /// Records that were kept with an effect, and go to `calls`.
     displaced: Vec<CallRecordWrite>,
 }
 
 /// What an effect was when it was read: what a compare-and-set compares with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Before {
+pub(super) struct EffectRevision {
     pub(super) epoch: u64,
     pub(super) state: EffectState,
     pub(super) revision: i64,
@@ -41,11 +41,11 @@ pub(super) struct Before {
 
 /// One effect of a batch.
 #[derive(Debug, Default)]
-struct Slot<'a> {
+struct EffectSlot<'a> {
     /// What it is looked up by, if that was asked for.
     digest: Option<Digest>,
     /// As it was read; none if it was not there.
-    before: Option<Before>,
+    before: Option<EffectRevision>,
     /// As it is by now.
     now: Option<Arc<Effect>>,
     /// Whether it has to be written.
@@ -53,12 +53,12 @@ struct Slot<'a> {
     /// When the owner it was read with was last heard of, in ledger time.
     beat_ms: Option<i64>,
     /// The record that is kept with it.
-    open: Open<'a>,
+    open: OpenRecord<'a>,
 }
 
 /// The record of the call of an effect that is under way.
 #[derive(Debug, Default)]
-enum Open<'a> {
+enum OpenRecord<'a> {
     /// None, or one that will be replaced by one of the same call.
     #[default]
     Nothing,
@@ -70,10 +70,10 @@ enum Open<'a> {
 
 /// An effect that has to be written.
 #[derive(Debug)]
-pub(super) struct Changed<'a> {
+pub(super) struct ChangedEffect<'a> {
     pub(super) effect: &'a Arc<Effect>,
     /// What it was; none if it is new.
-    pub(super) before: Option<Before>,
+    pub(super) before: Option<EffectRevision>,
     pub(super) digest: Digest,
     /// The record that is kept with it.
     pub(super) record: Option<&'a [u8]>,
@@ -81,7 +81,7 @@ pub(super) struct Changed<'a> {
 
 /// An effect whose outcome nobody knows, and whose it is.
 #[derive(Debug)]
-pub(super) struct Twin {
+pub(super) struct TwinEffect {
     pub(super) id: EffectId,
     pub(super) request: Vec<u8>,
     pub(super) tenant: Vec<u8>,
@@ -90,7 +90,7 @@ pub(super) struct Twin {
 
 /// An effect that is under way and keeps others from changing something.
 #[derive(Debug)]
-pub(super) struct Holder {
+pub(super) struct ResourceHolder {
     pub(super) id: EffectId,
     pub(super) tenant: Vec<u8>,
     pub(super) resources: Vec<String>,
@@ -99,7 +99,7 @@ pub(super) struct Holder {
 
 /// What became of one event.
 #[derive(Debug)]
-pub(super) struct Stepped {
+pub(super) struct AppliedEvent {
     pub(super) applied: Box<AppliedChange>,
     /// Which effect it stands and falls with.
     pub(super) slot: Option<usize>,
@@ -107,14 +107,14 @@ pub(super) struct Stepped {
     pub(super) changed: bool,
 }
 
-impl<'a> Batch<'a> {
-    pub(super) fn new(now: LedgerNow, twins: Vec<Twin>, holders: Vec<Holder>) -> Self {
+impl<'a> EffectBatch<'a> {
+    pub(super) fn new(now: LedgerNow, twins: Vec<TwinEffect>, holders: Vec<ResourceHolder>) -> Self {
         let (by_key, by_id) = (BTreeMap::new(), BTreeMap::new());
         Self { now, lost_window: None, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
     }
 
     /// The same batch, where the store has lost a part of its past.
-    pub(super) fn after_loss(self, lost_window: Option<LostWindow>) -> Self {
+    pub(super) fn with_lost_window(self, lost_window: Option<LostWindow>) -> Self {
         Self { lost_window, ..self }
     }
 
@@ -122,7 +122,7 @@ impl<'a> Batch<'a> {
     pub(super) fn add(
         &mut self,
         effect: Arc<Effect>,
-        before: Before,
+        before: EffectRevision,
         beat_ms: Option<i64>,
         open: Option<&StoredCall>,
     ) -> Result<(), LedgerError> {
@@ -130,17 +130,17 @@ impl<'a> Batch<'a> {
         let (index, digest) = (self.slots.len(), key_digest(&effect.key));
         self.by_key.insert(digest, index);
         self.by_id.insert(effect.id.clone(), index);
-        let open = open.map_or(Open::Nothing, |open| Open::Stored(Box::new(open)));
+        let open = open.map_or(OpenRecord::Nothing, |open| OpenRecord::Stored(Box::new(open)));
         let (before, now, digest) = (Some(before), Some(effect), Some(digest));
-        self.slots.push(Slot { digest, before, now, changed: false, beat_ms, open });
+        self.slots.push(EffectSlot { digest, before, now, changed: false, beat_ms, open });
         Ok(())
     }
 
     /// An effect as we last wrote it.
-    pub(super) fn remember(&mut self, effect: Arc<Effect>, before: Before) {
+    pub(super) fn remember(&mut self, effect: Arc<Effect>, before: EffectRevision) {
         let index = self.slots.len();
         self.by_id.insert(effect.id.clone(), index);
-        self.slots.push(Slot { before: Some(before), now: Some(effect), ..Slot::default() });
+        self.slots.push(EffectSlot { before: Some(before), now: Some(effect), ..EffectSlot::default() });
     }
 
     /// Whether an effect is here already.
@@ -161,14 +161,14 @@ impl<'a> Batch<'a> {
         target: &EffectTarget,
         event: &EffectEvent,
         recorded: Option<&'a CallRecordWrite>,
-    ) -> Result<Stepped, LedgerError> {
+    ) -> Result<AppliedEvent, LedgerError> {
         let slot = self.slot_of(target);
         let before = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.now.as_ref());
         let around = self.around(slot, before.map(Arc::as_ref), event);
         let EffectTransition { change: changed, reply } = step(before.map(Arc::as_ref), event, &around);
         let changed = changed.map(Arc::new);
         let effect = changed.as_ref().or(before).cloned();
-        let stepped = Stepped { applied: Box::new(AppliedChange { reply, effect }), slot, changed: changed.is_some() };
+        let stepped = AppliedEvent { applied: Box::new(AppliedChange { reply, effect }), slot, changed: changed.is_some() };
         if let (Some(index), Some(effect)) = (slot, changed) {
             self.by_id.insert(effect.id.clone(), index);
             if let Some(slot) = self.slots.get_mut(index) {
@@ -179,7 +179,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The effects that have to be written.
-    pub(super) fn changed(&self) -> impl Iterator<Item = Result<Changed<'_>, LedgerError>> {
+    pub(super) fn changed(&self) -> impl Iterator<Item = Result<ChangedEffect<'_>, LedgerError>> {
         let changed = self.slots.iter().filter(|slot| slot.changed);
         changed.filter_map(|slot| slot.now.as_ref().map(|effect| slot.written(effect)))
     }
@@ -187,7 +187,7 @@ impl<'a> Batch<'a> {
     /// Whether a record is kept with the effect of a slot.
     pub(super) fn keeps(&self, slot: Option<usize>, recorded: &CallRecordWrite) -> bool {
         let slot = slot.and_then(|index| self.slots.get(index));
-        slot.is_some_and(|slot| matches!(slot.open, Open::Of(kept) if std::ptr::eq(kept, recorded)))
+        slot.is_some_and(|slot| matches!(slot.open, OpenRecord::Of(kept) if std::ptr::eq(kept, recorded)))
     }
 
     /// Records that were kept with effects and are not any more.
@@ -208,7 +208,7 @@ impl<'a> Batch<'a> {
                 let (fresh, digest) = (self.slots.len(), key_digest(key));
                 let index = *self.by_key.entry(digest).or_insert(fresh);
                 if index == fresh {
-                    self.slots.push(Slot { digest: Some(digest), ..Slot::default() });
+                    self.slots.push(EffectSlot { digest: Some(digest), ..EffectSlot::default() });
                 }
                 Some(index)
             }
@@ -269,16 +269,16 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl<'a> Slot<'a> {
+impl<'a> EffectSlot<'a> {
     /// It as it is written.
-    fn written<'s>(&'s self, effect: &'s Arc<Effect>) -> Result<Changed<'s>, LedgerError> {
+    fn written<'s>(&'s self, effect: &'s Arc<Effect>) -> Result<ChangedEffect<'s>, LedgerError> {
         let record = match &self.open {
-            Open::Nothing => None,
-            Open::Stored(recorded) => Some(recorded.body()?),
-            Open::Of(recorded) => Some(recorded.body()?),
+            OpenRecord::Nothing => None,
+            OpenRecord::Stored(recorded) => Some(recorded.body()?),
+            OpenRecord::Of(recorded) => Some(recorded.body()?),
         };
         let digest = self.digest.unwrap_or_else(|| key_digest(&effect.key));
-        Ok(Changed { effect, before: self.before, digest, record })
+        Ok(ChangedEffect { effect, before: self.before, digest, record })
     }
 
     /// Makes an effect of it what it becomes. The record that was kept with it comes back if that is displaced.
@@ -286,12 +286,12 @@ impl<'a> Slot<'a> {
         let placing = place_record(self.now.as_deref(), &effect, recorded);
         let open = match (placing.kept, recorded) {
             (KeptRecordChange::Same, _) => std::mem::take(&mut self.open),
-            (KeptRecordChange::New, Some(recorded)) => Open::Of(recorded),
-            (KeptRecordChange::New | KeptRecordChange::Nothing, _) => Open::Nothing,
+            (KeptRecordChange::New, Some(recorded)) => OpenRecord::Of(recorded),
+            (KeptRecordChange::New | KeptRecordChange::Nothing, _) => OpenRecord::Nothing,
         };
         let was = std::mem::replace(&mut self.open, open);
         let displaced = match was {
-            Open::Stored(recorded) if placing.displaces => Some(displaced_record(recorded.record, &effect)?),
+            OpenRecord::Stored(recorded) if placing.displaces => Some(displaced_record(recorded.record, &effect)?),
             _ => None,
         };
         (self.now, self.changed) = (Some(effect), true);

@@ -10,32 +10,32 @@ use servanda_effects::budget::{
 use tokio_postgres::{Client, Row};
 
 use super::{
-    rows::reading,
-    statements::{BookStatements, Statements},
+    rows::clock_reading,
+    statements::{BudgetStatements, PreparedStatements},
 };
 use crate::{
     LedgerError,
     budget_rows::{AbandonedHoldRow, BudgetPage, BalanceRow, count_swept, decode_hold, decode_balance},
     codec::signed,
     job::Job,
-    retention::{HOLDS_EXAMINED_MAX, Progress},
+    retention::{HOLDS_EXAMINED_MAX, UpkeepProgress},
     time::StoreTime,
 };
 
 /// Makes the entries of a batch, all or none. What is no entry is left.
-pub(super) async fn book(
+pub(super) async fn apply_entries(
     client: &Client,
-    statements: &Statements,
+    statements: &PreparedStatements,
     time: &StoreTime,
     jobs: &[Job],
 ) -> Result<Vec<Option<EntryReply>>, LedgerError> {
     let done = async {
-        let books = statements.books(client).await?;
+        let books = statements.budgets(client).await?;
         client.batch_execute("begin").await?;
-        let now_ms = time.now(reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
+        let now_ms = time.now(clock_reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
         let entries: Vec<&AccountEntry> = jobs.iter().filter_map(entry).collect();
         let (mut page, known) = read_holds(client, books, &entries).await?;
-        read_standings(client, books, &mut page, &entries, now_ms).await?;
+        read_balances(client, books, &mut page, &entries, now_ms).await?;
         let booked = jobs.iter().map(|job| entry(job).map(|entry| page.apply_entry(entry, now_ms))).collect();
         write(client, books, &page, &known).await?;
         commit(client).await?;
@@ -47,15 +47,15 @@ pub(super) async fn book(
 /// Closes what was left open, and forgets what is over.
 pub(super) async fn sweep(
     client: &Client,
-    statements: &Statements,
+    statements: &PreparedStatements,
     time: &StoreTime,
-    progress: &mut Progress,
+    progress: &mut UpkeepProgress,
     limit: u32,
 ) -> Result<SweepReport, LedgerError> {
     let done = async {
-        let books = statements.books(client).await?;
+        let books = statements.budgets(client).await?;
         client.batch_execute("begin").await?;
-        let now_ms = time.now(reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
+        let now_ms = time.now(clock_reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
         let swept = close_left(client, books, progress, now_ms, limit).await?;
         for sql in [
             include_str!("../../sql/postgres/forget_holds.sql"),
@@ -78,7 +78,7 @@ pub(super) async fn open_reservations(client: &Client, until_ms: u64, limit: u32
 }
 
 /// How accounts stand now, the latest changed first.
-pub(super) async fn standings(
+pub(super) async fn balances(
     client: &Client,
     query: &BalanceQuery,
     now_ms: u64,
@@ -93,13 +93,13 @@ pub(super) async fn standings(
             client.query("select account, body from standings order by changed_ms desc limit $1", &[&limit]).await?
         }
     };
-    rows.iter().map(|row| Ok(standing(row)?.at(now_ms))).collect()
+    rows.iter().map(|row| Ok(balance(row)?.at(now_ms))).collect()
 }
 
 async fn close_left(
     client: &Client,
-    books: &BookStatements,
-    progress: &mut Progress,
+    books: &BudgetStatements,
+    progress: &mut UpkeepProgress,
     now_ms: u64,
     limit: u32,
 ) -> Result<SweepReport, LedgerError> {
@@ -121,7 +121,7 @@ async fn close_left(
         entries.extend(entry.inspect(|entry| count_swept(&mut swept, entry)));
     }
     let entries: Vec<&AccountEntry> = entries.iter().collect();
-    read_standings(client, books, &mut page, &entries, now_ms).await?;
+    read_balances(client, books, &mut page, &entries, now_ms).await?;
     for entry in entries {
         page.apply_entry(entry, now_ms);
     }
@@ -132,7 +132,7 @@ async fn close_left(
 /// What is on the books under the entries' ids, and which ids that are.
 async fn read_holds(
     client: &Client,
-    books: &BookStatements,
+    books: &BudgetStatements,
     entries: &[&AccountEntry],
 ) -> Result<(BudgetPage, BTreeSet<String>), LedgerError> {
     let ids: Vec<&str> = entries.iter().map(|entry| entry.id().as_str()).collect();
@@ -145,9 +145,9 @@ async fn read_holds(
 }
 
 /// How the accounts stand that the entries are about. Those that are drawn on for the first time are made first.
-async fn read_standings(
+async fn read_balances(
     client: &Client,
-    books: &BookStatements,
+    books: &BudgetStatements,
     page: &mut BudgetPage,
     entries: &[&AccountEntry],
     now_ms: u64,
@@ -159,17 +159,17 @@ async fn read_standings(
     if digests.is_empty() {
         return Ok(());
     }
-    make_standings(client, books, entries, now_ms).await?;
+    make_balances(client, books, entries, now_ms).await?;
     let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
     for row in client.query(&books.lock_standings, &[&keys]).await? {
-        page.read_balance(standing(&row)?);
+        page.read_balance(balance(&row)?);
     }
     Ok(())
 }
 
-async fn make_standings(
+async fn make_balances(
     client: &Client,
-    books: &BookStatements,
+    books: &BudgetStatements,
     entries: &[&AccountEntry],
     now_ms: u64,
 ) -> Result<(), LedgerError> {
@@ -200,7 +200,7 @@ fn drawn(entry: &AccountEntry) -> Vec<(&Account, u64)> {
 
 async fn write(
     client: &Client,
-    books: &BookStatements,
+    books: &BudgetStatements,
     page: &BudgetPage,
     known: &BTreeSet<String>,
 ) -> Result<(), LedgerError> {
@@ -266,6 +266,6 @@ fn hold(row: &Row) -> Result<BudgetHold, LedgerError> {
     decode_hold(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)
 }
 
-fn standing(row: &Row) -> Result<AccountBalance, LedgerError> {
+fn balance(row: &Row) -> Result<AccountBalance, LedgerError> {
     decode_balance(row.try_get(0)?, row.try_get(1)?)
 }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The dictionary of a database, for a writer.
-pub(super) async fn of_server(client: &Client) -> Result<Dictionary, LedgerError> {
+pub(super) async fn load(client: &Client) -> Result<Dictionary, LedgerError> {
     let count = client.query_one("select count(*) from dictionary", &[]).await?;
     Ok(Dictionary::with_stored(unsigned(count.try_get(0)?)))
 }
@@ -35,11 +35,11 @@ pub(super) async fn put(client: &Client, dictionary: &mut Dictionary) -> Result<
 
 /// The entries that were needed so far. There are few, and they never change.
 #[derive(Debug, Default)]
-pub(super) struct Lookup {
+pub(super) struct PostgresDictionaryLookup {
     entries: Mutex<DictionaryEntries>,
 }
 
-impl Lookup {
+impl PostgresDictionaryLookup {
     /// Decodes calls by their columns (id, record, body), reading the entries that they refer to.
     pub(super) async fn decode(&self, client: &Client, rows: &[Row]) -> Result<Vec<CallRecord>, LedgerError> {
         let stored =

@@ -6,9 +6,9 @@ use servanda_effects::effect::{EffectContext, EffectEvent, step};
 use tokio_postgres::Client;
 
 use super::{
-    batch::Changed,
-    rows::{self, Rows},
-    statements::{Conflicts, Statements},
+    batch::ChangedEffect,
+    rows::{self, BatchRows},
+    statements::{ConflictHandling, PreparedStatements},
 };
 use crate::{
     LedgerError,
@@ -22,7 +22,7 @@ const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 /// Makes tombstones; what nobody can ask for again is forgotten.
 pub(super) async fn expire(
     client: &Client,
-    statements: &Statements,
+    statements: &PreparedStatements,
     time: &StoreTime,
     limit: u32,
 ) -> Result<u64, LedgerError> {
@@ -33,9 +33,9 @@ pub(super) async fn expire(
     done
 }
 
-async fn transact(client: &Client, statements: &Statements, time: &StoreTime, limit: u32) -> Result<u64, LedgerError> {
+async fn transact(client: &Client, statements: &PreparedStatements, time: &StoreTime, limit: u32) -> Result<u64, LedgerError> {
     client.batch_execute("begin").await?;
-    let now = time.now(rows::reading(&client.query_one(&statements.clock, &[]).await?)?);
+    let now = time.now(rows::clock_reading(&client.query_one(&statements.clock, &[]).await?)?);
     let sql = include_str!("../../sql/postgres/expired_effects.sql");
     let found = client.query(sql, &[&signed(now.ledger_ms), &i64::from(limit)]).await?;
     let effects = found.iter().map(rows::locked).collect::<Result<Vec<_>, _>>()?;
@@ -53,13 +53,13 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
         }
         count += 1;
     }
-    let mut tombstones = Rows::default();
+    let mut tombstones = BatchRows::default();
     for (effect, before) in &kept {
         let digest = key_digest(&effect.key);
-        tombstones.effect(&Changed { effect, before: Some(*before), digest, record: None })?;
+        tombstones.effect(&ChangedEffect { effect, before: Some(*before), digest, record: None })?;
     }
     if !tombstones.is_empty() {
-        let statement = tombstones.statement(client, statements, Conflicts::Settle).await?;
+        let statement = tombstones.statement(client, statements, ConflictHandling::Settle).await?;
         tombstones.write(client, &statement).await?;
     }
     client.execute(include_str!("../../sql/postgres/erase_effects.sql"), &[&over.0, &over.1, &over.2]).await?;

@@ -27,19 +27,19 @@ pub(super) struct PostgresLedgerIdentity {
 
 /// What the file outside says, and what the database holds.
 #[derive(Debug)]
-pub(super) struct Examined {
+pub(super) struct PostgresExamination {
     pub(super) witness: PositionWitness,
     pub(super) found: FoundLedger,
 }
 
 /// Looks at the file that knows how far the ledger had come, and then at the database: a gateway that runs beside writes the database first
 /// and the file afterwards, so in this order the database is never behind the file.
-pub(super) async fn examine(client: &Client, guard: &LedgerGuard) -> Result<Examined, LedgerError> {
+pub(super) async fn examine(client: &Client, guard: &LedgerGuard) -> Result<PostgresExamination, LedgerError> {
     let witness = guard.witness();
-    Ok(Examined { witness, found: find(client).await? })
+    Ok(PostgresExamination { witness, found: find(client).await? })
 }
 
-impl Examined {
+impl PostgresExamination {
     /// Refuses a database that does not have the ledger that is known.
     pub(super) fn judge(&self, guard: &LedgerGuard, server: &str) -> Result<(), LedgerError> {
         let Some(position_file) = guard.position_file.clone() else { return Ok(()) };
@@ -126,7 +126,7 @@ pub(super) async fn adoptions(client: &Client) -> Result<Vec<Adoption>, LedgerEr
 
 impl PostgresLedgerIdentity {
     /// Begins to keep what is known, with what was found when the ledger was opened.
-    pub(super) async fn of(client: &Client, guard: &LedgerGuard) -> Result<Arc<Self>, LedgerError> {
+    pub(super) async fn load(client: &Client, guard: &LedgerGuard) -> Result<Arc<Self>, LedgerError> {
         let position = position(client).await?;
         let open = |path: &std::path::PathBuf| {
             let opened = PositionFile::open(path, &position);

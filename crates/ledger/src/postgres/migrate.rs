@@ -24,8 +24,8 @@ const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_t
     create table if not exists servanda_schema (version integer primary key, applied_at timestamptz not null default now())";
 
 /// Brings a database of an earlier version up to date if that is wanted, and an empty one always.
-pub(super) async fn up_to_date(client: &Client, found: u32, schema: LedgerSchemaPolicy) -> Result<Option<Migration>, LedgerError> {
-    let newest = known();
+pub(super) async fn bring_up_to_date(client: &Client, found: u32, schema: LedgerSchemaPolicy) -> Result<Option<Migration>, LedgerError> {
+    let newest = newest();
     if found == newest {
         return Ok(None);
     }
@@ -38,13 +38,13 @@ pub(super) async fn up_to_date(client: &Client, found: u32, schema: LedgerSchema
 
 /// Refuses a database that is not up to date.
 pub(super) async fn require(client: &Client) -> Result<(), LedgerError> {
-    let (found, needed) = (check(client).await?, known());
+    let (found, needed) = (check(client).await?, newest());
     if found < needed { Err(LedgerError::Older { found, needed }) } else { Ok(()) }
 }
 
 /// Brings a database up to date. Where it is, nothing is asked but to read.
 async fn to_newest(client: &Client) -> Result<(), LedgerError> {
-    if check(client).await? == known() {
+    if check(client).await? == newest() {
         return Ok(());
     }
     // Whatever fails from here on, the connection is dropped, and the transaction with it.
@@ -70,10 +70,10 @@ async fn version(client: &Client) -> Result<u32, LedgerError> {
 }
 
 fn refuse_newer(found: u32) -> Result<u32, LedgerError> {
-    let known = known();
+    let known = newest();
     if found > known { Err(LedgerError::Newer { found, known }) } else { Ok(found) }
 }
 
-pub(super) fn known() -> u32 {
+pub(super) fn newest() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }

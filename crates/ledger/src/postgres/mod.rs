@@ -13,8 +13,8 @@ mod migrate;
 mod notes;
 mod prune;
 mod read;
-mod recent;
-mod record;
+mod recent_effects;
+mod composite;
 mod rows;
 mod session;
 mod statements;
@@ -46,21 +46,21 @@ use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::{Client, types::ToSql};
 
 use crate::{
-    LedgerGuard, LedgerError, LedgerLimits, Pruned,
+    LedgerGuard, LedgerError, LedgerLimits, PruneReport,
     codec::{key_digest, signed, unsigned},
     job::{CallRecordWrite, LedgerWrite},
     queue::Queue,
-    retention::Round,
-    capacity::{Measured, Room},
-    store::{Migration, Store},
+    retention::PruneRound,
+    capacity::{StorageUsage, StorageCapacity},
+    store::{Migration, LedgerStore},
     time::StoreTime,
 };
-use read_pool::Desk;
+use read_pool::PostgresReadPool;
 use identity::PostgresLedgerIdentity;
-pub(crate) use read::ServerReader;
-use recent::Recent;
+pub(crate) use read::PostgresReader;
+use recent_effects::PostgresRecentEffects;
 use session::Connector;
-use writer::{Shared, Writer};
+use writer::{SharedWriterState, PostgresWriter};
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
 const WRITERS: usize = 2;
@@ -74,9 +74,9 @@ pub(crate) struct PostgresLedger {
     connector: Connector,
     queues: Vec<Queue>,
     /// For budgets: they wait for locks that other gateways hold, and nobody else waits with them.
-    books: Queue,
+    budget_queue: Queue,
     tasks: Mutex<JoinSet<()>>,
-    desk: Desk,
+    desk: PostgresReadPool,
     lost: Arc<AtomicU64>,
     known: Arc<PostgresLedgerIdentity>,
     migration: Option<Migration>,
@@ -87,31 +87,31 @@ pub(crate) struct PostgresLedger {
 impl PostgresLedger {
     /// Connects for writing. A database that does not have the ledger that is known is refused, and one of an earlier version is
     /// brought up to date if the guard says so.
-    pub(crate) async fn connect(url: &str, guard: &LedgerGuard, room: Arc<Room>) -> Result<Self, LedgerError> {
+    pub(crate) async fn connect(url: &str, guard: &LedgerGuard, room: Arc<StorageCapacity>) -> Result<Self, LedgerError> {
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
         let found = migrate::check(&session.client).await?;
         identity::examine(&session.client, guard).await?.judge(guard, connector.server())?;
-        let migration = migrate::up_to_date(&session.client, found, guard.schema).await?;
-        let known = PostgresLedgerIdentity::of(&session.client, guard).await?;
+        let migration = migrate::bring_up_to_date(&session.client, found, guard.schema).await?;
+        let known = PostgresLedgerIdentity::load(&session.client, guard).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
         let shared =
-            Shared { time: time.clone(), recent: Recent::default(), known: known.clone(), lost: lost.clone(), room };
+            SharedWriterState { time: time.clone(), recent: PostgresRecentEffects::default(), known: known.clone(), lost: lost.clone(), room };
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
-            let writer = Writer::new(connector.clone(), shared.clone()).await?;
+            let writer = PostgresWriter::new(connector.clone(), shared.clone()).await?;
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);
         }
         let books = queues.pop().ok_or(LedgerError::Silent(0))?;
-        let desk = Desk::new(connector.clone(), time.clone());
+        let desk = PostgresReadPool::new(connector.clone(), time.clone());
         desk.look_at_durability().await?;
         Ok(Self {
             connector,
             queues,
-            books,
+            budget_queue: books,
             tasks: Mutex::new(tasks),
             desk,
             lost,
@@ -123,8 +123,8 @@ impl PostgresLedger {
     }
 
     /// A reader of the same database.
-    pub(crate) async fn reader(&self) -> Result<ServerReader, LedgerError> {
-        ServerReader::of(&self.connector).await
+    pub(crate) async fn reader(&self) -> Result<PostgresReader, LedgerError> {
+        PostgresReader::connect_with(&self.connector).await
     }
 
     /// The queue for everything about one thing, so that it stays in order.
@@ -147,10 +147,10 @@ impl Drop for PostgresLedger {
     }
 }
 
-impl Store for PostgresLedger {
+impl LedgerStore for PostgresLedger {
     fn close(&self) -> PortFuture<'_, ()> {
         Box::pin(async move {
-            self.queues.iter().chain([&self.books]).for_each(Queue::close);
+            self.queues.iter().chain([&self.budget_queue]).for_each(Queue::close);
             let mut tasks = self.tasks.lock().await;
             while let Some(ended) = tasks.join_next().await {
                 if ended.is_err() {
@@ -166,19 +166,19 @@ impl Store for PostgresLedger {
         })
     }
 
-    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>> {
+    fn prune(&self, round: PruneRound) -> PortFuture<'_, Result<PruneReport, JournalError>> {
         // Always by the same writer: it knows how far it has come.
         Box::pin(async move { self.queue(&"pruning")?.prune(round).await })
     }
 
-    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>> {
+    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<StorageUsage, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             // The server's disk cannot be seen from here, and sizes are only looked at where they are limited.
             if limits.bytes_max.is_none() {
-                return Ok(Measured::default());
+                return Ok(StorageUsage::default());
             }
             let size = client.query_one(include_str!("../../sql/postgres/size.sql"), &[]).await?;
-            Ok(Measured { used_bytes: unsigned(size.try_get(0)?), disk: None })
+            Ok(StorageUsage { used_bytes: unsigned(size.try_get(0)?), disk: None })
         }))
     }
 
@@ -328,11 +328,11 @@ impl EffectStore for PostgresLedger {
 
 impl BudgetStore for PostgresLedger {
     fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>> {
-        Box::pin(self.books.book(entry))
+        Box::pin(self.budget_queue.apply_entry(entry))
     }
 
     fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>> {
-        Box::pin(self.books.sweep(limit))
+        Box::pin(self.budget_queue.sweep(limit))
     }
 
     fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
@@ -344,7 +344,7 @@ impl BudgetStore for PostgresLedger {
 
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
-            budgets::standings(client, &query, self.desk.now(client).await?.now_ms).await
+            budgets::balances(client, &query, self.desk.now(client).await?.now_ms).await
         }))
     }
 }

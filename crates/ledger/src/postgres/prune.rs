@@ -2,22 +2,22 @@
 
 use tokio_postgres::Client;
 
-use super::{rows::reading, statements::Statements};
+use super::{rows::clock_reading, statements::PreparedStatements};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    retention::{OldRecord, PRUNED_MAX, Progress, Pruned, Round},
+    retention::{OldRecord, PRUNED_MAX, UpkeepProgress, PruneReport, PruneRound},
     time::StoreTime,
 };
 
 /// One round in one transaction.
 pub(super) async fn prune(
     client: &Client,
-    statements: &Statements,
+    statements: &PreparedStatements,
     time: &StoreTime,
-    progress: &mut Progress,
-    round: Round,
-) -> Result<Pruned, LedgerError> {
+    progress: &mut UpkeepProgress,
+    round: PruneRound,
+) -> Result<PruneReport, LedgerError> {
     let done = transact(client, statements, time, progress, round).await;
     if done.is_err() && !client.is_closed() {
         let _ = client.batch_execute("rollback").await;
@@ -27,15 +27,15 @@ pub(super) async fn prune(
 
 async fn transact(
     client: &Client,
-    statements: &Statements,
+    statements: &PreparedStatements,
     time: &StoreTime,
-    progress: &mut Progress,
-    round: Round,
-) -> Result<Pruned, LedgerError> {
-    let mut pruned = Pruned::default();
+    progress: &mut UpkeepProgress,
+    round: PruneRound,
+) -> Result<PruneReport, LedgerError> {
+    let mut pruned = PruneReport::default();
     let is_full = |count: u64| count >= u64::from(PRUNED_MAX);
     client.batch_execute("begin").await?;
-    let ledger_ms = time.now(reading(&client.query_one(&statements.clock, &[]).await?)?).ledger_ms;
+    let ledger_ms = time.now(clock_reading(&client.query_one(&statements.clock, &[]).await?)?).ledger_ms;
     if let Some(before_ms) = round.records_before_ms() {
         let (count, is_last) = records(client, progress, before_ms).await?;
         (pruned.records, pruned.is_behind) = (count, !is_last);
@@ -51,7 +51,7 @@ async fn transact(
 
 /// Records that were received before a moment of the wall clock, with the answers that were kept back. How many went, and whether that
 /// were all there are.
-async fn records(client: &Client, progress: &mut Progress, before_ms: u64) -> Result<(u64, bool), LedgerError> {
+async fn records(client: &Client, progress: &mut UpkeepProgress, before_ms: u64) -> Result<(u64, bool), LedgerError> {
     let sql = include_str!("../../sql/postgres/old_records.sql");
     let (from_ms, before_ms) = (signed(progress.records_from_ms), signed(before_ms));
     let rows = client.query(sql, &[&from_ms, &before_ms, &i64::from(PRUNED_MAX)]).await?;

@@ -5,9 +5,9 @@ use servanda_effects::{Note, NoteKind};
 use tokio_postgres::{Client, types::ToSql};
 
 use super::{
-    dictionary::Lookup,
+    dictionary::PostgresDictionaryLookup,
     migrate, notes,
-    session::{Connector, Session},
+    session::{Connector, PostgresSession},
 };
 use crate::{
     LedgerError,
@@ -23,26 +23,26 @@ pub(super) async fn call(client: &Client, call_id: &str) -> Result<Option<CallRe
     }
     let found = client.query_opt("select call_id, record, body from calls where call_id = $1", &[&call_id]).await?;
     let Some(row) = found else { return Ok(None) };
-    Ok(Lookup::default().decode(client, &[row]).await?.pop())
+    Ok(PostgresDictionaryLookup::default().decode(client, &[row]).await?.pop())
 }
 
 /// Reads records of a database.
 #[derive(Debug)]
-pub(crate) struct ServerReader {
-    session: Session,
-    lookup: Lookup,
+pub(crate) struct PostgresReader {
+    session: PostgresSession,
+    lookup: PostgresDictionaryLookup,
 }
 
-impl ServerReader {
+impl PostgresReader {
     pub(crate) async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Self::of(&Connector::new(url)?).await
+        Self::connect_with(&Connector::new(url)?).await
     }
 
-    pub(super) async fn of(connector: &Connector) -> Result<Self, LedgerError> {
+    pub(super) async fn connect_with(connector: &Connector) -> Result<Self, LedgerError> {
         let session = connector.connect().await?;
         migrate::require(&session.client).await?;
         session.client.batch_execute("set default_transaction_read_only = on").await?;
-        Ok(Self { session, lookup: Lookup::default() })
+        Ok(Self { session, lookup: PostgresDictionaryLookup::default() })
     }
 
     pub(crate) async fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {

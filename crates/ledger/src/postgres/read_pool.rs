@@ -14,8 +14,8 @@ use tokio::{sync::Mutex as TurnTaking, time::timeout};
 use tokio_postgres::{Client, types::ToSql};
 
 use super::{
-    rows::reading,
-    session::{ANSWER_MS_MAX, Connector, Session},
+    rows::clock_reading,
+    session::{ANSWER_MS_MAX, Connector, PostgresSession},
 };
 use crate::{LedgerError, clock_watch::ClockWatch, codec::signed, time::StoreTime};
 
@@ -24,9 +24,9 @@ const READERS: usize = 3;
 
 /// Reads and says that we are alive.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct PostgresReadPool {
     connector: Connector,
-    readers: [Reader; READERS],
+    readers: [PostgresPooledConnection; READERS],
     may_lose_commits: Mutex<Option<String>>,
     time: StoreTime,
     watch: Mutex<ClockWatch>,
@@ -34,15 +34,15 @@ pub(super) struct Desk {
 
 /// One connection, and how many questions are on it.
 #[derive(Debug, Default)]
-struct Reader {
-    session: TurnTaking<Option<Arc<Session>>>,
-    asked: AtomicUsize,
+struct PostgresPooledConnection {
+    session: TurnTaking<Option<Arc<PostgresSession>>>,
+    in_flight: AtomicUsize,
 }
 
 /// A question on a connection, until this is dropped.
-struct Asked<'a>(&'a Reader);
+struct PostgresPooledQuery<'a>(&'a PostgresPooledConnection);
 
-impl Desk {
+impl PostgresReadPool {
     pub(super) fn new(connector: Connector, time: StoreTime) -> Self {
         let (may_lose_commits, watch) = (Mutex::new(None), Mutex::default());
         Self { connector, readers: Default::default(), may_lose_commits, time, watch }
@@ -53,7 +53,7 @@ impl Desk {
         &self,
         question: impl AsyncFnOnce(&Client) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
-        let Some(asked) = self.least_asked() else { return Err(LedgerError::Silent(0)) };
+        let Some(asked) = self.least_busy() else { return Err(LedgerError::Silent(0)) };
         let session = self.session(asked.0).await?;
         let limit = Duration::from_millis(ANSWER_MS_MAX);
         if let Ok(answer) = timeout(limit, question(&session.client)).await {
@@ -66,12 +66,12 @@ impl Desk {
     /// The store's time.
     pub(super) async fn now(&self, client: &Client) -> Result<LedgerNow, LedgerError> {
         let row = client.query_one(include_str!("../../sql/postgres/read_clock.sql"), &[]).await?;
-        Ok(self.time.now(reading(&row)?))
+        Ok(self.time.now(clock_reading(&row)?))
     }
 
     /// Says that an owner is alive, and keeps ledger time going. Says what time it is.
     pub(super) async fn beat(&self, client: &Client, owner: &OwnerId) -> Result<LedgerNow, LedgerError> {
-        let read = reading(&client.query_one(include_str!("../../sql/postgres/read_clock.sql"), &[]).await?)?;
+        let read = clock_reading(&client.query_one(include_str!("../../sql/postgres/read_clock.sql"), &[]).await?)?;
         if let Some(kept) = self.time.to_keep(read) {
             self.watch.lock().unwrap_or_else(PoisonError::into_inner).observe(kept.seen_ms);
             let [seen_ms, ledger_ms, seen_before_ms, ledger_before_ms] =
@@ -98,13 +98,13 @@ impl Desk {
 
     /// The connection with the fewest questions, the first of them if there are several, so that the others are made when they are
     /// needed.
-    fn least_asked(&self) -> Option<Asked<'_>> {
-        let reader = self.readers.iter().min_by_key(|reader| reader.asked.load(Ordering::Relaxed))?;
-        reader.asked.fetch_add(1, Ordering::Relaxed);
-        Some(Asked(reader))
+    fn least_busy(&self) -> Option<PostgresPooledQuery<'_>> {
+        let reader = self.readers.iter().min_by_key(|reader| reader.in_flight.load(Ordering::Relaxed))?;
+        reader.in_flight.fetch_add(1, Ordering::Relaxed);
+        Some(PostgresPooledQuery(reader))
     }
 
-    async fn session(&self, reader: &Reader) -> Result<Arc<Session>, LedgerError> {
+    async fn session(&self, reader: &PostgresPooledConnection) -> Result<Arc<PostgresSession>, LedgerError> {
         // Held while connecting: whoever else asks on this one would wait for it anyway.
         let mut kept = reader.session.lock().await;
         if let Some(session) = kept.as_ref().filter(|session| !session.client.is_closed()) {
@@ -116,9 +116,9 @@ impl Desk {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PostgresPooledQuery<'_> {
     fn drop(&mut self) {
-        self.0.asked.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

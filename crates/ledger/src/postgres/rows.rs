@@ -7,28 +7,28 @@ use servanda_effects::effect::{Effect, EffectId, LedgerClock};
 use tokio_postgres::{Client, Row, Statement, types::ToSql};
 
 use super::{
-    batch::{Before, Changed},
-    record::Record,
-    statements::{Conflicts, Statements},
+    batch::{EffectRevision, ChangedEffect},
+    composite::CompositeValue,
+    statements::{ConflictHandling, PreparedStatements},
 };
 use crate::{
     LedgerError,
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed, unsigned},
     job::CallRecordWrite,
-    time::Reading,
+    time::ClockReading,
 };
 
 /// What a statement has written.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WrittenEffects {
     pub(super) effects: BTreeSet<String>,
 }
 
 /// What one statement writes.
 #[derive(Debug, Default)]
-pub(super) struct Rows<'a> {
+pub(super) struct BatchRows<'a> {
     fresh: Vec<EffectColumns<'a>>,
-    changed: Vec<(EffectColumns<'a>, Before)>,
+    changed: Vec<(EffectColumns<'a>, EffectRevision)>,
     calls: Vec<(Option<&'a str>, CallRow<'a>)>,
     quarantine: Vec<(Option<&'a str>, &'a str, i64, &'a [u8])>,
 }
@@ -41,14 +41,14 @@ struct EffectColumns<'a> {
     record: Option<&'a [u8]>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> BatchRows<'a> {
     pub(super) fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.changed.is_empty() && self.calls.is_empty()
     }
 
     /// An effect that has to be written, and what has to be there for it.
-    pub(super) fn effect(&mut self, changed: &Changed<'a>) -> Result<(), LedgerError> {
-        let Changed { effect, before, digest, record } = *changed;
+    pub(super) fn effect(&mut self, changed: &ChangedEffect<'a>) -> Result<(), LedgerError> {
+        let ChangedEffect { effect, before, digest, record } = *changed;
         let columns = EffectColumns { row: EffectRow::new(effect)?, digest, record };
         match before {
             None => self.fresh.push(columns),
@@ -80,8 +80,8 @@ impl<'a> Rows<'a> {
     pub(super) async fn statement(
         &self,
         client: &Client,
-        statements: &Statements,
-        conflicts: Conflicts,
+        statements: &PreparedStatements,
+        conflicts: ConflictHandling,
     ) -> Result<Statement, LedgerError> {
         let parts =
             [!self.fresh.is_empty(), !self.changed.is_empty(), !self.calls.is_empty(), !self.quarantine.is_empty()];
@@ -89,7 +89,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Writes all of it, and says which effects were written. It is sent when it is polled first.
-    pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<Written, LedgerError> {
+    pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<WrittenEffects, LedgerError> {
         let fresh: Vec<_> = self.fresh.iter().map(EffectColumns::fresh).collect();
         let changed: Vec<_> = self.changed.iter().map(|(after, before)| after.changed(*before)).collect();
         let calls: Vec<_> = self.calls.iter().map(call_beside).collect();
@@ -102,7 +102,7 @@ impl<'a> Rows<'a> {
         ];
         let there = parts.iter().filter(|(_, is_there)| *is_there);
         let params: Vec<&(dyn ToSql + Sync)> = there.map(|(rows, _)| *rows).collect();
-        let mut written = Written::default();
+        let mut written = WrittenEffects::default();
         for row in &client.query(statement, &params).await? {
             written.effects.insert(row.try_get(0)?);
         }
@@ -112,9 +112,9 @@ impl<'a> Rows<'a> {
 
 impl EffectColumns<'_> {
     /// As `new_effect`.
-    fn fresh(&self) -> Record<'_, 19> {
+    fn fresh(&self) -> CompositeValue<'_, 19> {
         let Self { row, digest, record } = self;
-        Record([
+        CompositeValue([
             row.effect_id.into(),
             digest.as_bytes()[..].into(),
             row.key.tenant.as_bytes().into(),
@@ -138,9 +138,9 @@ impl EffectColumns<'_> {
     }
 
     /// As `changed_effect`.
-    fn changed(&self, before: Before) -> Record<'_, 17> {
+    fn changed(&self, before: EffectRevision) -> CompositeValue<'_, 17> {
         let Self { row, record, .. } = self;
-        Record([
+        CompositeValue([
             row.effect_id.into(),
             row.state.into(),
             row.epoch.into(),
@@ -162,8 +162,8 @@ impl EffectColumns<'_> {
     }
 }
 
-fn call_beside<'a>((beside, call): &'a (Option<&str>, CallRow<'_>)) -> Record<'a, 6> {
-    Record([
+fn call_beside<'a>((beside, call): &'a (Option<&str>, CallRow<'_>)) -> CompositeValue<'a, 6> {
+    CompositeValue([
         (*beside).into(),
         call.call_id.into(),
         call.outcome.into(),
@@ -173,14 +173,14 @@ fn call_beside<'a>((beside, call): &'a (Option<&str>, CallRow<'_>)) -> Record<'a
     ])
 }
 
-fn quarantine_beside<'a>((beside, call_id, bytes_total, body): &'a (Option<&str>, &str, i64, &[u8])) -> Record<'a, 4> {
-    Record([(*beside).into(), (*call_id).into(), (*bytes_total).into(), (*body).into()])
+fn quarantine_beside<'a>((beside, call_id, bytes_total, body): &'a (Option<&str>, &str, i64, &[u8])) -> CompositeValue<'a, 4> {
+    CompositeValue([(*beside).into(), (*call_id).into(), (*bytes_total).into(), (*body).into()])
 }
 
 /// What the database says about the time, by the columns of `read_clock`.
-pub(super) fn reading(row: &Row) -> Result<Reading, tokio_postgres::Error> {
+pub(super) fn clock_reading(row: &Row) -> Result<ClockReading, tokio_postgres::Error> {
     let kept = LedgerClock { seen_ms: unsigned(row.try_get(1)?), ledger_ms: unsigned(row.try_get(2)?) };
-    Ok(Reading { clock_ms: row.try_get(0)?, kept })
+    Ok(ClockReading { clock_ms: row.try_get(0)?, kept })
 }
 
 /// An effect as it was read, by the columns of `effect_columns`.
@@ -197,9 +197,9 @@ pub(super) fn effect(row: &Row) -> Result<Effect, LedgerError> {
 }
 
 /// The same, with its revision behind: what a compare-and-set compares with.
-pub(super) fn locked(row: &Row) -> Result<(Arc<Effect>, Before), LedgerError> {
+pub(super) fn locked(row: &Row) -> Result<(Arc<Effect>, EffectRevision), LedgerError> {
     let effect = effect(row)?;
-    let before = Before { epoch: effect.epoch, state: effect.state, revision: row.try_get(6)? };
+    let before = EffectRevision { epoch: effect.epoch, state: effect.state, revision: row.try_get(6)? };
     Ok((Arc::new(effect), before))
 }
 

@@ -10,8 +10,8 @@ use tokio_postgres::{
 };
 
 use super::{
-    address::Address,
-    tls::{Checks, TlsTerms},
+    address::PostgresAddress,
+    tls::{CertificateChecks, TlsRequirements},
 };
 use crate::{LedgerError, error::server_message, tls_failure::TlsFailure};
 
@@ -31,20 +31,20 @@ const SETTINGS: &str = "set statement_timeout = '10s'; set lock_timeout = '5s'; 
 #[derive(Debug, Clone)]
 pub(super) struct Connector {
     config: Arc<Config>,
-    tls: Option<Arc<TlsTerms>>,
+    tls: Option<Arc<TlsRequirements>>,
     server: String,
 }
 
 /// A connection that was checked.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct PostgresSession {
     pub(super) client: Client,
 }
 
 impl Connector {
     /// Reads a URL. Nothing is connected yet.
     pub(super) fn new(url: &str) -> Result<Self, LedgerError> {
-        let Address { mut config, tls } = Address::read(url)?;
+        let PostgresAddress { mut config, tls } = PostgresAddress::read(url)?;
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.connect_timeout(Duration::from_millis(CONNECT_MS_MAX));
         config.tcp_user_timeout(Duration::from_millis(ANSWER_MS_MAX));
@@ -53,7 +53,7 @@ impl Connector {
             config.application_name("servanda");
         }
         let server = name(&config);
-        if tls.as_ref().is_some_and(|terms| terms.checks == Checks::Nothing) {
+        if tls.as_ref().is_some_and(|terms| terms.checks == CertificateChecks::Nothing) {
             tracing::warn!(%server, "the certificate of the ledger's database is not checked, as `sslmode=no-verify` says");
         }
         Ok(Self { config: Arc::new(config), tls: tls.map(Arc::new), server })
@@ -65,7 +65,7 @@ impl Connector {
     }
 
     /// A connection to a primary that keeps what it acknowledges.
-    pub(super) async fn connect(&self) -> Result<Session, LedgerError> {
+    pub(super) async fn connect(&self) -> Result<PostgresSession, LedgerError> {
         let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
         let limit = Duration::from_millis(CONNECT_MS_MAX + ANSWER_MS_MAX);
         match tokio::time::timeout(limit, self.connect_now()).await {
@@ -74,7 +74,7 @@ impl Connector {
         }
     }
 
-    async fn connect_now(&self) -> Result<Session, LedgerError> {
+    async fn connect_now(&self) -> Result<PostgresSession, LedgerError> {
         let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
         // Boxed: what it takes to connect is large, and every future that opens a ledger would carry it.
         let client = match &self.tls {
@@ -100,16 +100,16 @@ impl Connector {
         if !["on", "remote_apply"].contains(&synchronous.as_str()) {
             client.batch_execute("set synchronous_commit = on").await?;
         }
-        Ok(Session { client })
+        Ok(PostgresSession { client })
     }
 
-    async fn open_with_tls(&self, terms: &Arc<TlsTerms>) -> Result<Client, LedgerError> {
+    async fn open_with_tls(&self, terms: &Arc<TlsRequirements>) -> Result<Client, LedgerError> {
         let without_tls = |failure: TlsFailure| LedgerError::Tls { server: self.server.clone(), failure };
         let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
         let read = Arc::clone(terms);
         let tls = spawn_blocking(move || read.connector()).await.map_err(|error| failed(error.to_string()))?;
         let opened = open(&self.config, tls.map_err(without_tls)?).await;
-        opened.map_err(|error| match TlsFailure::of(&error, terms) {
+        opened.map_err(|error| match TlsFailure::from_connect_error(&error, terms) {
             Some(failure) => without_tls(failure),
             None => failed(server_message(&error)),
         })

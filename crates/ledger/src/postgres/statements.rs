@@ -7,26 +7,26 @@ use tokio_postgres::{Client, Statement};
 use crate::LedgerError;
 
 /// What a batch may write, in the order of its parameters: effects, and what is written beside them.
-const PARTS: [Part; 4] = [
-    Part {
+const PARTS: [StatementPart; 4] = [
+    StatementPart {
         name: "new",
         sql: include_str!("../../sql/postgres/new_effects.sql"),
         or: include_str!("../../sql/postgres/or_first_key.sql"),
         returning: "returning effects.effect_id",
     },
-    Part {
+    StatementPart {
         name: "changed",
         sql: include_str!("../../sql/postgres/changed_effects.sql"),
         or: "",
         returning: "returning effects.effect_id",
     },
-    Part {
+    StatementPart {
         name: "recorded",
         sql: include_str!("../../sql/postgres/calls_beside.sql"),
         or: include_str!("../../sql/postgres/or_end_call.sql"),
         returning: "",
     },
-    Part {
+    StatementPart {
         name: "kept",
         sql: include_str!("../../sql/postgres/quarantine_beside.sql"),
         or: "on conflict (call_id) do nothing",
@@ -36,7 +36,7 @@ const PARTS: [Part; 4] = [
 
 /// What a statement does about a row that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Conflicts {
+pub(super) enum ConflictHandling {
     /// It fails, and all of the batch with it: what is hoped to be new costs less so.
     Fail,
     /// It goes by what is there.
@@ -45,7 +45,7 @@ pub(super) enum Conflicts {
 
 /// The statements.
 #[derive(Debug)]
-pub(super) struct Statements {
+pub(super) struct PreparedStatements {
     pub(super) clock: Statement,
     pub(super) lock_effects: Statement,
     pub(super) find_twins: Statement,
@@ -53,14 +53,14 @@ pub(super) struct Statements {
     pub(super) lock_turns: Statement,
     pub(super) find_holders: Statement,
     /// When they are needed first.
-    books: OnceCell<BookStatements>,
+    budgets: OnceCell<BudgetStatements>,
     /// One for every choice of parts, when it is needed first; those that fail and those that settle conflicts.
     writing: [[OnceCell<Statement>; 1 << PARTS.len()]; 2],
 }
 
 /// The statements of budgets.
 #[derive(Debug)]
-pub(super) struct BookStatements {
+pub(super) struct BudgetStatements {
     pub(super) lock_holds: Statement,
     pub(super) make_standings: Statement,
     pub(super) lock_standings: Statement,
@@ -69,7 +69,7 @@ pub(super) struct BookStatements {
 }
 
 /// A part of a statement that writes; its one parameter is `$1`.
-struct Part {
+struct StatementPart {
     name: &'static str,
     sql: &'static str,
     /// How it settles conflicts.
@@ -78,7 +78,7 @@ struct Part {
     returning: &'static str,
 }
 
-impl Statements {
+impl PreparedStatements {
     pub(super) async fn prepare(client: &Client) -> Result<Self, LedgerError> {
         Ok(Self {
             clock: client.prepare(include_str!("../../sql/postgres/read_clock.sql")).await?,
@@ -87,15 +87,15 @@ impl Statements {
             make_turns: client.prepare(include_str!("../../sql/postgres/make_turns.sql")).await?,
             lock_turns: client.prepare(include_str!("../../sql/postgres/lock_turns.sql")).await?,
             find_holders: client.prepare(include_str!("../../sql/postgres/find_holders.sql")).await?,
-            books: OnceCell::new(),
+            budgets: OnceCell::new(),
             writing: std::array::from_fn(|_| std::array::from_fn(|_| OnceCell::new())),
         })
     }
 
     /// Those of budgets.
-    pub(super) async fn books(&self, client: &Client) -> Result<&BookStatements, tokio_postgres::Error> {
+    pub(super) async fn budgets(&self, client: &Client) -> Result<&BudgetStatements, tokio_postgres::Error> {
         let prepare = || async {
-            Ok(BookStatements {
+            Ok(BudgetStatements {
                 lock_holds: client.prepare(include_str!("../../sql/postgres/lock_holds.sql")).await?,
                 make_standings: client.prepare(include_str!("../../sql/postgres/make_standings.sql")).await?,
                 lock_standings: client.prepare(include_str!("../../sql/postgres/lock_standings.sql")).await?,
@@ -103,7 +103,7 @@ impl Statements {
                 put_holds: client.prepare(include_str!("../../sql/postgres/put_holds.sql")).await?,
             })
         };
-        self.books.get_or_try_init(prepare).await
+        self.budgets.get_or_try_init(prepare).await
     }
 
     /// The statement that writes some parts.
@@ -111,12 +111,12 @@ impl Statements {
         &self,
         client: &Client,
         parts: [bool; PARTS.len()],
-        conflicts: Conflicts,
+        conflicts: ConflictHandling,
     ) -> Result<Statement, tokio_postgres::Error> {
         let index = parts.iter().fold(0, |index, is_there| index * 2 + usize::from(*is_there));
         let prepare = || async { client.prepare(&writing(parts, conflicts)).await };
         let [failing, settling] = &self.writing;
-        match if conflicts == Conflicts::Fail { failing } else { settling }.get(index) {
+        match if conflicts == ConflictHandling::Fail { failing } else { settling }.get(index) {
             Some(kept) => kept.get_or_try_init(prepare).await.cloned(),
             None => prepare().await,
         }
@@ -124,7 +124,7 @@ impl Statements {
 }
 
 /// One statement that writes effects, and beside those that were written, the rest. It returns which were.
-fn writing(parts: [bool; PARTS.len()], conflicts: Conflicts) -> String {
+fn writing(parts: [bool; PARTS.len()], conflicts: ConflictHandling) -> String {
     let there = || PARTS.iter().zip(parts).filter(|(_, is_there)| *is_there).map(|(part, _)| part);
     let effects: Vec<String> = there()
         .filter(|part| !part.returning.is_empty())
@@ -134,9 +134,9 @@ fn writing(parts: [bool; PARTS.len()], conflicts: Conflicts) -> String {
         [] => "select null::text as effect_id where false".to_owned(),
         effects => effects.join(" union all "),
     };
-    let clause = |(parameter, part): (usize, &Part)| {
+    let clause = |(parameter, part): (usize, &StatementPart)| {
         let sql = part.sql.replace("$1", &format!("${parameter}"));
-        let or = if conflicts == Conflicts::Settle { part.or } else { "" };
+        let or = if conflicts == ConflictHandling::Settle { part.or } else { "" };
         format!("{} as (\n{sql}{or}{})", part.name, part.returning)
     };
     let mut clauses: Vec<String> = (1..).zip(there()).map(clause).collect();
@@ -148,19 +148,19 @@ fn writing(parts: [bool; PARTS.len()], conflicts: Conflicts) -> String {
 #[cfg(test)]
 pub(super) fn all_written() -> Vec<String> {
     let choices = (1..1usize << PARTS.len()).map(|choice| std::array::from_fn(|part| choice & (1 << part) != 0));
-    choices.flat_map(|parts| [Conflicts::Fail, Conflicts::Settle].map(|conflicts| writing(parts, conflicts))).collect()
+    choices.flat_map(|parts| [ConflictHandling::Fail, ConflictHandling::Settle].map(|conflicts| writing(parts, conflicts))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Conflicts, PARTS, writing};
+    use super::{ConflictHandling, PARTS, writing};
 
     #[test]
     fn every_part_has_the_parameter_of_its_place() {
         for part in &PARTS {
             assert_eq!(part.sql.matches('$').count(), 1, "{}", part.name);
         }
-        let all = writing([true; 4], Conflicts::Settle);
+        let all = writing([true; 4], ConflictHandling::Settle);
         for parameter in 1..=4 {
             assert_eq!(all.matches(&format!("${parameter}::")).count(), 1, "{all}");
         }
@@ -169,10 +169,10 @@ mod tests {
             "{all}"
         );
         assert_eq!(all.matches("on conflict").count(), 3, "{all}");
-        let settled = writing([false, true, true, false], Conflicts::Fail);
+        let settled = writing([false, true, true, false], ConflictHandling::Fail);
         assert!(settled.contains("$1::changed_effect") && settled.contains("$2::call_beside"), "{settled}");
         assert!(!settled.contains("new as") && !settled.contains("kept as"), "{settled}");
         assert_eq!(settled.matches("on conflict").count(), 0, "{settled}");
-        assert!(writing([false, false, true, false], Conflicts::Fail).contains("where false"), "records by themselves");
+        assert!(writing([false, false, true, false], ConflictHandling::Fail).contains("where false"), "records by themselves");
     }
 }

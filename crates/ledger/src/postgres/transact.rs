@@ -6,12 +6,12 @@ use servanda_effects::effect::{EffectId, EffectEvent, LedgerNow, EffectTarget, n
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
-    batch::{Batch, Changed, Holder, Stepped, Twin, is_keyless},
+    batch::{EffectBatch, ChangedEffect, ResourceHolder, AppliedEvent, TwinEffect, is_keyless},
     identity::PostgresLedgerIdentity,
     notes,
-    recent::Recent,
-    rows::{self, Rows, Written, reading},
-    statements::{Conflicts, Statements},
+    recent_effects::PostgresRecentEffects,
+    rows::{self, BatchRows, WrittenEffects, clock_reading},
+    statements::{ConflictHandling, PreparedStatements},
 };
 use crate::{
     LedgerError,
@@ -22,36 +22,36 @@ use crate::{
 
 /// What a transaction needs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tools<'a> {
+pub(super) struct TransactionContext<'a> {
     pub(super) client: &'a Client,
-    pub(super) statements: &'a Statements,
+    pub(super) statements: &'a PreparedStatements,
     pub(super) time: &'a StoreTime,
-    pub(super) recent: &'a Recent,
+    pub(super) recent: &'a PostgresRecentEffects,
     pub(super) known: &'a PostgresLedgerIdentity,
 }
 
 /// What came of a transaction: a job without an outcome was not done, because it has to be read for, or somebody else was
 /// first.
-pub(super) type Done = Vec<Option<JobOutcome>>;
+pub(super) type BatchOutcomes = Vec<Option<JobOutcome>>;
 
 /// What became of one job so far.
-enum Part {
+enum TransactionJobState {
     Put,
-    Stepped(Stepped),
+    Stepped(AppliedEvent),
     /// Not in this transaction.
     Left,
 }
 
 /// Does what can be done without reading: one statement, one round trip.
-pub(super) async fn transact_hopefully(tools: Tools<'_>, now: LedgerNow, jobs: &[Job]) -> Result<Done, LedgerError> {
-    let mut batch = Batch::new(now, Vec::new(), Vec::new()).after_loss(tools.known.lost_window(now.now_ms));
-    let parts = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect::<Result<Vec<Part>, _>>()?;
+pub(super) async fn transact_optimistically(tools: TransactionContext<'_>, now: LedgerNow, jobs: &[Job]) -> Result<BatchOutcomes, LedgerError> {
+    let mut batch = EffectBatch::new(now, Vec::new(), Vec::new()).with_lost_window(tools.known.lost_window(now.now_ms));
+    let parts = jobs.iter().map(|job| apply_optimistically(&mut batch, tools.recent, job)).collect::<Result<Vec<TransactionJobState>, _>>()?;
     let rows = rows_of(&batch, jobs, &parts)?;
     if rows.is_empty() {
         return Ok(jobs.iter().map(|_| None).collect());
     }
     faults::at("ledger.before_commit")?;
-    let statement = rows.statement(tools.client, tools.statements, Conflicts::Fail).await?;
+    let statement = rows.statement(tools.client, tools.statements, ConflictHandling::Fail).await?;
     let written = rows.write(tools.client, &statement).await?;
     faults::at("ledger.after_commit")?;
     remember(tools.recent, &batch, &written);
@@ -61,7 +61,7 @@ pub(super) async fn transact_hopefully(tools: Tools<'_>, now: LedgerNow, jobs: &
 }
 
 /// Does a batch, all of it or nothing.
-pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result<Done, LedgerError> {
+pub(super) async fn transact_with_locks(tools: TransactionContext<'_>, jobs: &[Job]) -> Result<BatchOutcomes, LedgerError> {
     let done = async {
         let mut batch = lock(tools, jobs).await?;
         commit(tools, &mut batch, jobs).await
@@ -74,41 +74,41 @@ pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result
     done
 }
 
-fn hope<'a>(batch: &mut Batch<'a>, recent: &Recent, job: &'a Job) -> Result<Part, LedgerError> {
+fn apply_optimistically<'a>(batch: &mut EffectBatch<'a>, recent: &PostgresRecentEffects, job: &'a Job) -> Result<TransactionJobState, LedgerError> {
     let (target, event, recorded) = match job {
-        Job::Put { write: LedgerWrite::Call(_), .. } => return Ok(Part::Put),
+        Job::Put { write: LedgerWrite::Call(_), .. } => return Ok(TransactionJobState::Put),
         // Notices are few, and are written beside with a round trip each.
-        Job::Apply { notices, .. } if !notices.is_empty() => return Ok(Part::Left),
+        Job::Apply { notices, .. } if !notices.is_empty() => return Ok(TransactionJobState::Left),
         Job::Apply { target, event, recorded, .. } => (target, event, recorded.as_deref()),
         Job::Put { .. } | Job::Expire { .. } | Job::Book { .. } | Job::Sweep { .. } | Job::Prune { .. } => {
-            return Ok(Part::Left);
+            return Ok(TransactionJobState::Left);
         }
     };
     match (target, event) {
         // Whoever takes turns has to look for others first.
-        (EffectTarget::Key(_), EffectEvent::Begin(begin)) if begin.order.takes_turns() => Ok(Part::Left),
-        (EffectTarget::Key(_), EffectEvent::Begin(_)) => batch.apply(target, event, recorded).map(Part::Stepped),
+        (EffectTarget::Key(_), EffectEvent::Begin(begin)) if begin.order.takes_turns() => Ok(TransactionJobState::Left),
+        (EffectTarget::Key(_), EffectEvent::Begin(_)) => batch.apply(target, event, recorded).map(TransactionJobState::Stepped),
         (EffectTarget::Id(id), EffectEvent::Fence(_) | EffectEvent::Release(..) | EffectEvent::Settle(..)) => {
             if !batch.has(id) {
-                let Some((effect, before)) = recent.get(id) else { return Ok(Part::Left) };
+                let Some((effect, before)) = recent.get(id) else { return Ok(TransactionJobState::Left) };
                 batch.remember(effect, before);
             }
             if !batch.replaces_record(id, recorded) {
-                return Ok(Part::Left);
+                return Ok(TransactionJobState::Left);
             }
-            batch.apply(target, event, recorded).map(Part::Stepped)
+            batch.apply(target, event, recorded).map(TransactionJobState::Stepped)
         }
-        _ => Ok(Part::Left),
+        _ => Ok(TransactionJobState::Left),
     }
 }
 
 /// Opens the transaction, and locks and reads what it is about: one round trip.
-async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, LedgerError> {
-    let Tools { client, statements, .. } = tools;
+async fn lock<'a>(tools: TransactionContext<'_>, jobs: &'a [Job]) -> Result<EffectBatch<'a>, LedgerError> {
+    let TransactionContext { client, statements, .. } = tools;
     let changes = || jobs.iter().filter_map(change_of);
     if changes().next().is_none() {
         client.batch_execute("begin").await?;
-        return Ok(Batch::new(LedgerNow::plain(0), Vec::new(), Vec::new()));
+        return Ok(EffectBatch::new(LedgerNow::plain(0), Vec::new(), Vec::new()));
     }
     let digests: Vec<_> = changes().filter_map(key_of).collect();
     let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
@@ -130,8 +130,8 @@ async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, Ledger
     );
     begun?;
     let (holders, locked, twins) = (holders?, locked?, twins?);
-    let now = tools.time.now(reading(&clock?)?);
-    let mut batch = Batch::new(now, twins, holders).after_loss(tools.known.lost_window(now.now_ms));
+    let now = tools.time.now(clock_reading(&clock?)?);
+    let mut batch = EffectBatch::new(now, twins, holders).with_lost_window(tools.known.lost_window(now.now_ms));
     for row in &locked {
         let (effect, before) = rows::locked(row)?;
         let (record, body): (Option<String>, Option<Vec<u8>>) = (row.try_get(8)?, row.try_get(9)?);
@@ -147,16 +147,16 @@ async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, Ledger
 
 /// Steps the effects, and writes and commits what came of it: one round trip more.
 async fn commit<'a>(
-    tools: Tools<'_>,
-    batch: &mut Batch<'a>,
+    tools: TransactionContext<'_>,
+    batch: &mut EffectBatch<'a>,
     jobs: &'a [Job],
 ) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
-    let Tools { client, statements, .. } = tools;
+    let TransactionContext { client, statements, .. } = tools;
     let step = |job: &'a Job| match change_of(job) {
-        Some((target, event)) => batch.apply(target, event, job.recorded()).map(Part::Stepped),
-        None => Ok(Part::Put),
+        Some((target, event)) => batch.apply(target, event, job.recorded()).map(TransactionJobState::Stepped),
+        None => Ok(TransactionJobState::Put),
     };
-    let parts = jobs.iter().map(step).collect::<Result<Vec<Part>, _>>()?;
+    let parts = jobs.iter().map(step).collect::<Result<Vec<TransactionJobState>, _>>()?;
     let rows = rows_of(batch, jobs, &parts)?;
     for recorded in batch.displaced() {
         rows::put_displaced(client, recorded).await?;
@@ -168,7 +168,7 @@ async fn commit<'a>(
     }
     for (job, part) in jobs.iter().zip(&parts) {
         // The effect is locked, so that what changed it here is what is written.
-        if let Part::Stepped(Stepped { applied, changed: true, .. }) = part
+        if let TransactionJobState::Stepped(AppliedEvent { applied, changed: true, .. }) = part
             && let Some(effect) = &applied.effect
         {
             for note in notes_due(job.notices(), effect) {
@@ -178,11 +178,11 @@ async fn commit<'a>(
     }
     faults::at("ledger.before_commit")?;
     let statement =
-        if rows.is_empty() { None } else { Some(rows.statement(client, statements, Conflicts::Settle).await?) };
+        if rows.is_empty() { None } else { Some(rows.statement(client, statements, ConflictHandling::Settle).await?) };
     let write = async {
         match &statement {
             Some(statement) => rows.write(client, statement).await,
-            None => Ok(Written::default()),
+            None => Ok(WrittenEffects::default()),
         }
     };
     // Sent together, the writing first: what is written after the commit has no lock any more.
@@ -196,17 +196,17 @@ async fn commit<'a>(
     Ok(outcomes(parts, stands))
 }
 
-fn rows_of<'a>(batch: &'a Batch<'_>, jobs: &'a [Job], parts: &[Part]) -> Result<Rows<'a>, LedgerError> {
-    let mut rows = Rows::default();
+fn rows_of<'a>(batch: &'a EffectBatch<'_>, jobs: &'a [Job], parts: &[TransactionJobState]) -> Result<BatchRows<'a>, LedgerError> {
+    let mut rows = BatchRows::default();
     for changed in batch.changed() {
         rows.effect(&changed?)?;
     }
     for (job, part) in jobs.iter().zip(parts) {
         match (part, job.recorded()) {
-            (Part::Stepped(stepped), Some(recorded)) if stepped.changed && !batch.keeps(stepped.slot, recorded) => {
+            (TransactionJobState::Stepped(stepped), Some(recorded)) if stepped.changed && !batch.keeps(stepped.slot, recorded) => {
                 rows.call(batch.waits_for(stepped.slot), recorded)?;
             }
-            (Part::Put, Some(recorded)) => rows.call(None, recorded)?,
+            (TransactionJobState::Put, Some(recorded)) => rows.call(None, recorded)?,
             _ => {}
         }
     }
@@ -215,42 +215,42 @@ fn rows_of<'a>(batch: &'a Batch<'_>, jobs: &'a [Job], parts: &[Part]) -> Result<
 }
 
 /// What was written is known from now on; what was not is not what we thought.
-fn remember(recent: &Recent, batch: &Batch<'_>, written: &Written) {
-    for Changed { effect, before, .. } in batch.changed().flatten() {
+fn remember(recent: &PostgresRecentEffects, batch: &EffectBatch<'_>, written: &WrittenEffects) {
+    for ChangedEffect { effect, before, .. } in batch.changed().flatten() {
         if written.effects.contains(effect.id.as_str()) {
-            recent.written(effect, before);
+            recent.record_written(effect, before);
         } else {
             recent.forget(&effect.id);
         }
     }
 }
 
-fn outcomes(parts: Vec<Part>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<JobOutcome>> {
+fn outcomes(parts: Vec<TransactionJobState>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<JobOutcome>> {
     let outcome = |part| match part {
-        Part::Put => Some(JobOutcome::Put),
-        Part::Stepped(stepped) => stands(stepped.slot).then(|| JobOutcome::Applied(stepped.applied)),
-        Part::Left => None,
+        TransactionJobState::Put => Some(JobOutcome::Put),
+        TransactionJobState::Stepped(stepped) => stands(stepped.slot).then(|| JobOutcome::Applied(stepped.applied)),
+        TransactionJobState::Left => None,
     };
     parts.into_iter().map(outcome).collect()
 }
 
 async fn find_twins(
     client: &Client,
-    statements: &Statements,
+    statements: &PreparedStatements,
     requests: &[&[u8]],
-) -> Result<Vec<Twin>, tokio_postgres::Error> {
+) -> Result<Vec<TwinEffect>, tokio_postgres::Error> {
     if requests.is_empty() {
         return Ok(Vec::new());
     }
     let twin = |row: &Row| {
         let id = EffectId::from(row.try_get::<_, String>(0)?);
-        Ok(Twin { id, request: row.try_get(1)?, tenant: row.try_get(2)?, principal: row.try_get(3)? })
+        Ok(TwinEffect { id, request: row.try_get(1)?, tenant: row.try_get(2)?, principal: row.try_get(3)? })
     };
     client.query(&statements.find_twins, &[&requests]).await?.iter().map(twin).collect()
 }
 
 /// Takes turns with everybody else who begins what others of its tenant may be changing, and looks for those.
-async fn take_turns(client: &Client, statements: &Statements, tenants: &[&[u8]]) -> Result<Vec<Holder>, LedgerError> {
+async fn take_turns(client: &Client, statements: &PreparedStatements, tenants: &[&[u8]]) -> Result<Vec<ResourceHolder>, LedgerError> {
     if tenants.is_empty() {
         return Ok(Vec::new());
     }
@@ -267,7 +267,7 @@ async fn take_turns(client: &Client, statements: &Statements, tenants: &[&[u8]])
         let id: String = row.try_get(0)?;
         let resources = decode_held_resources(&id, row.try_get(2)?)?;
         let until_ms = Some(unsigned(row.try_get(3)?));
-        Ok(Holder { id: EffectId::from(id), tenant: row.try_get(1)?, resources, until_ms })
+        Ok(ResourceHolder { id: EffectId::from(id), tenant: row.try_get(1)?, resources, until_ms })
     };
     found?.iter().map(holder).collect()
 }

@@ -4,13 +4,13 @@ use tokio_postgres::Client;
 
 use super::{
     identity, migrate, rows,
-    session::{Connector, Session},
+    session::{Connector, PostgresSession},
 };
 use crate::{
     Adoption, AdoptionRequest, LedgerGuard, LedgerError, LedgerSchemaPolicy, LossSettlement,
     codec::{signed, unsigned},
     identity::{FoundLedger, PositionWitness, install},
-    report::{MigrationPlan, Status, Verified},
+    report::{MigrationPlan, LedgerStatus, LedgerVerification},
 };
 
 /// Problems that are told.
@@ -19,25 +19,25 @@ const PROBLEMS_MAX: usize = 20;
 const PAGE: i64 = 1_000;
 
 /// How it stands.
-pub(crate) async fn status(url: &str, guard: &LedgerGuard) -> Result<Status, LedgerError> {
-    let (connector, Session { client }) = connect(url).await?;
+pub(crate) async fn status(url: &str, guard: &LedgerGuard) -> Result<LedgerStatus, LedgerError> {
+    let (connector, PostgresSession { client }) = connect(url).await?;
     let examined = identity::examine(&client, guard).await?;
     let refused = match examined.judge(guard, connector.server()) {
         Err(LedgerError::Refused(refused)) => Some(*refused),
         judged => judged.map(|()| None)?,
     };
-    let identity::Examined { witness, found } = examined;
+    let identity::PostgresExamination { witness, found } = examined;
     let (known, ended_cleanly) = match witness {
         PositionWitness::Known { position, ended_cleanly } => (Some(position), Some(ended_cleanly)),
         PositionWitness::Nothing | PositionWitness::Unreadable(_) => (None, None),
     };
-    let (schema_version, schema_needed) = (migrate::check(&client).await?, migrate::known());
+    let (schema_version, schema_needed) = (migrate::check(&client).await?, migrate::newest());
     let FoundLedger::Ledger { position, .. } = found else {
-        return Ok(Status { refused, schema_needed, known, ended_cleanly, ..nothing() });
+        return Ok(LedgerStatus { refused, schema_needed, known, ended_cleanly, ..nothing() });
     };
     let adoptions = if position.is_some() { identity::adoptions(&client).await? } else { Vec::new() };
     let (exists, schema_version) = (true, Some(schema_version));
-    Ok(Status {
+    Ok(LedgerStatus {
         refused,
         exists,
         schema_version,
@@ -51,10 +51,10 @@ pub(crate) async fn status(url: &str, guard: &LedgerGuard) -> Result<Status, Led
 }
 
 /// Reads every effect.
-pub(crate) async fn verify(url: &str) -> Result<Verified, LedgerError> {
-    let (_, Session { client }) = connect(url).await?;
+pub(crate) async fn verify(url: &str) -> Result<LedgerVerification, LedgerError> {
+    let (_, PostgresSession { client }) = connect(url).await?;
     migrate::require(&client).await?;
-    let mut verified = Verified::default();
+    let mut verified = LedgerVerification::default();
     let sql = include_str!("../../sql/postgres/page_of_effects.sql");
     let mut after = String::new();
     loop {
@@ -77,7 +77,7 @@ pub(crate) async fn verify(url: &str) -> Result<Verified, LedgerError> {
 
 /// Accepts what is there; none if it is the ledger that was known.
 pub(crate) async fn adopt(url: &str, guard: &LedgerGuard, terms: &AdoptionRequest) -> Result<Option<Adoption>, LedgerError> {
-    let (connector, Session { client }) = connect(url).await?;
+    let (connector, PostgresSession { client }) = connect(url).await?;
     let version = migrate::check(&client).await?;
     let examined = identity::examine(&client, guard).await?;
     let refused = match examined.judge(guard, connector.server()) {
@@ -85,7 +85,7 @@ pub(crate) async fn adopt(url: &str, guard: &LedgerGuard, terms: &AdoptionReques
         Err(LedgerError::Refused(refused)) => refused,
         Err(error) => return Err(error),
     };
-    migrate::up_to_date(&client, version, LedgerSchemaPolicy::Migrate).await?;
+    migrate::bring_up_to_date(&client, version, LedgerSchemaPolicy::Migrate).await?;
     let there = match &examined.found {
         FoundLedger::Ledger { position, .. } => position.as_ref(),
         _ => None,
@@ -104,7 +104,7 @@ pub(crate) async fn adopt(url: &str, guard: &LedgerGuard, terms: &AdoptionReques
 
 /// Settles the lost times.
 pub(crate) async fn settle(url: &str, guard: &LedgerGuard, settling: &LossSettlement) -> Result<usize, LedgerError> {
-    let (connector, Session { client }) = connect(url).await?;
+    let (connector, PostgresSession { client }) = connect(url).await?;
     identity::examine(&client, guard).await?.judge(guard, connector.server())?;
     migrate::require(&client).await?;
     identity::settle(&client, settling, now_ms(&client).await?).await
@@ -112,15 +112,15 @@ pub(crate) async fn settle(url: &str, guard: &LedgerGuard, settling: &LossSettle
 
 /// What bringing it up to date would do.
 pub(crate) async fn plan(url: &str, guard: &LedgerGuard) -> Result<MigrationPlan, LedgerError> {
-    let (connector, Session { client }) = connect(url).await?;
+    let (connector, PostgresSession { client }) = connect(url).await?;
     identity::examine(&client, guard).await?.judge(guard, connector.server())?;
-    let (found, needed) = (migrate::check(&client).await?, migrate::known());
+    let (found, needed) = (migrate::check(&client).await?, migrate::newest());
     Ok(MigrationPlan { found, needed, backup: None, backup_bytes: None })
 }
 
 /// Writes and commits a row.
 pub(crate) async fn probe(url: &str) -> Result<(), LedgerError> {
-    let (_, Session { client }) = connect(url).await?;
+    let (_, PostgresSession { client }) = connect(url).await?;
     migrate::require(&client).await?;
     let sql = "insert into probes (one, written_ms, padding) values (1, $1, $2) \
                on conflict (one) do update set written_ms = excluded.written_ms, padding = excluded.padding";
@@ -129,7 +129,7 @@ pub(crate) async fn probe(url: &str) -> Result<(), LedgerError> {
     Ok(())
 }
 
-async fn connect(url: &str) -> Result<(Connector, Session), LedgerError> {
+async fn connect(url: &str) -> Result<(Connector, PostgresSession), LedgerError> {
     let connector = Connector::new(url)?;
     let session = connector.connect().await?;
     Ok((connector, session))
@@ -140,8 +140,8 @@ async fn now_ms(client: &Client) -> Result<u64, LedgerError> {
     Ok(unsigned(clock.try_get(0)?))
 }
 
-fn nothing() -> Status {
-    Status {
+fn nothing() -> LedgerStatus {
+    LedgerStatus {
         refused: None,
         exists: false,
         schema_version: None,

@@ -14,20 +14,20 @@ use super::{
     budgets, dictionary, expire,
     identity::PostgresLedgerIdentity,
     prune,
-    recent::Recent,
-    rows::reading,
-    session::{ANSWER_MS_MAX, Connector, Session},
-    statements::Statements,
-    transact::{Tools, transact_carefully, transact_hopefully},
+    recent_effects::PostgresRecentEffects,
+    rows::clock_reading,
+    session::{ANSWER_MS_MAX, Connector, PostgresSession},
+    statements::PreparedStatements,
+    transact::{TransactionContext, transact_with_locks, transact_optimistically},
 };
 use crate::{
     LedgerError,
     encoding::dictionary::Dictionary,
     inbox::Inbox,
     job::{Job, JobOutcome},
-    retention::Progress,
-    capacity::Room,
-    time::{Reading, StoreTime},
+    retention::UpkeepProgress,
+    capacity::StorageCapacity,
+    time::{ClockReading, StoreTime},
 };
 
 /// How often a job is tried again that somebody else came before, or whose transaction was undone.
@@ -40,37 +40,37 @@ const CLOCK_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// A writer with its connection.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct PostgresWriter {
     connector: Connector,
-    ready: Option<Ready>,
+    ready: Option<PostgresReadyConnection>,
     backoff_ms: u64,
-    shared: Shared,
-    progress: Progress,
+    shared: SharedWriterState,
+    progress: UpkeepProgress,
 }
 
 /// What all writers of a ledger share.
 #[derive(Debug, Clone)]
-pub(super) struct Shared {
+pub(super) struct SharedWriterState {
     pub(super) time: StoreTime,
-    pub(super) recent: Recent,
+    pub(super) recent: PostgresRecentEffects,
     pub(super) known: Arc<PostgresLedgerIdentity>,
     pub(super) lost: Arc<AtomicU64>,
-    pub(super) room: Arc<Room>,
+    pub(super) room: Arc<StorageCapacity>,
 }
 
 #[derive(Debug)]
-struct Ready {
-    session: Session,
-    statements: Statements,
+struct PostgresReadyConnection {
+    session: PostgresSession,
+    statements: PreparedStatements,
     dictionary: Dictionary,
     /// What the database's clock said last, and when that was.
-    clock: Option<(Reading, Instant)>,
+    clock: Option<(ClockReading, Instant)>,
 }
 
-impl Writer {
-    pub(super) async fn new(connector: Connector, shared: Shared) -> Result<Self, LedgerError> {
-        let ready = Some(Ready::connect(&connector).await?);
-        Ok(Self { connector, ready, backoff_ms: 0, shared, progress: Progress::default() })
+impl PostgresWriter {
+    pub(super) async fn new(connector: Connector, shared: SharedWriterState) -> Result<Self, LedgerError> {
+        let ready = Some(PostgresReadyConnection::connect(&connector).await?);
+        Ok(Self { connector, ready, backoff_ms: 0, shared, progress: UpkeepProgress::default() })
     }
 
     /// Works until nothing more comes in.
@@ -156,7 +156,7 @@ impl Writer {
     }
 
     /// A connection that works, as far as anybody knows.
-    async fn ready(&mut self) -> Result<&mut Ready, LedgerError> {
+    async fn ready(&mut self) -> Result<&mut PostgresReadyConnection, LedgerError> {
         if self.ready.as_ref().is_some_and(|ready| ready.session.client.is_closed()) {
             self.ready = None;
         }
@@ -164,29 +164,29 @@ impl Writer {
             tokio::time::sleep(Duration::from_millis(self.backoff_ms)).await;
             let (least, most) = BACKOFF_MS;
             self.backoff_ms = self.backoff_ms.saturating_mul(2).clamp(least, most);
-            self.ready = Some(Ready::connect(&self.connector).await?);
+            self.ready = Some(PostgresReadyConnection::connect(&self.connector).await?);
             self.backoff_ms = 0;
         }
         self.ready.as_mut().ok_or(LedgerError::Silent(0))
     }
 }
 
-impl Ready {
+impl PostgresReadyConnection {
     async fn connect(connector: &Connector) -> Result<Self, LedgerError> {
         let session = connector.connect().await?;
-        let statements = Statements::prepare(&session.client).await?;
-        let dictionary = dictionary::of_server(&session.client).await?;
+        let statements = PreparedStatements::prepare(&session.client).await?;
+        let dictionary = dictionary::load(&session.client).await?;
         Ok(Self { session, statements, dictionary, clock: None })
     }
 
     async fn transact(
         &mut self,
-        shared: &Shared,
-        progress: &mut Progress,
+        shared: &SharedWriterState,
+        progress: &mut UpkeepProgress,
         jobs: &mut [Job],
         hopeful: bool,
     ) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
-        let Shared { time, recent, known, .. } = shared;
+        let SharedWriterState { time, recent, known, .. } = shared;
         // With every attempt again: the last one may have been on another connection, and its entries may be lost.
         for job in &mut *jobs {
             job.encode(&mut self.dictionary);
@@ -206,28 +206,28 @@ impl Ready {
             return Ok(vec![Some(JobOutcome::Pruned(pruned))]);
         }
         if matches!(jobs.first(), Some(Job::Book { .. })) {
-            let booked = budgets::book(&self.session.client, &self.statements, time, jobs).await?;
+            let booked = budgets::apply_entries(&self.session.client, &self.statements, time, jobs).await?;
             return Ok(booked.into_iter().map(|booked| booked.map(JobOutcome::Booked)).collect());
         }
         let now = if hopeful { Some(time.now(self.reading().await?)) } else { None };
-        let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent, known };
+        let tools = TransactionContext { client: &self.session.client, statements: &self.statements, time, recent, known };
         match now {
-            Some(now) => transact_hopefully(tools, now, jobs).await,
-            None => transact_carefully(tools, jobs).await,
+            Some(now) => transact_optimistically(tools, now, jobs).await,
+            None => transact_with_locks(tools, jobs).await,
         }
     }
 
     /// What the database says about the time now, by what it said a moment ago.
-    async fn reading(&mut self) -> Result<Reading, LedgerError> {
+    async fn reading(&mut self) -> Result<ClockReading, LedgerError> {
         let (said, at) = match self.clock {
             Some(clock) if clock.1.elapsed() < CLOCK_AGE_MAX => clock,
             _ => {
                 let said = self.session.client.query_one(&self.statements.clock, &[]).await?;
-                *self.clock.insert((reading(&said)?, Instant::now()))
+                *self.clock.insert((clock_reading(&said)?, Instant::now()))
             }
         };
         let passed_ms = i64::try_from(at.elapsed().as_millis()).unwrap_or_default();
-        Ok(Reading { clock_ms: said.clock_ms.saturating_add(passed_ms), ..said })
+        Ok(ClockReading { clock_ms: said.clock_ms.saturating_add(passed_ms), ..said })
     }
 }
 

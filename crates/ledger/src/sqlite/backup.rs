@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::{Connection, params};
 
-use super::private::beside;
+use super::file_permissions::beside;
 use crate::LedgerError;
 
 /// Backups that are kept side by side before a migration.
@@ -28,7 +28,7 @@ pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), LedgerError
         _ => {}
     }
     // Only its owner may read it: it says who called what.
-    super::private::file(&part);
+    super::file_permissions::file(&part);
     let copied = connection.execute("vacuum into ?1", params![part.display().to_string()]);
     let copied = copied.map_err(|error| LedgerError::Backup { path: to.to_owned(), reason: error.to_string() });
     let kept = copied.and_then(|_| keep(&part, to).map_err(failed));

@@ -8,18 +8,18 @@ use crate::{
     LedgerError,
     budget_rows::{AbandonedHoldRow, BudgetPage, count_swept, decode_hold, decode_balance},
     codec::signed,
-    retention::{HOLDS_EXAMINED_MAX, Progress},
+    retention::{HOLDS_EXAMINED_MAX, UpkeepProgress},
 };
 
 /// Makes one entry.
-pub(super) fn book(transaction: &Connection, entry: &AccountEntry, now_ms: u64) -> Result<EntryReply, LedgerError> {
+pub(super) fn apply_entry(transaction: &Connection, entry: &AccountEntry, now_ms: u64) -> Result<EntryReply, LedgerError> {
     let mut page = BudgetPage::default();
     if let Some(hold) = find_hold(transaction, entry.id())? {
         page.read_hold(hold);
     }
     let digests: Vec<Digest> = page.accounts(entry).iter().map(|account| account.digest()).collect();
     for digest in digests {
-        if let Some(standing) = find_standing(transaction, &digest)? {
+        if let Some(standing) = find_balance(transaction, &digest)? {
             page.read_balance(standing);
         }
     }
@@ -31,7 +31,7 @@ pub(super) fn book(transaction: &Connection, entry: &AccountEntry, now_ms: u64) 
 /// Closes what was left open, and forgets what is over.
 pub(super) fn sweep(
     transaction: &Connection,
-    progress: &mut Progress,
+    progress: &mut UpkeepProgress,
     limit: u32,
     now_ms: u64,
 ) -> Result<SweepReport, LedgerError> {
@@ -53,7 +53,7 @@ pub(super) fn sweep(
     progress.after_holds(rows.len(), limit, until_ms);
     for row in rows {
         if let Some((_, Some(entry))) = row.judge(now_ms) {
-            book(transaction, &entry, now_ms)?;
+            apply_entry(transaction, &entry, now_ms)?;
             count_swept(&mut swept, &entry);
         }
     }
@@ -66,7 +66,7 @@ pub(super) fn sweep(
 }
 
 /// When the last open reservation was opened that this sweep looks at; none if it looks at all that follow.
-fn open_until(transaction: &Connection, progress: &Progress) -> Result<Option<i64>, LedgerError> {
+fn open_until(transaction: &Connection, progress: &UpkeepProgress) -> Result<Option<i64>, LedgerError> {
     let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/open_holds_until.sql"))?;
     let from = params![signed(progress.holds_from_ms), HOLDS_EXAMINED_MAX];
     Ok(statement.query_row(from, |row| row.get(0)).optional()?)
@@ -82,7 +82,7 @@ pub(super) fn open_reservations(connection: &Connection, until_ms: u64, limit: u
 }
 
 /// How accounts stand now, the latest changed first.
-pub(super) fn standings(
+pub(super) fn balances(
     connection: &Connection,
     query: &BalanceQuery,
     now_ms: u64,
@@ -106,7 +106,7 @@ fn find_hold(transaction: &Connection, id: &BudgetHoldId) -> Result<Option<Budge
     found.map(|(hold_id, stage, body)| decode_hold(&hold_id, &stage, &body)).transpose()
 }
 
-fn find_standing(transaction: &Connection, digest: &Digest) -> Result<Option<AccountBalance>, LedgerError> {
+fn find_balance(transaction: &Connection, digest: &Digest) -> Result<Option<AccountBalance>, LedgerError> {
     let mut statement = transaction.prepare_cached("select body from standings where account = ?1")?;
     let body: Option<String> = statement.query_row(params![digest.as_bytes()], |row| row.get(0)).optional()?;
     body.map(|body| decode_balance(digest.as_bytes(), &body)).transpose()

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The dictionary of a file, for its writer.
-pub(super) fn of_file(connection: &Connection) -> Result<Dictionary, LedgerError> {
+pub(super) fn load(connection: &Connection) -> Result<Dictionary, LedgerError> {
     let count = connection.query_row("select count(*) from dictionary", [], |row| row.get(0))?;
     Ok(Dictionary::with_stored(unsigned(count)))
 }
@@ -28,11 +28,11 @@ pub(super) fn put(transaction: &Connection, dictionary: &Dictionary) -> Result<(
 
 /// The entries that were needed so far. There are few, and they never change.
 #[derive(Debug, Default)]
-pub(super) struct Lookup {
+pub(super) struct SqliteDictionaryLookup {
     entries: RefCell<DictionaryEntries>,
 }
 
-impl Lookup {
+impl SqliteDictionaryLookup {
     /// Decodes a record, reading the entries that it refers to.
     pub(super) fn decode(&self, connection: &Connection, stored: &StoredCall) -> Result<CallRecord, LedgerError> {
         let mut entries = self.entries.borrow_mut();

@@ -8,7 +8,7 @@ use servanda_effects::effect::{
     ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, EffectTransition, EffectTarget, is_blocking, notes_due, owner_silence_ms_max, step,
 };
 
-use super::{around::Around, put};
+use super::{batch_context::BatchContext, put};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredCall, StoredEffect, decode_held_resources, key_digest, signed, unsigned},
@@ -35,7 +35,7 @@ pub(super) fn find(connection: &Connection, target: &EffectTarget) -> Result<Opt
 
 /// An event, and what is written beside it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Changing<'a> {
+pub(super) struct EventWithRecord<'a> {
     pub(super) target: &'a EffectTarget,
     pub(super) event: &'a EffectEvent,
     pub(super) recorded: Option<&'a CallRecordWrite>,
@@ -45,10 +45,10 @@ pub(super) struct Changing<'a> {
 /// Applies an event, and puts its record and its notices down if the effect changed.
 pub(super) fn apply(
     transaction: &Connection,
-    Around { recent, now, lost_window, .. }: &mut Around<'_>,
-    changing: Changing<'_>,
+    BatchContext { recent, now, lost_window, .. }: &mut BatchContext<'_>,
+    changing: EventWithRecord<'_>,
 ) -> Result<AppliedChange, LedgerError> {
-    let Changing { target, event, recorded, notices } = changing;
+    let EventWithRecord { target, event, recorded, notices } = changing;
     let circumstances = |effect: Option<&Effect>| {
         let around = circumstances(transaction, effect, event, *now)?;
         Ok::<_, LedgerError>(EffectContext { lost_window: *lost_window, ..around })

@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
-use super::{identity, open_read_only, private, wal};
+use super::{identity, open_read_only, file_permissions, wal};
 use crate::{
     LedgerError,
     identity::{FoundLedger, LedgerGuard, RefusedLedger, PositionWitness, judge},
@@ -18,22 +18,22 @@ use crate::{
 
 /// What was found, and what its write-ahead log holds.
 #[derive(Debug)]
-pub(super) struct Examined {
+pub(super) struct SqliteExamination {
     pub(super) witness: PositionWitness,
     pub(super) found: FoundLedger,
     pub(super) log: Option<LogReport>,
 }
 
 /// Looks at a ledger and at the file that knows how far it had come. The log is only read while no process writes it.
-pub(super) fn examine(path: &Path, guard: &LedgerGuard, alone: bool) -> Result<Examined, LedgerError> {
+pub(super) fn examine(path: &Path, guard: &LedgerGuard, alone: bool) -> Result<SqliteExamination, LedgerError> {
     // First the file, then the ledger: a commit is in the ledger before it is in the file.
-    private::require_plain(path)?;
+    file_permissions::require_plain(path)?;
     let witness = guard.witness();
     let log = if alone { log(path) } else { None };
-    Ok(Examined { witness, found: find(path)?, log })
+    Ok(SqliteExamination { witness, found: find(path)?, log })
 }
 
-impl Examined {
+impl SqliteExamination {
     /// Refuses a ledger that is not the one that is known.
     pub(super) fn judge(&self, path: &Path, guard: &LedgerGuard) -> Result<(), LedgerError> {
         let Err(damage) = judge(&self.witness, &self.found) else { return Ok(()) };
@@ -47,7 +47,7 @@ impl Examined {
 
 /// What the write-ahead log holds, if there is one that can be read.
 pub(super) fn log(path: &Path) -> Option<LogReport> {
-    let file = servanda_files::open(&private::beside(path, "-wal")).ok()?;
+    let file = servanda_files::open(&file_permissions::beside(path, "-wal")).ok()?;
     wal::read(BufReader::with_capacity(1 << 20, file)).ok()
 }
 

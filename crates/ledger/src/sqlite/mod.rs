@@ -1,21 +1,21 @@
 //! The embedded store: one file, one writer thread, group commit.
 
-mod around;
+mod batch_context;
 mod backup;
 mod budgets;
 mod checkpoint;
-mod desk;
+mod read_pool;
 mod dictionary;
 mod effects;
 mod examine;
 mod identity;
-mod live;
+mod process_lock;
 mod migrate;
-pub(crate) mod private;
+pub(crate) mod file_permissions;
 mod prune;
 mod put;
 mod read;
-mod recent;
+mod recent_effects;
 pub(crate) mod upkeep;
 pub(crate) mod wal;
 mod writer;
@@ -35,20 +35,20 @@ use servanda_effects::{
 };
 
 use crate::{
-    LedgerGuard, LedgerError, LedgerLimits, Pruned, LedgerSchemaPolicy,
+    LedgerGuard, LedgerError, LedgerLimits, PruneReport, LedgerSchemaPolicy,
     codec::unsigned,
     identity::PositionFile,
     job::{CallRecordWrite, LedgerWrite},
-    retention::Round,
-    capacity::{Disk, Measured, Room},
-    store::{Migration, Store},
-    time::{Reading, StoreTime},
+    retention::PruneRound,
+    capacity::{DiskSpace, StorageUsage, StorageCapacity},
+    store::{Migration, LedgerStore},
+    time::{ClockReading, StoreTime},
 };
-pub(crate) use desk::Desk;
+pub(crate) use read_pool::SqliteReadPool;
 use examine::examine;
-use live::Live;
-pub(crate) use read::FileReader;
-use writer::{SqliteIdentityFiles, Writer};
+use process_lock::LedgerProcessLock;
+pub(crate) use read::SqliteReader;
+use writer::{SqliteIdentityFiles, SqliteWriter};
 
 #[cfg(test)]
 pub(crate) use effects::list_sql;
@@ -64,8 +64,8 @@ const CHECKPOINT_PAGES: i64 = 8_000;
 #[derive(Debug)]
 pub(crate) struct SqliteLedger {
     path: PathBuf,
-    writer: Writer,
-    desk: Desk,
+    writer: SqliteWriter,
+    desk: SqliteReadPool,
     time: StoreTime,
     migration: Option<Migration>,
 }
@@ -73,12 +73,12 @@ pub(crate) struct SqliteLedger {
 impl SqliteLedger {
     /// Opens the ledger for writing, making it where there is none. One that is not the one that is known is refused, and one
     /// of an earlier version is brought up to date if the guard says so.
-    pub(crate) fn open(path: &Path, guard: &LedgerGuard, room: Arc<Room>) -> Result<Self, LedgerError> {
+    pub(crate) fn open(path: &Path, guard: &LedgerGuard, room: Arc<StorageCapacity>) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            private::folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
+            file_permissions::folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
         }
-        private::make_private(path)?.iter().for_each(private::tell);
-        let mut live = Live::enter(path)?;
+        file_permissions::make_private(path)?.iter().for_each(file_permissions::tell);
+        let mut live = LedgerProcessLock::enter(path)?;
         let examined = examine(path, guard, live.is_alone())?;
         examined.judge(path, guard)?;
         if let Some(log) = examined.log.as_ref().filter(|log| log.stop.is_some()) {
@@ -87,22 +87,22 @@ impl SqliteLedger {
         let (connection, migration) = open_up_to_date(path, guard.schema)?;
         let position_file = guard.position_file.as_deref().map(|file| known_outside(file, &connection)).transpose()?;
         live.share()?;
-        let (desk, time) = (Desk::open(path)?, StoreTime::default());
+        let (desk, time) = (SqliteReadPool::open(path)?, StoreTime::default());
         let known = SqliteIdentityFiles { live, position_file };
-        let writer = Writer::start(connection, path, time.clone(), (known, room))?;
+        let writer = SqliteWriter::start(connection, path, time.clone(), (known, room))?;
         Ok(Self { path: path.to_owned(), writer, desk, time, migration })
     }
 
     /// A reader of the same file.
-    pub(crate) fn reader(&self) -> Result<FileReader, LedgerError> {
-        FileReader::open(&self.path)
+    pub(crate) fn reader(&self) -> Result<SqliteReader, LedgerError> {
+        SqliteReader::open(&self.path)
     }
 }
 
 /// Opens a file and brings it up to date, after a backup beside it.
 fn open_up_to_date(path: &Path, schema: LedgerSchemaPolicy) -> Result<(Connection, Option<Migration>), LedgerError> {
-    private::require_plain(path)?;
-    private::file(path);
+    file_permissions::require_plain(path)?;
+    file_permissions::file(path);
     let failed = |source| LedgerError::Open { path: path.to_owned(), source };
     let mut connection = Connection::open(path).map_err(failed)?;
     configure(&connection).map_err(failed)?;
@@ -130,16 +130,16 @@ fn known_outside(file: &Path, connection: &Connection) -> Result<Arc<PositionFil
     opened.map(Arc::new).map_err(|source| LedgerError::PositionFile { path: file.to_owned(), source })
 }
 
-impl Store for SqliteLedger {
+impl LedgerStore for SqliteLedger {
     fn close(&self) -> PortFuture<'_, ()> {
         Box::pin(self.writer.close())
     }
 
-    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>> {
+    fn prune(&self, round: PruneRound) -> PortFuture<'_, Result<PruneReport, JournalError>> {
         Box::pin(self.writer.queue().prune(round))
     }
 
-    fn measure(&self, _: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>> {
+    fn measure(&self, _: LedgerLimits) -> PortFuture<'_, Result<StorageUsage, JournalError>> {
         let path = self.path.clone();
         Box::pin(self.desk.ask(move |connection| measure(connection, &path)))
     }
@@ -245,7 +245,7 @@ impl EffectStore for SqliteLedger {
 
 impl BudgetStore for SqliteLedger {
     fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>> {
-        Box::pin(self.writer.queue().book(entry))
+        Box::pin(self.writer.queue().apply_entry(entry))
     }
 
     fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>> {
@@ -263,7 +263,7 @@ impl BudgetStore for SqliteLedger {
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         let time = self.time.clone();
         Box::pin(
-            self.desk.ask(move |connection| budgets::standings(connection, &query, now(connection, &time)?.now_ms)),
+            self.desk.ask(move |connection| budgets::balances(connection, &query, now(connection, &time)?.now_ms)),
         )
     }
 }
@@ -280,7 +280,7 @@ pub(crate) fn configure(connection: &Connection) -> Result<(), rusqlite::Error> 
 }
 
 fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
-    private::require_plain(path)?;
+    file_permissions::require_plain(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let connection = Connection::open_with_flags(path, flags)?;
@@ -291,28 +291,28 @@ fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
 }
 
 /// How much of the file is in use, and what can still be written. Pages that are free again are written before the file grows.
-fn measure(connection: &Connection, path: &Path) -> Result<Measured, LedgerError> {
+fn measure(connection: &Connection, path: &Path) -> Result<StorageUsage, LedgerError> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map(unsigned);
     let (pages, free, page_bytes) = (number("page_count")?, number("freelist_count")?, number("page_size")?);
     let reusable_bytes = free.saturating_mul(page_bytes);
-    let disk = rustix::fs::statvfs(path).ok().map(|disk| Disk {
+    let disk = rustix::fs::statvfs(path).ok().map(|disk| DiskSpace {
         bytes_total: disk.f_blocks.saturating_mul(disk.f_frsize),
         bytes_free: disk.f_bavail.saturating_mul(disk.f_frsize).saturating_add(reusable_bytes),
     });
-    Ok(Measured { used_bytes: pages.saturating_sub(free).saturating_mul(page_bytes), disk })
+    Ok(StorageUsage { used_bytes: pages.saturating_sub(free).saturating_mul(page_bytes), disk })
 }
 
 /// The present, as the database's clock and what it keeps of ledger time have it.
 fn now(connection: &Connection, time: &StoreTime) -> Result<LedgerNow, LedgerError> {
-    Ok(time.now(reading(connection)?))
+    Ok(time.now(clock_reading(connection)?))
 }
 
 /// What the database says about the time.
-fn reading(connection: &Connection) -> Result<Reading, LedgerError> {
+fn clock_reading(connection: &Connection) -> Result<ClockReading, LedgerError> {
     let mut clock = connection.prepare_cached(include_str!("../../sql/sqlite/read_clock.sql"))?;
     let read = clock.query_row([], |row| {
         let kept = LedgerClock { seen_ms: unsigned(row.get(1)?), ledger_ms: unsigned(row.get(2)?) };
-        Ok(Reading { clock_ms: row.get(0)?, kept })
+        Ok(ClockReading { clock_ms: row.get(0)?, kept })
     });
     Ok(read?)
 }

@@ -5,17 +5,17 @@ use rusqlite::{Connection, params};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    retention::{OldRecord, PRUNED_MAX, Progress, Pruned, Round},
+    retention::{OldRecord, PRUNED_MAX, UpkeepProgress, PruneReport, PruneRound},
 };
 
 /// One round, inside the writer's transaction. `ledger_ms` is ledger time, as expiry has it.
 pub(super) fn prune(
     transaction: &Connection,
-    progress: &mut Progress,
-    round: Round,
+    progress: &mut UpkeepProgress,
+    round: PruneRound,
     ledger_ms: u64,
-) -> Result<Pruned, LedgerError> {
-    let mut pruned = Pruned::default();
+) -> Result<PruneReport, LedgerError> {
+    let mut pruned = PruneReport::default();
     let is_full = |count: u64| count >= u64::from(PRUNED_MAX);
     if let Some(before_ms) = round.records_before_ms() {
         let (count, is_last) = records(transaction, progress, before_ms)?;
@@ -31,7 +31,7 @@ pub(super) fn prune(
 
 /// Records that were received before a moment of the wall clock, with the answers that were kept back. How many went, and whether that
 /// were all there are.
-fn records(transaction: &Connection, progress: &mut Progress, before_ms: u64) -> Result<(u64, bool), LedgerError> {
+fn records(transaction: &Connection, progress: &mut UpkeepProgress, before_ms: u64) -> Result<(u64, bool), LedgerError> {
     let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/old_records.sql"))?;
     let bounds = params![signed(progress.records_from_ms), signed(before_ms), PRUNED_MAX];
     let read = |row: &rusqlite::Row<'_>| {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{Note, NoteKind};
 
-use super::{dictionary::Lookup, migrate, open_read_only};
+use super::{dictionary::SqliteDictionaryLookup, migrate, open_read_only};
 use crate::{
     LedgerError,
     call_list::{CallListCursor, PAGE_MAX, ReceivedRange, UNDER_WAY_MAX, newest},
@@ -18,21 +18,21 @@ use crate::{
 pub(super) fn call(connection: &Connection, call_id: &str) -> Result<Option<CallRecord>, LedgerError> {
     let mut statement = connection.prepare_cached("select call_id, record, body from calls where call_id = ?1")?;
     let found = statement.query_row(params![call_id], stored).optional()?;
-    found.map(|stored| Lookup::default().decode(connection, &stored)).transpose()
+    found.map(|stored| SqliteDictionaryLookup::default().decode(connection, &stored)).transpose()
 }
 
 /// Reads records of a file.
 #[derive(Debug)]
-pub(crate) struct FileReader {
+pub(crate) struct SqliteReader {
     connection: Connection,
-    lookup: Lookup,
+    lookup: SqliteDictionaryLookup,
 }
 
-impl FileReader {
+impl SqliteReader {
     pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
         let connection = open_read_only(path)?;
         migrate::require(&connection)?;
-        Ok(Self { connection, lookup: Lookup::default() })
+        Ok(Self { connection, lookup: SqliteDictionaryLookup::default() })
     }
 
     pub(crate) fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {

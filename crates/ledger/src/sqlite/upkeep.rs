@@ -6,11 +6,11 @@ mod verify;
 
 use std::{fs, path::Path};
 
-use super::{backup, examine, identity, live, migrate, now, open_read_only, private};
+use super::{backup, examine, identity, process_lock, migrate, now, open_read_only, file_permissions};
 use crate::{
     LedgerGuard, LedgerError, LossSettlement,
     identity::{FoundLedger, PositionFile, PositionWitness},
-    report::{MigrationPlan, Status},
+    report::{MigrationPlan, LedgerStatus},
     time::StoreTime,
 };
 pub(crate) use adopt::{adopt, restore};
@@ -18,8 +18,8 @@ pub(crate) use probe::{probe, probe_place};
 pub(crate) use verify::verify;
 
 /// How it stands.
-pub(crate) fn status(path: &Path, guard: &LedgerGuard) -> Result<Status, LedgerError> {
-    let in_use = live::is_live(path);
+pub(crate) fn status(path: &Path, guard: &LedgerGuard) -> Result<LedgerStatus, LedgerError> {
+    let in_use = process_lock::is_open_for_writing(path);
     let examined = examine::examine(path, guard, !in_use)?;
     let refused = match examined.judge(path, guard) {
         Err(LedgerError::Refused(refused)) => Some(*refused),
@@ -29,7 +29,7 @@ pub(crate) fn status(path: &Path, guard: &LedgerGuard) -> Result<Status, LedgerE
         PositionWitness::Known { position, ended_cleanly } => (Some(position.clone()), Some(*ended_cleanly)),
         PositionWitness::Nothing | PositionWitness::Unreadable(_) => (None, None),
     };
-    let mut status = Status {
+    let mut status = LedgerStatus {
         refused,
         exists: !matches!(examined.found, FoundLedger::Missing | FoundLedger::Empty),
         known,
@@ -61,7 +61,7 @@ pub(crate) fn settle(path: &Path, guard: &LedgerGuard, settling: &LossSettlement
 
 /// What bringing it up to date would do.
 pub(crate) fn plan(path: &Path, guard: &LedgerGuard) -> Result<MigrationPlan, LedgerError> {
-    let examined = examine::examine(path, guard, !live::is_live(path))?;
+    let examined = examine::examine(path, guard, !process_lock::is_open_for_writing(path))?;
     examined.judge(path, guard)?;
     let needed = migrate::newest();
     if !matches!(examined.found, FoundLedger::Ledger { .. }) {
@@ -79,7 +79,7 @@ fn write<T>(
     guard: &LedgerGuard,
     change: impl FnOnce(&rusqlite::Connection, u64) -> Result<T, LedgerError>,
 ) -> Result<T, LedgerError> {
-    let live = live::Live::enter(path)?;
+    let live = process_lock::LedgerProcessLock::enter(path)?;
     examine::examine(path, guard, live.is_alone())?.judge(path, guard)?;
     let mut connection = open_existing(path)?;
     migrate::require(&connection)?;
@@ -108,9 +108,9 @@ fn open_existing(path: &Path) -> Result<rusqlite::Connection, LedgerError> {
 }
 
 /// What can be said of any file.
-fn of_any(path: &Path) -> Status {
+fn of_any(path: &Path) -> LedgerStatus {
     let bytes = |path: &Path| fs::metadata(path).ok().map(|file| file.len());
-    Status {
+    LedgerStatus {
         refused: None,
         exists: false,
         schema_version: None,
@@ -120,7 +120,7 @@ fn of_any(path: &Path) -> Status {
         ended_cleanly: None,
         in_use: None,
         bytes: bytes(path),
-        log_bytes: bytes(&private::beside(path, "-wal")),
+        log_bytes: bytes(&file_permissions::beside(path, "-wal")),
         log: None,
         adoptions: Vec::new(),
     }

@@ -14,7 +14,7 @@ const PAGE_BYTES: (u32, u32) = (512, 65_536);
 
 /// The running checksum: two sums over pairs of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sums {
+struct WalChecksum {
     one: u32,
     two: u32,
 }
@@ -47,7 +47,7 @@ pub(crate) fn read(mut log: impl Read) -> std::io::Result<LogReport> {
         let ends_commit = word(&frame, 4, true) != Some(0);
         if report.stop.is_none() {
             sums = sums.over(frame.get(..8), big).over(frame.get(FRAME_HEADER_BYTES..), big);
-            if Some(sums) == Sums::at(&frame, 16) {
+            if Some(sums) == WalChecksum::at(&frame, 16) {
                 report.frames_valid += 1;
                 report.commits_valid += u64::from(ends_commit);
                 continue;
@@ -59,19 +59,19 @@ pub(crate) fn read(mut log: impl Read) -> std::io::Result<LogReport> {
 }
 
 /// Byte order of the checksums, page size, salts, and the checksum to go on from.
-fn of_header(header: &[u8; HEADER_BYTES]) -> Option<(bool, usize, [u8; 8], Sums)> {
+fn of_header(header: &[u8; HEADER_BYTES]) -> Option<(bool, usize, [u8; 8], WalChecksum)> {
     let big = match word(header, 0, true)? {
         MAGIC_LITTLE => false,
         MAGIC_BIG => true,
         _ => return None,
     };
     let page_bytes = word(header, 8, true).filter(|bytes| (PAGE_BYTES.0..=PAGE_BYTES.1).contains(bytes))?;
-    let sums = Sums { one: 0, two: 0 }.over(header.get(..24), big);
+    let sums = WalChecksum { one: 0, two: 0 }.over(header.get(..24), big);
     let salts = <[u8; 8]>::try_from(header.get(16..24)?).ok()?;
-    (Some(sums) == Sums::at(header, 24)).then_some((big, usize::try_from(page_bytes).ok()?, salts, sums))
+    (Some(sums) == WalChecksum::at(header, 24)).then_some((big, usize::try_from(page_bytes).ok()?, salts, sums))
 }
 
-impl Sums {
+impl WalChecksum {
     fn over(self, bytes: Option<&[u8]>, big: bool) -> Self {
         let Self { mut one, mut two } = self;
         for pair in bytes.unwrap_or_default().chunks_exact(8) {

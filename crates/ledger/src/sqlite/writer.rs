@@ -15,8 +15,8 @@ use servanda_effects::JournalError;
 use tokio::runtime;
 
 use super::{
-    around::Around, budgets, checkpoint::Checkpointer, dictionary, effects, identity, live::Live, prune, put, reading,
-    recent::Recent,
+    batch_context::BatchContext, budgets, checkpoint::Checkpointer, dictionary, effects, identity, process_lock::LedgerProcessLock, prune, put, clock_reading,
+    recent_effects::SqliteRecentEffects,
 };
 use crate::{
     LedgerError,
@@ -27,8 +27,8 @@ use crate::{
     inbox::Inbox,
     job::{Job, JobOutcome},
     queue::Queue,
-    retention::Progress,
-    capacity::Room,
+    retention::UpkeepProgress,
+    capacity::StorageCapacity,
     time::StoreTime,
 };
 
@@ -37,7 +37,7 @@ const BUSY_ATTEMPTS_MAX: u32 = 3;
 
 /// The way to the writer's thread.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct SqliteWriter {
     queue: Queue,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
     lost: Arc<AtomicU64>,
@@ -46,29 +46,29 @@ pub(super) struct Writer {
 /// What keeps a ledger known from outside while it is open.
 #[derive(Debug)]
 pub(super) struct SqliteIdentityFiles {
-    pub(super) live: Live,
+    pub(super) live: LedgerProcessLock,
     pub(super) position_file: Option<Arc<PositionFile>>,
 }
 
-impl Writer {
+impl SqliteWriter {
     pub(super) fn start(
         connection: Connection,
         path: &Path,
         time: StoreTime,
-        (known, room): (SqliteIdentityFiles, Arc<Room>),
+        (known, room): (SqliteIdentityFiles, Arc<StorageCapacity>),
     ) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(48);
         let checkpointer = Checkpointer::start(path, known.position_file.clone())?;
-        let dictionary = dictionary::of_file(&connection)?;
-        let file = OpenFile {
+        let dictionary = dictionary::load(&connection)?;
+        let file = OpenDatabase {
             connection,
             path: path.to_owned(),
             id: file_id(path),
             time,
             watch: ClockWatch::default(),
-            recent: Recent::default(),
+            recent: SqliteRecentEffects::default(),
             dictionary,
-            progress: Progress::default(),
+            progress: UpkeepProgress::default(),
             lost: Vec::new(),
             known,
             checkpointer,
@@ -106,7 +106,7 @@ impl Writer {
     }
 }
 
-fn run(mut file: OpenFile, mut inbox: Inbox, runtime: &runtime::Runtime, lost: &AtomicU64) {
+fn run(mut file: OpenDatabase, mut inbox: Inbox, runtime: &runtime::Runtime, lost: &AtomicU64) {
     while let Some(batch) = runtime.block_on(inbox.gather()) {
         settle(&mut file, batch, lost);
     }
@@ -114,7 +114,7 @@ fn run(mut file: OpenFile, mut inbox: Inbox, runtime: &runtime::Runtime, lost: &
 }
 
 /// Does a batch; if a job of it is at fault, each by itself, so that one bad job cannot take others with it.
-fn settle(file: &mut OpenFile, mut batch: Vec<Job>, lost: &AtomicU64) {
+fn settle(file: &mut OpenDatabase, mut batch: Vec<Job>, lost: &AtomicU64) {
     for job in &mut batch {
         job.encode(&mut file.dictionary);
     }
@@ -142,27 +142,27 @@ fn settle(file: &mut OpenFile, mut batch: Vec<Job>, lost: &AtomicU64) {
 }
 
 /// The database, and the file it is supposed to be in.
-struct OpenFile {
+struct OpenDatabase {
     connection: Connection,
     path: PathBuf,
     id: Option<FileId>,
     time: StoreTime,
     watch: ClockWatch,
-    recent: Recent,
+    recent: SqliteRecentEffects,
     /// What records refer to. What is new in it is written with every batch until one has been committed.
     dictionary: Dictionary,
     /// Times that the ledger has lost.
     lost: Vec<UnsettledLoss>,
     known: SqliteIdentityFiles,
     checkpointer: Checkpointer,
-    progress: Progress,
-    room: Arc<Room>,
+    progress: UpkeepProgress,
+    room: Arc<StorageCapacity>,
 }
 
 /// What tells one file from another of the same name.
 type FileId = (u64, u64);
 
-impl OpenFile {
+impl OpenDatabase {
     /// Does a batch, waiting for another process that holds the file longer than usual. The callers have their own
     /// deadlines; here only nothing must get lost.
     fn commit_patiently(&mut self, batch: &[Job]) -> Result<Vec<JobOutcome>, LedgerError> {
@@ -187,7 +187,7 @@ impl OpenFile {
 
     fn transact(&mut self, batch: &[Job]) -> Result<Vec<JobOutcome>, LedgerError> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let reading = reading(&transaction)?;
+        let reading = clock_reading(&transaction)?;
         let now = self.time.now(reading);
         if self.recent.check(&transaction)? {
             self.lost = identity::lost(&transaction)?;
@@ -195,7 +195,7 @@ impl OpenFile {
         dictionary::put(&transaction, &self.dictionary)?;
         let now_ms = now.now_ms;
         let (recent, progress) = (&mut self.recent, &mut self.progress);
-        let mut around = Around { recent, progress, now, lost_window: lost_window(&self.lost, now_ms) };
+        let mut around = BatchContext { recent, progress, now, lost_window: lost_window(&self.lost, now_ms) };
         let perform = |job| perform(&transaction, &mut around, job);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
         if let Some(kept) = self.time.to_keep(reading) {
@@ -237,16 +237,16 @@ impl OpenFile {
     }
 }
 
-fn perform(transaction: &Connection, around: &mut Around<'_>, job: &Job) -> Result<JobOutcome, LedgerError> {
+fn perform(transaction: &Connection, around: &mut BatchContext<'_>, job: &Job) -> Result<JobOutcome, LedgerError> {
     let (now, now_ms) = (around.now, around.now.now_ms);
     match job {
         Job::Put { write, .. } => put::put(transaction, write, now).map(|()| JobOutcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
-            let change = effects::Changing { target, event, recorded: recorded.as_deref(), notices };
+            let change = effects::EventWithRecord { target, event, recorded: recorded.as_deref(), notices };
             effects::apply(transaction, around, change).map(|applied| JobOutcome::Applied(Box::new(applied)))
         }
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(JobOutcome::Expired),
-        Job::Book { entry, .. } => budgets::book(transaction, entry, now_ms).map(JobOutcome::Booked),
+        Job::Book { entry, .. } => budgets::apply_entry(transaction, entry, now_ms).map(JobOutcome::Booked),
         Job::Sweep { limit, .. } => budgets::sweep(transaction, around.progress, *limit, now_ms).map(JobOutcome::Swept),
         Job::Prune { round, .. } => {
             prune::prune(transaction, around.progress, *round, now.ledger_ms).map(JobOutcome::Pruned)

@@ -11,7 +11,7 @@ use super::{
     open,
     samples::{key, read_record, record},
 };
-use crate::{CallQuery, Ledger, LedgerError, Reader, Retention, sqlite::configure};
+use crate::{CallQuery, Ledger, LedgerError, LedgerReader, Retention, sqlite::configure};
 
 fn temporary() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ fn a_newer_database_is_refused() {
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Ledger::open(&path).unwrap_err();
     assert!(matches!(error, LedgerError::Newer { found: 99, known: 12 }), "{error}");
-    assert!(Reader::open(&path).is_err());
+    assert!(LedgerReader::open(&path).is_err());
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn the_record_of_a_read_takes_at_most_600_bytes() {
     let grown = bytes(1..READS + 1).await - before;
     println!("{} bytes a record", grown / READS);
     assert!(grown / READS <= 600, "{} bytes a record", grown / READS);
-    let reader = Reader::open(&path).unwrap();
+    let reader = LedgerReader::open(&path).unwrap();
     let found = reader.find(&CallQuery::Latest, 1).await.unwrap();
     let written = read_record(READS);
     assert_eq!(found, [CallRecord { call_id: found[0].call_id.clone(), ..written }], "nothing is missing");

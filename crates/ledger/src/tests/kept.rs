@@ -15,7 +15,7 @@ use servanda_effects::{
     effect::{AppliedChange, EffectChange, Effect, EffectStore, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
 };
 
-use crate::{Ledger, Reader};
+use crate::{Ledger, LedgerReader};
 
 /// A store under trial.
 #[derive(Debug, Clone)]
@@ -105,7 +105,7 @@ impl Kept {
         }
     }
 
-    pub(super) async fn reader(&self) -> Reader {
+    pub(super) async fn reader(&self) -> LedgerReader {
         self.ledger().reader().await.unwrap()
     }
 

@@ -13,7 +13,7 @@ use super::{
     kept::Kept,
     samples::{HOUR_MS, about, answer, begin, begun, claim_first, mine, record, settled},
 };
-use crate::{CallFilter, CallQuery, Reader};
+use crate::{CallFilter, CallQuery, LedgerReader};
 
 type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -27,7 +27,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("a call that waits is on record as what it waits for", |kept| Box::pin(waiting(kept))),
 ];
 
-async fn outcome(reader: &Reader, call_id: &str) -> Option<Outcome> {
+async fn outcome(reader: &LedgerReader, call_id: &str) -> Option<Outcome> {
     let mut found = reader.find(&CallQuery::Id(call_id.to_owned()), 10).await.unwrap();
     found.retain(|record| record.call_id.as_str() == call_id);
     assert!(found.len() <= 1, "{call_id} is on record once: {found:?}");

@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::{Ledger, LedgerError, Reader, Upkeep, make_private};
+use crate::{Ledger, LedgerError, LedgerReader, Upkeep, make_private};
 
 fn temporary() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -28,7 +28,7 @@ fn assert_refused(path: &Path, position_file: &Path, part: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let opened = [
         Ledger::open(path).map(drop),
-        Reader::open(path).map(drop),
+        LedgerReader::open(path).map(drop),
         runtime.block_on(upkeep.status()).map(drop),
         runtime.block_on(upkeep.plan()).map(drop),
         runtime.block_on(upkeep.probe()).map(drop),

@@ -13,7 +13,7 @@ use super::{
     kept::{Both, Kept},
     samples::{HOUR_MS, about, answer, begin, begun, key, mine, record, settled},
 };
-use crate::{Pruned, Retention, retention::PRUNED_MAX};
+use crate::{PruneReport, Retention, retention::PRUNED_MAX};
 
 type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -46,12 +46,12 @@ async fn records(kept: Kept) {
         ledger.write(note).await.unwrap();
     }
     let now = Timestamp::from_unix_ms(1_500);
-    let forever = Pruned { notes: 1, ..Pruned::default() };
+    let forever = PruneReport { notes: 1, ..PruneReport::default() };
     assert_eq!(ledger.prune(FOREVER, now).await.unwrap(), forever, "records are kept for ever where nothing is said");
     let retention = Retention { records_ms: Some(501), tombstones_ms: None };
     let (mut rounds, mut gone) = (0, 0);
     loop {
-        let Pruned { records, is_behind, .. } = ledger.prune(retention, now).await.unwrap();
+        let PruneReport { records, is_behind, .. } = ledger.prune(retention, now).await.unwrap();
         assert!(records <= u64::from(PRUNED_MAX), "a round is small");
         (rounds, gone) = (rounds + 1, gone + records);
         if !is_behind {

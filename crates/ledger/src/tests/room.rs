@@ -10,7 +10,7 @@ use super::{
     kept::{Kept, Place},
     samples::{HOUR_MS, answer, begin, begun, mine, record, settled},
 };
-use crate::{Ledger, LedgerLimits, Pruned, Retention};
+use crate::{Ledger, LedgerLimits, PruneReport, Retention};
 
 async fn limited(ledger: &Ledger, bytes_max: Option<u64>, free_bytes_min: Option<u64>) -> Option<String> {
     ledger.set_limits(LedgerLimits { bytes_max, free_bytes_min }).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_ledger_at_its_limit_has_room_again_after_pruning_and_its_file_does_no
         }
         now_ms += HOUR_MS;
         let retention = Retention { records_ms: Some(1), tombstones_ms: Some(1) };
-        while let Pruned { is_behind: true, .. } =
+        while let PruneReport { is_behind: true, .. } =
             ledger.prune(retention, Timestamp::from_unix_ms(now_ms)).await.unwrap()
         {}
         ledger.heartbeat(owner.clone()).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_slow_read_holds_up_no_other() {
     let kept = Kept::in_file();
     let Place::File(_, path, _) = &kept.place else { panic!("it is a file") };
     let (let_go, waits) = std::sync::mpsc::channel::<()>();
-    let desk = std::sync::Arc::new(crate::sqlite::Desk::open(path).unwrap());
+    let desk = std::sync::Arc::new(crate::sqlite::SqliteReadPool::open(path).unwrap());
     let slow = desk.clone();
     let slow = tokio::spawn(async move {
         slow.ask(move |_| {

@@ -19,7 +19,7 @@ use super::{
     samples::{answer, begin, begun, key, mine, record, settled},
     turns,
 };
-use crate::{Ledger, LedgerError, Reader};
+use crate::{Ledger, LedgerError, LedgerReader};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_suite_against_postgresql() {
@@ -64,7 +64,7 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
     let error = Ledger::connect(&url).await.unwrap_err();
     assert!(matches!(error, LedgerError::Newer { found: 99, known: 11 }), "{error}");
-    assert!(Reader::connect(&url).await.is_err());
+    assert!(LedgerReader::connect(&url).await.is_err());
 }
 
 async fn a_database_of_the_third_version_comes_over(cluster: &Cluster) {

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use super::{META, tokens::Token};
+use super::{META, tokens::JsonToken};
 use crate::envelope::to_json;
 
 /// Whether a member is left out, by whether it stands in `_meta` and by its name.
-pub(super) type Unwanted<'u> = &'u dyn Fn(bool, &str) -> bool;
+pub(super) type JsonMemberFilter<'u> = &'u dyn Fn(bool, &str) -> bool;
 
 /// The JSON without unwanted members; none if there are none. `tokens` are those of `json`.
 ///
 /// A name that is no text is no unwanted name, and the rest of the JSON is stripped all the same.
-pub(super) fn stripped(json: &str, tokens: impl Iterator<Item = Token>, is_unwanted: Unwanted<'_>) -> Option<String> {
+pub(super) fn stripped(json: &str, tokens: impl Iterator<Item = JsonToken>, is_unwanted: JsonMemberFilter<'_>) -> Option<String> {
     let mut stripping =
-        Stripping { json, is_unwanted, inside: Vec::new(), is_meta_next: false, leaving: None, copy: Copy::default() };
+        MemberStripper { json, is_unwanted, inside: Vec::new(), is_meta_next: false, leaving: None, copy: StrippedCopy::default() };
     for token in tokens {
         stripping.take(token)?;
     }
@@ -21,36 +21,36 @@ pub(super) fn stripped(json: &str, tokens: impl Iterator<Item = Token>, is_unwan
 }
 
 /// How far the pass is.
-struct Stripping<'a> {
+struct MemberStripper<'a> {
     json: &'a str,
-    is_unwanted: Unwanted<'a>,
+    is_unwanted: JsonMemberFilter<'a>,
     /// The arrays and objects that hold the next token: whether each is the object of a `_meta`.
     inside: Vec<bool>,
     /// Whether the next value is that of a `_meta`.
     is_meta_next: bool,
     /// How many arrays and objects hold the member that is being left out.
     leaving: Option<usize>,
-    copy: Copy,
+    copy: StrippedCopy,
 }
 
 /// What is written so far.
 #[derive(Default)]
-struct Copy {
+struct StrippedCopy {
     written: String,
     /// How many bytes of the JSON are written or left out.
     done: usize,
     has_left_out: bool,
 }
 
-impl Stripping<'_> {
+impl MemberStripper<'_> {
     /// None if the tokens are not those of the JSON.
-    fn take(&mut self, token: Token) -> Option<()> {
+    fn take(&mut self, token: JsonToken) -> Option<()> {
         match token {
-            Token::Open { is_object } => {
+            JsonToken::Open { is_object } => {
                 self.inside.push(is_object && self.is_meta_next);
                 self.is_meta_next = false;
             }
-            Token::Close { at } => {
+            JsonToken::Close { at } => {
                 if self.leaving == Some(self.inside.len()) {
                     self.leaving = None;
                     self.copy.leave_out_last(at);
@@ -58,15 +58,15 @@ impl Stripping<'_> {
                 self.inside.pop();
                 self.is_meta_next = false;
             }
-            Token::Comma { at } => {
+            JsonToken::Comma { at } => {
                 if self.leaving == Some(self.inside.len()) {
                     self.leaving = None;
                     self.copy.done = at + 1;
                 }
                 self.is_meta_next = false;
             }
-            Token::Text { start, end, is_name: true } if self.leaving.is_none() => self.name(start, end)?,
-            Token::Text { .. } => {}
+            JsonToken::Text { start, end, is_name: true } if self.leaving.is_none() => self.name(start, end)?,
+            JsonToken::Text { .. } => {}
         }
         Some(())
     }
@@ -92,7 +92,7 @@ impl Stripping<'_> {
     }
 }
 
-impl Copy {
+impl StrippedCopy {
     fn until(&mut self, json: &str, end: usize) -> Option<()> {
         self.written.push_str(json.get(self.done..end)?);
         self.done = end;

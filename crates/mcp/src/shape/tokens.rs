@@ -4,7 +4,7 @@
 
 /// A token and its place in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum JsonToken {
     /// `{` or `[`.
     Open { is_object: bool },
     /// `}` or `]`.
@@ -17,39 +17,39 @@ pub(super) enum Token {
 
 /// The tokens from `at` on. It only goes forward, so that the work is in proportion to the bytes.
 #[derive(Debug)]
-pub(super) struct Tokens<'a> {
+pub(super) struct JsonTokens<'a> {
     json: &'a [u8],
     at: usize,
 }
 
-impl<'a> Tokens<'a> {
-    pub(super) const fn of(json: &'a [u8]) -> Self {
+impl<'a> JsonTokens<'a> {
+    pub(super) const fn new(json: &'a [u8]) -> Self {
         Self { json, at: 0 }
     }
 
-    fn text(&mut self) -> Token {
+    fn text(&mut self) -> JsonToken {
         let start = self.at;
         let rest = self.json.get(start..).unwrap_or_default();
         let end = start + string_end(rest);
         self.at = end + 1;
         let after = self.json.get(self.at..).unwrap_or_default();
         let is_name = after.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
-        Token::Text { start, end, is_name }
+        JsonToken::Text { start, end, is_name }
     }
 }
 
-impl Iterator for Tokens<'_> {
-    type Item = Token;
+impl Iterator for JsonTokens<'_> {
+    type Item = JsonToken;
 
-    fn next(&mut self) -> Option<Token> {
+    fn next(&mut self) -> Option<JsonToken> {
         loop {
             let at = self.at;
             let byte = *self.json.get(at)?;
             self.at += 1;
             match byte {
-                b'{' | b'[' => return Some(Token::Open { is_object: byte == b'{' }),
-                b'}' | b']' => return Some(Token::Close { at }),
-                b',' => return Some(Token::Comma { at }),
+                b'{' | b'[' => return Some(JsonToken::Open { is_object: byte == b'{' }),
+                b'}' | b']' => return Some(JsonToken::Close { at }),
+                b',' => return Some(JsonToken::Comma { at }),
                 b'"' => return Some(self.text()),
                 _ => {}
             }

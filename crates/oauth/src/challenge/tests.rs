@@ -39,7 +39,7 @@ fn challenges_are_told_apart() {
 
 #[test]
 fn only_a_challenge_for_a_bearer_token_is_a_demand() {
-    let demand = Demand::of([
+    let demand = Demand::from_headers([
         "Basic realm=\"x\"",
         "Bearer error=\"insufficient_scope\", scope=\"b a b\", resource_metadata=\"https://x.test/m\"",
     ]);
@@ -47,8 +47,8 @@ fn only_a_challenge_for_a_bearer_token_is_a_demand() {
     assert_eq!(demand.resource_metadata.as_deref(), Some("https://x.test/m"));
     assert_eq!(demand.scopes.unwrap().line().unwrap(), "a b");
     assert!(demand.insufficient_scope);
-    assert_eq!(Demand::of(["Basic realm=\"Bearer scope=x\""]), None);
-    assert_eq!(Demand::of(["Bearer error=\"invalid_token\""]), Some(Demand::default()));
+    assert_eq!(Demand::from_headers(["Basic realm=\"Bearer scope=x\""]), None);
+    assert_eq!(Demand::from_headers(["Bearer error=\"invalid_token\""]), Some(Demand::default()));
 }
 
 #[test]

@@ -5,12 +5,12 @@ use reqwest::Url;
 use super::*;
 use crate::{
     assertion,
-    place::{Network, Trust},
+    allowed_url::{Network, NetworkTrust},
 };
 use servanda_authority::signature::Algorithm;
 
-fn server(proofs: Option<&[&str]>, takes_documents: bool, registers: bool) -> Server {
-    let trust = Trust::new(Url::parse("https://mcp.test").unwrap(), Network::Public);
+fn server(proofs: Option<&[&str]>, takes_documents: bool, registers: bool) -> AuthServerMetadata {
+    let trust = NetworkTrust::new(Url::parse("https://mcp.test").unwrap(), Network::Public);
     let document = json!({
         "issuer": "https://as.test",
         "token_endpoint": "https://as.test/t",
@@ -18,13 +18,13 @@ fn server(proofs: Option<&[&str]>, takes_documents: bool, registers: bool) -> Se
         "client_id_metadata_document_supported": takes_documents,
         "token_endpoint_auth_methods_supported": proofs,
     });
-    Server::believe(document.to_string().as_bytes(), "https://as.test", &trust).unwrap()
+    AuthServerMetadata::verify(document.to_string().as_bytes(), "https://as.test", &trust).unwrap()
 }
 
-fn shown(way: Result<Way, NoClient>) -> String {
+fn shown(way: Result<ClientAcquisition, OauthClientError>) -> String {
     match way {
-        Ok(Way::Are(client)) => format!("{} by {}", client.id, client.proof.method().name()),
-        Ok(Way::Register { request, method, .. }) => {
+        Ok(ClientAcquisition::Existing(client)) => format!("{} by {}", client.id, client.proof.method().name()),
+        Ok(ClientAcquisition::Register { request, method, .. }) => {
             assert_eq!(request["token_endpoint_auth_method"], method.name());
             format!("register by {}", method.name())
         }
@@ -32,9 +32,9 @@ fn shown(way: Result<Way, NoClient>) -> String {
     }
 }
 
-fn configured([id, secret, key, document]: [bool; 4]) -> Configured {
+fn configured([id, secret, key, document]: [bool; 4]) -> OauthClientConfig {
     let (pem, _) = assertion::tests::ed25519();
-    Configured {
+    OauthClientConfig {
         id: id.then(|| "id".to_owned()),
         secret: secret.then(|| Secret::from("s".to_owned())),
         key: key.then(|| SigningKey::read(&pem, Algorithm::EdDsa, None).unwrap()),
@@ -68,25 +68,25 @@ fn registered_for_us_then_a_document_then_by_registering() {
         ([false, false, false, false], all, true, false, "NotConfigured"),
     ];
     for (given, proofs, documents, registers, expected) in table {
-        let way = configured(given).way(
+        let way = configured(given).acquisition(
             &server(proofs, documents, registers),
             Some("http://127.0.0.1:1/callback"),
-            &Scopes::default(),
+            &OauthScopes::default(),
         );
         assert_eq!(shown(way), expected, "{given:?} {proofs:?}");
     }
-    let nobody_to_ask = configured([false; 4]).way(&server(None, false, true), None, &Scopes::default());
+    let nobody_to_ask = configured([false; 4]).acquisition(&server(None, false, true), None, &OauthScopes::default());
     assert_eq!(shown(nobody_to_ask), "NotConfigured");
 }
 
 #[test]
 fn a_registration_says_what_kind_of_program_we_are() {
-    let way = Configured::default().way(
+    let way = OauthClientConfig::default().acquisition(
         &server(None, false, true),
         Some("http://127.0.0.1:1/callback"),
-        &Scopes::read("b a").unwrap(),
+        &OauthScopes::read("b a").unwrap(),
     );
-    let Ok(Way::Register { request, .. }) = way else { panic!("{way:?}") };
+    let Ok(ClientAcquisition::Register { request, .. }) = way else { panic!("{way:?}") };
     assert_eq!(request["application_type"], "native");
     assert_eq!(request["redirect_uris"], json!(["http://127.0.0.1:1/callback"]));
     assert_eq!(request["grant_types"], json!(["authorization_code", "refresh_token"]));
@@ -96,34 +96,34 @@ fn a_registration_says_what_kind_of_program_we_are() {
 #[test]
 fn the_answer_to_a_registration_decides_how_we_prove_ourselves() {
     let table = [
-        (201, json!({"client_id": "a"}), ProofMethod::None, "a by none"),
+        (201, json!({"client_id": "a"}), ClientAuthMethod::None, "a by none"),
         // A password that was not asked for and has no method is not used.
-        (201, json!({"client_id": "a", "client_secret": "s"}), ProofMethod::None, "a by none"),
+        (201, json!({"client_id": "a", "client_secret": "s"}), ClientAuthMethod::None, "a by none"),
         (
             201,
             json!({"client_id": "a", "client_secret": "s"}),
-            ProofMethod::ClientSecretPost,
+            ClientAuthMethod::ClientSecretPost,
             "a by client_secret_post",
         ),
         (
             200,
             json!({"client_id": "a", "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic"}),
-            ProofMethod::None,
+            ClientAuthMethod::None,
             "a by client_secret_basic",
         ),
         (
             201,
             json!({"client_id": "a", "token_endpoint_auth_method": "client_secret_basic"}),
-            ProofMethod::None,
+            ClientAuthMethod::None,
             "NoProof",
         ),
-        (201, json!({"client_id": "a", "token_endpoint_auth_method": "private_key_jwt"}), ProofMethod::None, "NoProof"),
-        (201, json!({"client_id": ""}), ProofMethod::None, "Form"),
-        (201, json!([]), ProofMethod::None, "Form"),
-        (400, json!({"client_id": "a"}), ProofMethod::None, "Refused"),
+        (201, json!({"client_id": "a", "token_endpoint_auth_method": "private_key_jwt"}), ClientAuthMethod::None, "NoProof"),
+        (201, json!({"client_id": ""}), ClientAuthMethod::None, "Form"),
+        (201, json!([]), ClientAuthMethod::None, "Form"),
+        (400, json!({"client_id": "a"}), ClientAuthMethod::None, "Refused"),
     ];
     for (status, body, asked, expected) in table {
-        let client = Client::registered(status, body.to_string().as_bytes(), asked);
-        assert_eq!(shown(client.map(Way::Are)), expected, "{status} {body}");
+        let client = OauthClient::from_registration(status, body.to_string().as_bytes(), asked);
+        assert_eq!(shown(client.map(ClientAcquisition::Existing)), expected, "{status} {body}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::place::Network;
+use crate::allowed_url::Network;
 
 const MCP: &str = "https://mcp.test/mcp";
 const PRM: &str = "https://mcp.test/.well-known/oauth-protected-resource";
@@ -24,28 +24,28 @@ fn search(
     web: &[(&str, Option<Value>)],
     metadata: Option<&str>,
     issuer: Option<&str>,
-) -> (Vec<String>, Result<Found, NotFound>) {
+) -> (Vec<String>, Result<DiscoveredServer, DiscoveryError>) {
     let web: BTreeMap<_, _> = web.iter().cloned().collect();
     let known = DiscoveryInput {
-        trust: Trust::new(Url::parse(MCP).unwrap(), Network::Public),
+        trust: NetworkTrust::new(Url::parse(MCP).unwrap(), Network::Public),
         challenged: true,
         resource_metadata: metadata.map(ToOwned::to_owned),
         issuer: issuer.map(ToOwned::to_owned),
     };
     let mut looked_at = Vec::new();
-    let mut next = Search::begin(known);
+    let mut next = OauthDiscovery::begin(known);
     loop {
         match next {
-            Ok(Next::At(search, place)) => {
+            Ok(DiscoveryStep::Fetch(search, place)) => {
                 looked_at.push(place.url().to_string());
                 let look = match web.get(place.url().as_str()) {
-                    Some(Some(document)) => Look::Document(document.to_string().into_bytes()),
-                    Some(None) => Look::Unknown,
-                    None => Look::Nothing,
+                    Some(Some(document)) => DocumentFetch::Document(document.to_string().into_bytes()),
+                    Some(None) => DocumentFetch::Unknown,
+                    None => DocumentFetch::Nothing,
                 };
                 next = search.step(look);
             }
-            Ok(Next::Found(found)) => return (looked_at, Ok(*found)),
+            Ok(DiscoveryStep::Found(found)) => return (looked_at, Ok(*found)),
             Err(error) => return (looked_at, Err(error)),
         }
     }
@@ -91,9 +91,9 @@ fn a_challenge_that_names_the_document_is_the_only_place() {
         oidc,
     ];
     assert_eq!(looked_at, expected);
-    assert_eq!(search(&[], Some(elsewhere), None).1.unwrap_err(), NotFound::NoResource);
+    assert_eq!(search(&[], Some(elsewhere), None).1.unwrap_err(), DiscoveryError::NoResource);
     let inside = search(&[], Some("https://192.168.1.1/x"), None);
-    assert_eq!((inside.0.len(), inside.1.unwrap_err()), (0, NotFound::NotFollowed(NotFollowed::TooFarInside)));
+    assert_eq!((inside.0.len(), inside.1.unwrap_err()), (0, DiscoveryError::NotFollowed(DisallowedUrl::TooFarInside)));
 }
 
 #[test]
@@ -102,15 +102,15 @@ fn a_document_that_is_not_believed_ends_the_search() {
     let (looked_at, found) =
         search(&[(PRM_BELOW, Some(resource("https://evil.test/mcp", &["https://as.test"])))], None, None);
     assert_eq!(looked_at, [PRM_BELOW]);
-    assert_eq!(found.unwrap_err(), NotFound::NotBelieved(NotBelieved::OtherResource));
+    assert_eq!(found.unwrap_err(), DiscoveryError::NotBelieved(MetadataError::OtherResource));
     let good = resource(MCP, &["https://as.test"]);
     let (looked_at, found) =
         search(&[(PRM_BELOW, Some(good.clone())), (as_server, Some(server("https://evil.test")))], None, None);
     assert_eq!(looked_at, [PRM_BELOW, as_server]);
-    assert_eq!(found.unwrap_err(), NotFound::NotBelieved(NotBelieved::OtherIssuer));
+    assert_eq!(found.unwrap_err(), DiscoveryError::NotBelieved(MetadataError::OtherIssuer));
     // A server that is out of order is not one that has no document: what comes next would be weaker.
-    assert_eq!(search(&[(PRM_BELOW, None)], None, None).1.unwrap_err(), NotFound::Unreachable);
-    assert_eq!(search(&[(PRM_BELOW, Some(good))], None, None).1.unwrap_err(), NotFound::NoServer);
+    assert_eq!(search(&[(PRM_BELOW, None)], None, None).1.unwrap_err(), DiscoveryError::Unreachable);
+    assert_eq!(search(&[(PRM_BELOW, Some(good))], None, None).1.unwrap_err(), DiscoveryError::NoServer);
 }
 
 #[test]
@@ -119,19 +119,19 @@ fn an_issuer_that_was_agreed_on_is_the_only_one() {
     let two = resource(MCP, &["https://other.test", "https://as.test"]);
     let web = [(PRM_BELOW, Some(two)), (as_server, Some(server("https://as.test")))];
     assert_eq!(search(&web, None, Some("https://as.test")).1.unwrap().server.issuer, "https://as.test");
-    assert_eq!(search(&web, None, Some("https://as.test/")).1.unwrap_err(), NotFound::OtherServer);
+    assert_eq!(search(&web, None, Some("https://as.test/")).1.unwrap_err(), DiscoveryError::OtherServer);
     // Where the upstream says nothing, the operator's word stands.
     let web = [(as_server, Some(server("https://as.test")))];
     assert_eq!(search(&web, None, Some("https://as.test")).1.unwrap().server.issuer, "https://as.test");
-    assert_eq!(search(&[], None, Some("https://as.test")).1.unwrap_err(), NotFound::NoServer);
+    assert_eq!(search(&[], None, Some("https://as.test")).1.unwrap_err(), DiscoveryError::NoServer);
 }
 
 #[test]
 fn a_server_that_asked_for_nothing_is_not_taken_for_one_of_old() {
-    let trust = Trust::new(Url::parse(MCP).unwrap(), Network::Public);
-    let mut next = Search::begin(DiscoveryInput { trust, challenged: false, resource_metadata: None, issuer: None });
-    while let Ok(Next::At(search, _)) = next {
-        next = search.step(Look::Nothing);
+    let trust = NetworkTrust::new(Url::parse(MCP).unwrap(), Network::Public);
+    let mut next = OauthDiscovery::begin(DiscoveryInput { trust, challenged: false, resource_metadata: None, issuer: None });
+    while let Ok(DiscoveryStep::Fetch(search, _)) = next {
+        next = search.step(DocumentFetch::Nothing);
     }
-    assert_eq!(next.unwrap_err(), NotFound::NoServer);
+    assert_eq!(next.unwrap_err(), DiscoveryError::NoServer);
 }

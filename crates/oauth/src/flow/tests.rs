@@ -6,7 +6,7 @@ use reqwest::Url;
 use serde_json::json;
 
 use super::*;
-use crate::place::{Network, Trust};
+use crate::allowed_url::{Network, NetworkTrust};
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
 const REDIRECT: &str = "http://127.0.0.1:1234/callback";
@@ -41,8 +41,8 @@ fn stage() -> Play {
     }
 }
 
-fn consent() -> Means {
-    Means::Consent(Consent {
+fn consent() -> GrantSource {
+    GrantSource::Consent(ConsentSession {
         redirect: REDIRECT.to_owned(),
         state: Secret::from("st".to_owned()),
         verifier: Secret::from("v".to_owned()),
@@ -50,39 +50,39 @@ fn consent() -> Means {
     })
 }
 
-fn plan(means: Means) -> Plan {
-    Plan { client: Configured::default(), scopes: None, before: None, challenged: None, means }
+fn plan(means: GrantSource) -> FlowPlan {
+    FlowPlan { client: OauthClientConfig::default(), scopes: None, before: None, challenged: None, means }
 }
 
 impl Play {
-    fn play(&mut self, plan: Plan) -> Result<Granted, NotGranted> {
+    fn play(&mut self, plan: FlowPlan) -> Result<GrantedTokens, FlowError> {
         let known = DiscoveryInput {
-            trust: Trust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public),
+            trust: NetworkTrust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public),
             challenged: true,
             resource_metadata: None,
             issuer: None,
         };
-        let mut turn = Flow::begin(plan, known, NOW)?;
+        let mut turn = TokenFlow::begin(plan, known, NOW)?;
         loop {
             let (flow, action) = match turn {
-                Turn::Do(flow, action) => (flow, action),
-                Turn::Granted(granted) => return Ok(*granted),
+                FlowStep::Do(flow, action) => (flow, action),
+                FlowStep::Granted(granted) => return Ok(*granted),
             };
             let event = match action {
-                Action::Look(place) => Event::Looked(match self.documents.get(place.url().as_str()) {
-                    Some(document) => Look::Document(document.to_string().into_bytes()),
-                    None => Look::Nothing,
+                FlowAction::Fetch(place) => FlowEvent::Fetched(match self.documents.get(place.url().as_str()) {
+                    Some(document) => DocumentFetch::Document(document.to_string().into_bytes()),
+                    None => DocumentFetch::Nothing,
                 }),
-                Action::Register(place, request) => {
+                FlowAction::Register(place, request) => {
                     self.told.push(format!("register {} {}", place.url(), request["redirect_uris"]));
                     self.answer()
                 }
-                Action::Show(address) => {
+                FlowAction::OpenBrowser(address) => {
                     self.told.push(format!("show {address}"));
-                    Event::Returned(self.returned.clone())
+                    FlowEvent::Returned(self.returned.clone())
                 }
-                Action::Ask(request) => {
-                    self.told.push(format!("ask {} {}", request.place.url(), request.form.as_text().unwrap()));
+                FlowAction::RequestToken(request) => {
+                    self.told.push(format!("ask {} {}", request.address.url(), request.form.as_text().unwrap()));
                     self.answer()
                 }
             };
@@ -90,9 +90,9 @@ impl Play {
         }
     }
 
-    fn answer(&mut self) -> Event {
+    fn answer(&mut self) -> FlowEvent {
         let (status, body) = self.answers.pop().unwrap();
-        Event::Answered { status, body: Secret::from(body.to_string()) }
+        FlowEvent::Answered { status, body: Secret::from(body.to_string()) }
     }
 }
 
@@ -117,15 +117,15 @@ fn a_user_agrees_and_a_token_is_issued() {
     let without =
         |text: &str| text.split('&').filter(|part| !part.starts_with("code_challenge=")).collect::<Vec<_>>().join("&");
     assert_eq!(without(before), without(after));
-    assert!(before.contains(&format!("code_challenge={}", proof::challenge(&Secret::from("v".to_owned())))));
+    assert!(before.contains(&format!("code_challenge={}", pkce::s256_challenge(&Secret::from("v".to_owned())))));
 }
 
 #[test]
 fn a_client_of_one_issuer_is_not_shown_to_another() {
     let earlier = |issuer: &str| {
-        let Means::Consent(consent) = consent() else { unreachable!() };
-        let client = Client { id: "earlier".to_owned(), proof: crate::client::ClientProof::None };
-        plan(Means::Consent(Consent { earlier: Some((issuer.to_owned(), client)), ..consent }))
+        let GrantSource::Consent(consent) = consent() else { unreachable!() };
+        let client = OauthClient { id: "earlier".to_owned(), proof: crate::client::ClientAuthentication::None };
+        plan(GrantSource::Consent(ConsentSession { earlier: Some((issuer.to_owned(), client)), ..consent }))
     };
     let mut same = stage();
     same.answers.pop();
@@ -142,7 +142,7 @@ fn nothing_is_sent_to_a_server_that_cannot_prove_codes() {
         let mut stage = stage();
         let server = stage.documents.get_mut("https://as.test/.well-known/oauth-authorization-server").unwrap();
         server["code_challenge_methods_supported"] = methods;
-        assert_eq!(stage.play(plan(consent())).unwrap_err(), NotGranted::Unproven);
+        assert_eq!(stage.play(plan(consent())).unwrap_err(), FlowError::Unproven);
         assert!(stage.told.is_empty());
     }
 }
@@ -150,14 +150,14 @@ fn nothing_is_sent_to_a_server_that_cannot_prove_codes() {
 #[test]
 fn an_answer_that_is_not_for_us_never_becomes_a_token_request() {
     let table = [
-        ("code=c&state=other", NoConsent::State),
-        ("code=c&state=st&iss=https%3A%2F%2Fevil.test", NoConsent::Issuer),
-        ("error=access_denied&state=st", NoConsent::Denied { word: "access_denied".to_owned() }),
+        ("code=c&state=other", ConsentError::State),
+        ("code=c&state=st&iss=https%3A%2F%2Fevil.test", ConsentError::Issuer),
+        ("error=access_denied&state=st", ConsentError::Denied { word: "access_denied".to_owned() }),
     ];
     for (returned, expected) in table {
         let mut stage = stage();
         returned.clone_into(&mut stage.returned);
-        assert_eq!(stage.play(plan(consent())).unwrap_err(), NotGranted::NoConsent(expected));
+        assert_eq!(stage.play(plan(consent())).unwrap_err(), FlowError::NoConsent(expected));
         assert!(!stage.told.iter().any(|told| told.starts_with("ask")), "{:?}", stage.told);
     }
 }
@@ -165,24 +165,24 @@ fn an_answer_that_is_not_for_us_never_becomes_a_token_request() {
 #[test]
 fn a_step_up_asks_for_what_was_asked_before_as_well() {
     let mut stage = stage();
-    let scopes = |line: &str| Scopes::read(line);
-    let granted = stage.play(Plan { before: scopes("a"), challenged: scopes("write"), ..plan(consent()) }).unwrap();
+    let scopes = |line: &str| OauthScopes::read(line);
+    let granted = stage.play(FlowPlan { before: scopes("a"), challenged: scopes("write"), ..plan(consent()) }).unwrap();
     assert_eq!(granted.scopes.line().as_deref(), Some("a offline_access write"));
 }
 
 #[test]
 fn without_a_user_the_client_or_a_statement_stands_in() {
-    let configured = Configured { id: Some("me".to_owned()), ..Configured::default() };
-    let with = |means: Means| Plan { client: configured.clone(), ..plan(means) };
-    let subject = || Subject { token: Secret::from("s".to_owned()), kind: "k".to_owned() };
+    let configured = OauthClientConfig { id: Some("me".to_owned()), ..OauthClientConfig::default() };
+    let with = |means: GrantSource| FlowPlan { client: configured.clone(), ..plan(means) };
+    let subject = || SubjectToken { token: Secret::from("s".to_owned()), kind: "k".to_owned() };
     let for_what = "scope=a&resource=https%3A%2F%2Fmcp.test%2Fmcp&client_id=me";
     let exchange =
         "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=s&subject_token_type=k";
     let bearer = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer";
     let table = [
-        (Means::ClientCredentials, format!("grant_type=client_credentials&{for_what}")),
-        (Means::Exchange(subject()), format!("{exchange}&{for_what}")),
-        (Means::Assertion(Secret::from("j".to_owned())), format!("{bearer}&assertion=j&{for_what}")),
+        (GrantSource::ClientCredentials, format!("grant_type=client_credentials&{for_what}")),
+        (GrantSource::Exchange(subject()), format!("{exchange}&{for_what}")),
+        (GrantSource::Assertion(Secret::from("j".to_owned())), format!("{bearer}&assertion=j&{for_what}")),
     ];
     for (means, expected) in table {
         let mut stage = stage();
@@ -190,17 +190,17 @@ fn without_a_user_the_client_or_a_statement_stands_in() {
         stage.play(with(means)).unwrap();
         assert_eq!(stage.told, [format!("ask https://as.test/token {expected}")]);
     }
-    let trust = Trust::new(Url::parse("https://idp.test").unwrap(), Network::Public);
-    let relay = Relay {
+    let trust = NetworkTrust::new(Url::parse("https://idp.test").unwrap(), Network::Public);
+    let relay = RelayServer {
         subject: subject(),
-        place: trust.follow("https://idp.test/token").unwrap(),
+        endpoint: trust.follow("https://idp.test/token").unwrap(),
         issuer: "https://idp.test".to_owned(),
-        client: Client { id: "there".to_owned(), proof: crate::client::ClientProof::None },
+        client: OauthClient { id: "there".to_owned(), proof: crate::client::ClientAuthentication::None },
     };
     let mut stage = stage();
     stage.answers.pop();
     stage.answers.push((200, json!({"access_token": "jag", "token_type": "N_A", "issued_token_type": ID_JAG})));
-    stage.play(with(Means::Relayed(Box::new(relay)))).unwrap();
+    stage.play(with(GrantSource::Relayed(Box::new(relay)))).unwrap();
     assert!(stage.told[0].starts_with(&format!("ask https://idp.test/token {exchange}&requested_token_type=")));
     assert!(stage.told[0].contains("&audience=https%3A%2F%2Fas.test&") && stage.told[0].ends_with("client_id=there"));
     assert_eq!(stage.told[1], format!("ask https://as.test/token {bearer}&assertion=jag&{for_what}"));
@@ -209,12 +209,12 @@ fn without_a_user_the_client_or_a_statement_stands_in() {
 #[test]
 fn nothing_is_taken_out_of_turn() {
     let known = DiscoveryInput {
-        trust: Trust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public),
+        trust: NetworkTrust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public),
         challenged: true,
         resource_metadata: None,
         issuer: None,
     };
-    let Ok(Turn::Do(flow, _)) = Flow::begin(plan(consent()), known, NOW) else { panic!() };
-    let stolen = flow.step(Event::Returned("code=c&state=st".to_owned()), NOW).unwrap_err();
-    assert_eq!(stolen, NotGranted::OutOfTurn);
+    let Ok(FlowStep::Do(flow, _)) = TokenFlow::begin(plan(consent()), known, NOW) else { panic!() };
+    let stolen = flow.step(FlowEvent::Returned("code=c&state=st".to_owned()), NOW).unwrap_err();
+    assert_eq!(stolen, FlowError::OutOfTurn);
 }

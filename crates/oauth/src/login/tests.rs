@@ -4,39 +4,39 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    answer::{self, Kind},
-    place::{Network, Trust},
+    token_response::{self, RequestedTokenKind},
+    allowed_url::{Network, NetworkTrust},
 };
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000_000);
 
-fn granted(client: Client) -> Granted {
-    let trust = Trust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public);
+fn granted(client: OauthClient) -> GrantedTokens {
+    let trust = NetworkTrust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public);
     let body = json!({"access_token": "acc-s3", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "ref-s3"});
-    Granted {
+    GrantedTokens {
         issuer: "https://as.test".to_owned(),
         token_endpoint: trust.follow("https://as.test/token").unwrap(),
         client,
         resource: "https://mcp.test/mcp".to_owned(),
-        scopes: Scopes::read("a").unwrap(),
-        tokens: answer::read(200, body.to_string().as_bytes(), Kind::Access, NOW).unwrap(),
+        scopes: OauthScopes::read("a").unwrap(),
+        tokens: token_response::read(200, body.to_string().as_bytes(), RequestedTokenKind::Access, NOW).unwrap(),
     }
 }
 
 fn registered() -> Login {
-    let proof = ClientProof::Post(Secret::from("pass-s3".to_owned()));
-    Login::of(&granted(Client { id: "me".to_owned(), proof }), &Configured::default(), None, NOW)
+    let proof = ClientAuthentication::Post(Secret::from("pass-s3".to_owned()));
+    Login::from_grant(&granted(OauthClient { id: "me".to_owned(), proof }), &OauthClientConfig::default(), None, NOW)
 }
 
 #[test]
 fn what_is_written_comes_back_and_prints_nothing() {
     let login = registered();
-    let again = Login::read(&login.written().unwrap()).unwrap();
+    let again = Login::from_json(&login.to_json().unwrap()).unwrap();
     assert_eq!(again.token(NOW).unwrap().as_text(), Some("acc-s3"));
     assert_eq!(again.refresh_token().unwrap().as_text(), Some("ref-s3"));
     assert_eq!(again.registered_client().unwrap().1.proof.secret().unwrap().as_text(), Some("pass-s3"));
     assert!(!format!("{login:?} {again:?}").contains("s3"));
-    assert!(Login::read(&Secret::new(b"{}".to_vec())).is_none());
+    assert!(Login::from_json(&Secret::new(b"{}".to_vec())).is_none());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn tokens_are_for_the_address_they_were_issued_for() {
 
 #[test]
 fn the_next_tokens_replace_the_last_ones() {
-    let read = |body: serde_json::Value| answer::read(200, body.to_string().as_bytes(), Kind::Access, NOW).unwrap();
+    let read = |body: serde_json::Value| token_response::read(200, body.to_string().as_bytes(), RequestedTokenKind::Access, NOW).unwrap();
     let login = registered();
     let rotated = login.renewed(read(json!({"access_token": "n", "token_type": "Bearer", "refresh_token": "r2"})), NOW);
     assert_eq!((rotated.refresh_token().unwrap().as_text(), rotated.generation), (Some("r2"), 1));
@@ -74,16 +74,16 @@ fn the_next_tokens_replace_the_last_ones() {
 
 #[test]
 fn a_client_of_the_configuration_is_the_one_that_is_configured_now() {
-    let configured = |id: &str, secret: &str| Configured {
+    let configured = |id: &str, secret: &str| OauthClientConfig {
         id: Some(id.to_owned()),
         secret: Some(Secret::from(secret.to_owned())),
-        ..Configured::default()
+        ..OauthClientConfig::default()
     };
-    let proof = ClientProof::Basic(Secret::from("old".to_owned()));
-    let login = Login::of(&granted(Client { id: "me".to_owned(), proof }), &configured("me", "old"), None, NOW);
+    let proof = ClientAuthentication::Basic(Secret::from("old".to_owned()));
+    let login = Login::from_grant(&granted(OauthClient { id: "me".to_owned(), proof }), &configured("me", "old"), None, NOW);
     assert!(login.registered_client().is_none());
     assert!(
-        !String::from_utf8_lossy(login.written().unwrap().expose()).contains("\"old\""),
+        !String::from_utf8_lossy(login.to_json().unwrap().expose()).contains("\"old\""),
         "it is in the configuration"
     );
     let client = login.client(&configured("me", "new")).unwrap();

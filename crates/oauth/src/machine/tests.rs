@@ -7,7 +7,7 @@ use servanda_upstream::CredentialLack;
 use super::*;
 use crate::{
     login::LEEWAY_MS,
-    testing::{FixedTerms, HandClock, TokenServer, book, errand, shown},
+    testing::{FixedAccess, OauthTestClock, TokenServer, book, errand, shown},
 };
 
 async fn server() -> TokenServer {
@@ -17,18 +17,18 @@ async fn server() -> TokenServer {
     .await
 }
 
-fn source(server: &TokenServer, standing: Standing, clock: &HandClock) -> Arc<MachineSource> {
+fn source(server: &TokenServer, standing: UnattendedGrant, clock: &OauthTestClock) -> Arc<MachineSource> {
     Arc::new(MachineSource::new(server.terms(standing), book(), Arc::new(clock.clone()), None))
 }
 
-fn rejection(status: u16, challenge: &str, rejected_before: usize) -> Rejection {
-    Rejection { status, www_authenticate: Some(challenge.to_owned()), rejected_before }
+fn rejection(status: u16, challenge: &str, rejected_before: usize) -> CredentialRejection {
+    CredentialRejection { status, www_authenticate: Some(challenge.to_owned()), rejected_before }
 }
 
 #[tokio::test]
 async fn one_token_for_all_until_it_ends() {
-    let (server, clock) = (server().await, HandClock::new());
-    let source = source(&server, Standing::Client, &clock);
+    let (server, clock) = (server().await, OauthTestClock::new());
+    let source = source(&server, UnattendedGrant::Client, &clock);
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..20 {
         let source = Arc::clone(&source);
@@ -45,8 +45,8 @@ async fn one_token_for_all_until_it_ends() {
 
 #[tokio::test]
 async fn more_scopes_are_asked_for_once() {
-    let (server, clock) = (server().await, HandClock::new());
-    let source = source(&server, Standing::Client, &clock);
+    let (server, clock) = (server().await, OauthTestClock::new());
+    let source = source(&server, UnattendedGrant::Client, &clock);
     let anybody = errand("a", "b");
     source.present(&anybody).await.unwrap();
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"b\"";
@@ -61,8 +61,8 @@ async fn more_scopes_are_asked_for_once() {
 
 #[tokio::test]
 async fn a_token_that_was_just_replaced_is_not_replaced_again() {
-    let (server, clock) = (server().await, HandClock::new());
-    let source = source(&server, Standing::Client, &clock);
+    let (server, clock) = (server().await, OauthTestClock::new());
+    let source = source(&server, UnattendedGrant::Client, &clock);
     let anybody = errand("a", "b");
     assert_eq!(shown(source.present(&anybody).await), "Bearer t1");
     // Two requests showed the first one; the second hears of it when there is another already.
@@ -79,8 +79,8 @@ async fn a_token_that_was_just_replaced_is_not_replaced_again() {
 async fn a_refusal_is_not_asked_for_over_and_over() {
     let server =
         TokenServer::start(|_, _| (401, json!({"error": "invalid_client", "error_description": "s3cret"}))).await;
-    let clock = HandClock::new();
-    let source = source(&server, Standing::Client, &clock);
+    let clock = OauthTestClock::new();
+    let source = source(&server, UnattendedGrant::Client, &clock);
     for _ in 0..3 {
         let refused = source.present(&errand("a", "b")).await.unwrap_err();
         assert_eq!(refused.lack, CredentialLack::NotPermitted);
@@ -97,10 +97,10 @@ async fn a_refusal_is_not_asked_for_over_and_over() {
 
 #[tokio::test]
 async fn a_client_is_not_shown_to_another_issuer_than_its_own() {
-    let (server, clock) = (server().await, HandClock::new());
+    let (server, clock) = (server().await, OauthTestClock::new());
     let book = book();
     book.bind_issuer("crm", "me", "https://as.test").await.unwrap();
-    let source = MachineSource::new(server.terms(Standing::Client), book.clone(), Arc::new(clock), None);
+    let source = MachineSource::new(server.terms(UnattendedGrant::Client), book.clone(), Arc::new(clock), None);
     let refused = source.present(&errand("a", "b")).await.unwrap_err();
     assert!(
         refused.to_string().contains("does not take tokens of the authorization server that was agreed on"),
@@ -115,8 +115,8 @@ async fn a_client_is_not_shown_to_another_issuer_than_its_own() {
 #[derive(Debug)]
 struct Stated;
 
-impl Statements for Stated {
-    fn state(&self, about: &About<'_>, _now: Timestamp) -> Result<Secret, NotPresented> {
+impl StatementIssuer for Stated {
+    fn issue(&self, about: &StatementSubject<'_>, _now: Timestamp) -> Result<Secret, MissingCredential> {
         let actors: Vec<_> = about.caller.actors.iter().map(|acting| acting.name.as_str()).collect();
         let caller = about.caller;
         Ok(Secret::from(format!("{}.{}.{}.{}", caller.tenant, caller.principal, actors.join("+"), about.upstream)))
@@ -125,19 +125,19 @@ impl Statements for Stated {
 
 #[tokio::test]
 async fn t7_what_is_exchanged_is_our_statement_about_the_user_and_each_party_has_a_token() {
-    let (server, clock) = (server().await, HandClock::new());
-    let access = Access { issuer: Some(server.origin.clone()), ..server.terms(Standing::Statement).0.clone() };
-    let terms: Arc<dyn Terms> = Arc::new(FixedTerms(access));
+    let (server, clock) = (server().await, OauthTestClock::new());
+    let access = UpstreamAccess { issuer: Some(server.origin.clone()), ..server.terms(UnattendedGrant::Statement).0.clone() };
+    let terms: Arc<dyn UpstreamAccessSource> = Arc::new(FixedAccess(access));
     let source = MachineSource::new(terms, book(), Arc::new(clock), Some(Arc::new(Stated)));
     assert!(source.is_personal());
     let ada = errand("acme", "ada");
     let mut caller = Caller::named("acme", "ada");
     caller.actors.push(CallerActor { name: "bot".to_owned(), proven: true });
-    let bot = Errand { on_behalf_of: Some(Arc::new(caller)), ..ada.clone() };
+    let bot = CredentialRequest { on_behalf_of: Some(Arc::new(caller)), ..ada.clone() };
     let mut pretender = Caller::named("acme", "ada");
     pretender.actors.push(CallerActor { name: "bot".to_owned(), proven: false });
-    let pretender = Errand { on_behalf_of: Some(Arc::new(pretender)), ..ada.clone() };
-    let nobody = Errand { on_behalf_of: None, ..ada.clone() };
+    let pretender = CredentialRequest { on_behalf_of: Some(Arc::new(pretender)), ..ada.clone() };
+    let nobody = CredentialRequest { on_behalf_of: None, ..ada.clone() };
     let mut tokens = Vec::new();
     for errand in [&ada, &bot, &ada, &nobody, &bot, &pretender] {
         tokens.push(shown(source.present(errand).await));

@@ -7,14 +7,14 @@ use futures_util::FutureExt as _;
 
 use super::*;
 use crate::{
-    grant::{Access, Standing},
-    testing::{FixedTerms, HandClock, Moody, TokenServer, book, errand, key, shown},
+    grant::{UpstreamAccess, UnattendedGrant},
+    testing::{FixedAccess, OauthTestClock, UnreliableNotebook, TokenServer, book, errand, key, shown},
 };
 
 struct World {
     server: TokenServer,
-    book: LoginBook,
-    clock: HandClock,
+    book: LoginStore,
+    clock: OauthTestClock,
 }
 
 impl World {
@@ -32,21 +32,21 @@ impl World {
                 (400, json!({"error": "invalid_grant"}))
             }
         };
-        Self { server: TokenServer::start(answer).await, book: book(), clock: HandClock::new() }
+        Self { server: TokenServer::start(answer).await, book: book(), clock: OauthTestClock::new() }
     }
 
     fn source(&self) -> PersonalSource {
-        PersonalSource::new(self.server.terms(Standing::Client), self.book.clone(), Arc::new(self.clock.clone()))
+        PersonalSource::new(self.server.terms(UnattendedGrant::Client), self.book.clone(), Arc::new(self.clock.clone()))
     }
 
     async fn agree(&self, tenant: &str, principal: &str, token: &str, refresh: Option<&str>) {
-        let whose = Whose::of("crm", &Caller::named(tenant, principal));
-        self.book.keep(&whose, &self.server.login(token, refresh)).await.unwrap();
+        let whose = LoginKey::for_caller("crm", &Caller::named(tenant, principal));
+        self.book.save(&whose, &self.server.login(token, refresh)).await.unwrap();
     }
 }
 
-fn rejection(status: u16, challenge: &str, rejected_before: usize) -> Rejection {
-    Rejection { status, www_authenticate: Some(challenge.to_owned()), rejected_before }
+fn rejection(status: u16, challenge: &str, rejected_before: usize) -> CredentialRejection {
+    CredentialRejection { status, www_authenticate: Some(challenge.to_owned()), rejected_before }
 }
 
 #[tokio::test]
@@ -60,11 +60,11 @@ async fn t13_a_user_is_shown_with_their_own_token_and_no_other() {
     assert_eq!(refused.lack, CredentialLack::NotPermitted);
     assert_eq!(shown(Err(refused)), "acme/eve has not agreed to the use of `crm` / servanda login crm --user acme/eve");
     assert!(source.present(&errand("evil", "ada")).await.is_err(), "the same name of another tenant");
-    let nobody = Errand { on_behalf_of: None, ..errand("acme", "ada") };
+    let nobody = CredentialRequest { on_behalf_of: None, ..errand("acme", "ada") };
     assert_eq!(shown(source.present(&nobody).await), "Bearer own-token");
     assert!(world.server.forms().is_empty() && source.is_personal());
     // A logout holds at once.
-    world.book.forget(&Whose::of("crm", &Caller::named("acme", "ada"))).await.unwrap();
+    world.book.forget(&LoginKey::for_caller("crm", &Caller::named("acme", "ada"))).await.unwrap();
     assert!(source.present(&errand("acme", "ada")).await.is_err());
 }
 
@@ -86,7 +86,7 @@ async fn the_next_token_is_asked_for_once_by_all_who_need_it() {
     // The refresh token that came with it is the one that is used next.
     world.clock.forward(3_600_000);
     assert_eq!(shown(sources[1].present(&errand("acme", "ada")).await), "Bearer t2");
-    assert_eq!(sources[0].0.turns.lock().unwrap().len(), 0);
+    assert_eq!(sources[0].0.refresh_locks.lock().unwrap().len(), 0);
 }
 
 #[tokio::test]
@@ -140,8 +140,8 @@ async fn an_upstream_that_moved_does_not_get_the_tokens() {
     let world = World::new().await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
     let access =
-        Access { url: "http://127.0.0.1:1/mcp".parse().unwrap(), ..world.server.terms(Standing::Client).0.clone() };
-    let source = PersonalSource::new(Arc::new(FixedTerms(access)), world.book.clone(), Arc::new(world.clock.clone()));
+        UpstreamAccess { url: "http://127.0.0.1:1/mcp".parse().unwrap(), ..world.server.terms(UnattendedGrant::Client).0.clone() };
+    let source = PersonalSource::new(Arc::new(FixedAccess(access)), world.book.clone(), Arc::new(world.clock.clone()));
     let told = shown(source.present(&errand("acme", "ada")).await);
     assert!(told.starts_with("the login of acme/ada is for another address"), "{told}");
 }
@@ -159,8 +159,8 @@ async fn a_token_that_is_not_taken_is_replaced_once() {
     assert_eq!(world.server.forms().len(), 1);
     let again = source.rejected(&ada, &rejection(401, "Bearer scope=\"x\"", 1)).await;
     assert!(matches!(again, Remedy::GiveUp(_)), "{again:?}");
-    let whose = Whose::of("crm", &Caller::named("acme", "ada"));
-    assert!(world.book.wanted(&whose, world.clock.now()).await.unwrap().scopes.is_some());
+    let whose = LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
+    assert!(world.book.demand(&whose, world.clock.now()).await.unwrap().scopes.is_some());
 }
 
 #[tokio::test]
@@ -171,8 +171,8 @@ async fn scopes_that_lack_are_named_and_kept_for_the_next_login() {
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\"";
     let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
     assert_eq!(shown(Err(why)), "`crm` asks acme/ada for write besides / servanda login crm --user acme/ada");
-    let whose = Whose::of("crm", &Caller::named("acme", "ada"));
-    let wanted = world.book.wanted(&whose, world.clock.now()).await.unwrap();
+    let whose = LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
+    let wanted = world.book.demand(&whose, world.clock.now()).await.unwrap();
     assert_eq!(wanted.scopes.unwrap().line().as_deref(), Some("write"));
     // What was asked for already does not help by being asked for again.
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"a\"";
@@ -213,14 +213,14 @@ async fn a_mistake_in_the_configuration_ends_no_login() {
 
 /// Terms that cannot be had the first time, as of a store of secrets that is away.
 #[derive(Debug)]
-struct LateTerms(Arc<FixedTerms>, std::sync::atomic::AtomicBool);
+struct LateTerms(Arc<FixedAccess>, std::sync::atomic::AtomicBool);
 
-impl Terms for LateTerms {
-    fn access(&self) -> PortFuture<'_, Result<Access, NotPresented>> {
+impl UpstreamAccessSource for LateTerms {
+    fn access(&self) -> PortFuture<'_, Result<UpstreamAccess, MissingCredential>> {
         if self.1.swap(true, std::sync::atomic::Ordering::SeqCst) {
             return self.0.access();
         }
-        Box::pin(std::future::ready(Err(NotPresented::unavailable("the store is away"))))
+        Box::pin(std::future::ready(Err(MissingCredential::unavailable("the store is away"))))
     }
 
     fn url(&self) -> &reqwest::Url {
@@ -233,7 +233,7 @@ async fn who_could_not_ask_does_not_keep_others_waiting() {
     let world = World::new().await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
-    let terms = Arc::new(LateTerms(world.server.terms(Standing::Client), false.into()));
+    let terms = Arc::new(LateTerms(world.server.terms(UnattendedGrant::Client), false.into()));
     let source = PersonalSource::new(terms, world.book.clone(), Arc::new(world.clock.clone()));
     assert!(source.present(&errand("acme", "ada")).await.is_err());
     // The clock stands still: a claim that was left behind would never be over.
@@ -241,7 +241,7 @@ async fn who_could_not_ask_does_not_keep_others_waiting() {
 }
 
 /// Does something as soon as a token is asked for, before it is issued.
-async fn while_asking(world: World, meanwhile: impl Fn(&LoginBook) + Send + Sync + 'static) -> World {
+async fn while_asking(world: World, meanwhile: impl Fn(&LoginStore) + Send + Sync + 'static) -> World {
     let book = world.book.clone();
     let answer = move |number: usize, _: &str| {
         meanwhile(&book);
@@ -252,9 +252,9 @@ async fn while_asking(world: World, meanwhile: impl Fn(&LoginBook) + Send + Sync
 
 #[tokio::test]
 async fn t13_who_logs_out_while_the_next_token_is_issued_stays_logged_out() {
-    let ada = || Whose::of("crm", &Caller::named("acme", "ada"));
+    let ada = || LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
     // The notebook of tests answers at once.
-    let forget = move |book: &LoginBook| book.forget(&ada()).now_or_never().unwrap().unwrap();
+    let forget = move |book: &LoginStore| book.forget(&ada()).now_or_never().unwrap().unwrap();
     let world = while_asking(World::new().await, forget).await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
@@ -267,12 +267,12 @@ async fn t13_who_logs_out_while_the_next_token_is_issued_stays_logged_out() {
 
 #[tokio::test]
 async fn a_login_that_was_made_meanwhile_is_not_written_over() {
-    let ada = || Whose::of("crm", &Caller::named("acme", "ada"));
+    let ada = || LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
     let anew = Arc::new(Mutex::new(None::<Login>));
     let kept = Arc::clone(&anew);
-    let meanwhile = move |book: &LoginBook| {
+    let meanwhile = move |book: &LoginStore| {
         let login = kept.lock().unwrap().clone().unwrap();
-        book.keep(&ada(), &login).now_or_never().unwrap().unwrap();
+        book.save(&ada(), &login).now_or_never().unwrap().unwrap();
     };
     let world = while_asking(World::new().await, meanwhile).await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
@@ -287,8 +287,8 @@ async fn a_login_that_was_made_meanwhile_is_not_written_over() {
 #[tokio::test]
 async fn a_token_that_was_issued_is_kept_as_soon_as_the_store_is_back() {
     let world = World::new().await;
-    let notebook = Arc::new(Moody::default());
-    let book = LoginBook::new(Arc::<Moody>::clone(&notebook), key());
+    let notebook = Arc::new(UnreliableNotebook::default());
+    let book = LoginStore::new(Arc::<UnreliableNotebook>::clone(&notebook), key());
     let world = World { book, ..world };
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);

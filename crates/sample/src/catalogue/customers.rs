@@ -7,18 +7,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, check_between, check_length, decode};
-use crate::company::{Company, Effect, record_effect};
-use crate::failure::{Failure, Outcome};
+use crate::company::{Company, CompanyEffect, record_effect};
+use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::formats::EmailAddress;
 use crate::schema;
-use crate::tool::{Hints, Run, Tool};
+use crate::tool::{Hints, ToolRunner, SampleTool};
 
 const QUERY_LENGTH_MAX: usize = 100;
 const FOUND_MAX: u32 = 50;
 const FOUND_DEFAULT: u32 = 10;
 
-pub(super) const TOOLS: &[Tool] = &[
-    Tool {
+pub(super) const TOOLS: &[SampleTool] = &[
+    SampleTool {
         name: "find_customers",
         title: "Find customers",
         description: "Find customers whose name or e-mail address contains the query, ignoring case. \
@@ -41,9 +41,9 @@ pub(super) const TOOLS: &[Tool] = &[
         },
         output: Some(|| schema::full_object(json!({ "customers": schema::list(customer_schema()) }))),
         hints: Hints::Reads,
-        run: Run::AtOnce(find_customers),
+        run: ToolRunner::AtOnce(find_customers),
     },
-    Tool {
+    SampleTool {
         name: "get_customer",
         title: "Get one customer",
         description: "Read one customer by identifier. Use only with a customer_id that find_customers \
@@ -51,9 +51,9 @@ pub(super) const TOOLS: &[Tool] = &[
         input: || schema::full_object(json!({ "customer_id": schema::customer_id() })),
         output: Some(customer_schema),
         hints: Hints::Reads,
-        run: Run::AtOnce(get_customer),
+        run: ToolRunner::AtOnce(get_customer),
     },
-    Tool {
+    SampleTool {
         name: "update_customer_email",
         title: "Update a customer's e-mail address",
         description: "EXECUTE ONLY to replace the billing e-mail address of one existing customer. The \
@@ -66,7 +66,7 @@ pub(super) const TOOLS: &[Tool] = &[
         },
         output: Some(customer_schema),
         hints: Hints::Replaces,
-        run: Run::AtOnce(update_customer_email),
+        run: ToolRunner::AtOnce(update_customer_email),
     },
 ];
 
@@ -91,15 +91,15 @@ struct UpdateCustomerEmail {
 }
 
 /// Reads one customer, or says that there is none.
-pub(super) fn customer(connection: &Connection, customer_id: &str) -> Outcome {
+pub(super) fn customer(connection: &Connection, customer_id: &str) -> SampleToolOutcome {
     connection
         .prepare_cached("SELECT * FROM customers WHERE customer_id = ?1")?
         .query_row([customer_id], customer_from_row)
         .optional()?
-        .ok_or_else(|| Failure::declined(format!("no such customer: `{customer_id}`")))
+        .ok_or_else(|| SampleToolFailure::declined(format!("no such customer: `{customer_id}`")))
 }
 
-fn find_customers(company: &Company, arguments: Arguments) -> Outcome {
+fn find_customers(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let FindCustomers { query, limit } = decode(arguments)?;
     let limit = limit.unwrap_or(FOUND_DEFAULT);
     check_length("query", &query, QUERY_LENGTH_MAX)?;
@@ -116,18 +116,18 @@ fn find_customers(company: &Company, arguments: Arguments) -> Outcome {
     })
 }
 
-fn get_customer(company: &Company, arguments: Arguments) -> Outcome {
+fn get_customer(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let GetCustomer { customer_id } = decode(arguments)?;
     company.read(|connection| customer(connection, &customer_id))
 }
 
-fn update_customer_email(company: &Company, arguments: Arguments) -> Outcome {
+fn update_customer_email(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let UpdateCustomerEmail { customer_id, email } = decode(arguments)?;
     company.change(|transaction| {
         let updated = transaction
             .execute("UPDATE customers SET email = ?2 WHERE customer_id = ?1", [&customer_id, email.as_str()])?;
         if updated > 0 {
-            record_effect(transaction, Effect::EmailUpdate, &customer_id)?;
+            record_effect(transaction, CompanyEffect::EmailUpdate, &customer_id)?;
         }
         customer(transaction, &customer_id)
     })

@@ -7,16 +7,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, decode};
-use crate::company::{Company, Effect, record_effect};
-use crate::failure::{Failure, Outcome};
+use crate::company::{Company, CompanyEffect, record_effect};
+use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::schema;
-use crate::tool::{Hints, Run, Tool};
+use crate::tool::{Hints, ToolRunner, SampleTool};
 
 const PATH_LENGTH_MAX: usize = 200;
 const CONTENT_BYTES_MAX: usize = 64 * 1024;
 
-pub(super) const TOOLS: &[Tool] = &[
-    Tool {
+pub(super) const TOOLS: &[SampleTool] = &[
+    SampleTool {
         name: "read_file",
         title: "Read a file",
         description: "Read one text file of the shared drive by its full path. Does not list folders; \
@@ -24,9 +24,9 @@ pub(super) const TOOLS: &[Tool] = &[
         input: || schema::full_object(json!({ "path": path_schema() })),
         output: Some(|| schema::full_object(json!({ "path": path_schema(), "content": { "type": "string" } }))),
         hints: Hints::Reads,
-        run: Run::AtOnce(read_file),
+        run: ToolRunner::AtOnce(read_file),
     },
-    Tool {
+    SampleTool {
         name: "list_files",
         title: "List files",
         description: "List the paths and sizes of files on the shared drive, optionally only those that \
@@ -42,9 +42,9 @@ pub(super) const TOOLS: &[Tool] = &[
             schema::full_object(json!({ "files": schema::list(file) }))
         }),
         hints: Hints::Reads,
-        run: Run::AtOnce(list_files),
+        run: ToolRunner::AtOnce(list_files),
     },
-    Tool {
+    SampleTool {
         name: "write_file",
         title: "Write a file",
         description: "EXECUTE ONLY to create or replace one text file on the shared drive. Replacing \
@@ -63,9 +63,9 @@ pub(super) const TOOLS: &[Tool] = &[
             }))
         }),
         hints: Hints::Replaces,
-        run: Run::AtOnce(write_file),
+        run: ToolRunner::AtOnce(write_file),
     },
-    Tool {
+    SampleTool {
         name: "delete_file",
         title: "Delete a file",
         description: "EXECUTE ONLY to remove one file from the shared drive. There is no bin to restore \
@@ -73,7 +73,7 @@ pub(super) const TOOLS: &[Tool] = &[
         input: || schema::full_object(json!({ "path": path_schema() })),
         output: Some(|| schema::full_object(json!({ "path": path_schema() }))),
         hints: Hints::Replaces,
-        run: Run::AtOnce(delete_file),
+        run: ToolRunner::AtOnce(delete_file),
     },
 ];
 
@@ -97,7 +97,7 @@ struct WriteFile {
 }
 
 /// Writes a file and counts it; returns whether one was replaced.
-pub(super) fn store_file(transaction: &Transaction<'_>, path: &str, content: &str) -> Result<bool, Failure> {
+pub(super) fn store_file(transaction: &Transaction<'_>, path: &str, content: &str) -> Result<bool, SampleToolFailure> {
     let replaced =
         transaction.query_row("SELECT 1 FROM files WHERE path = ?1", [path], |_| Ok(())).optional()?.is_some();
     transaction.execute(
@@ -105,11 +105,11 @@ pub(super) fn store_file(transaction: &Transaction<'_>, path: &str, content: &st
          ON CONFLICT (path) DO UPDATE SET content = excluded.content",
         [path, content],
     )?;
-    record_effect(transaction, Effect::FileWrite, path)?;
+    record_effect(transaction, CompanyEffect::FileWrite, path)?;
     Ok(replaced)
 }
 
-fn read_file(company: &Company, arguments: Arguments) -> Outcome {
+fn read_file(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let FilePath { path } = decode(arguments)?;
     company.read(|connection| {
         let content: String = connection
@@ -120,7 +120,7 @@ fn read_file(company: &Company, arguments: Arguments) -> Outcome {
     })
 }
 
-fn list_files(company: &Company, arguments: Arguments) -> Outcome {
+fn list_files(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let ListFiles { prefix } = decode(arguments)?;
     company.read(|connection| {
         let mut statement = connection.prepare_cached(
@@ -135,15 +135,15 @@ fn list_files(company: &Company, arguments: Arguments) -> Outcome {
     })
 }
 
-fn write_file(company: &Company, arguments: Arguments) -> Outcome {
+fn write_file(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let WriteFile { path, content } = decode(arguments)?;
     let absolute = path.starts_with('/') && path.len() > 1 && path.len() <= PATH_LENGTH_MAX;
     if !absolute || path.split('/').any(|segment| segment == "..") {
-        return Err(Failure::declined("`path` must be absolute, like /notes/today.md, and must not climb with `..`"));
+        return Err(SampleToolFailure::declined("`path` must be absolute, like /notes/today.md, and must not climb with `..`"));
     }
     if content.len() > CONTENT_BYTES_MAX {
         let text = format!("`content` must not exceed {CONTENT_BYTES_MAX} bytes");
-        return Err(Failure::declined(text));
+        return Err(SampleToolFailure::declined(text));
     }
     company.change(|transaction| {
         let replaced = store_file(transaction, &path, &content)?;
@@ -151,20 +151,20 @@ fn write_file(company: &Company, arguments: Arguments) -> Outcome {
     })
 }
 
-fn delete_file(company: &Company, arguments: Arguments) -> Outcome {
+fn delete_file(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let FilePath { path } = decode(arguments)?;
     company.change(|transaction| {
         let deleted = transaction.execute("DELETE FROM files WHERE path = ?1", [&path])?;
         if deleted == 0 {
             return Err(no_such_file(&path));
         }
-        record_effect(transaction, Effect::FileDelete, &path)?;
+        record_effect(transaction, CompanyEffect::FileDelete, &path)?;
         Ok(json!({ "path": path }))
     })
 }
 
-fn no_such_file(path: &str) -> Failure {
-    Failure::declined(format!("no such file: `{path}`"))
+fn no_such_file(path: &str) -> SampleToolFailure {
+    SampleToolFailure::declined(format!("no such file: `{path}`"))
 }
 
 fn path_schema() -> Value {

@@ -6,7 +6,7 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::schema;
 
 pub(super) const DESCRIPTION_LENGTH_MAX: usize = 200;
@@ -15,12 +15,12 @@ pub(super) const UNIT_CENTS_MAX: i64 = 100_000_000;
 pub(super) const STATUSES: [&str; 4] = ["draft", "open", "paid", "void"];
 
 /// Reads one invoice with its lines, or says that there is none.
-pub(super) fn invoice(connection: &Connection, invoice_id: &str) -> Outcome {
+pub(super) fn invoice(connection: &Connection, invoice_id: &str) -> SampleToolOutcome {
     let mut invoice = connection
         .prepare_cached("SELECT * FROM invoice_summaries WHERE invoice_id = ?1")?
         .query_row([invoice_id], summary_from_row)
         .optional()?
-        .ok_or_else(|| Failure::declined(format!("no such invoice: `{invoice_id}`")))?;
+        .ok_or_else(|| SampleToolFailure::declined(format!("no such invoice: `{invoice_id}`")))?;
     let mut statement = connection.prepare_cached(
         "SELECT description, quantity, unit_cents FROM invoice_lines
           WHERE invoice_id = ?1 ORDER BY position",

@@ -12,17 +12,17 @@ use crate::catalogue::invoice_record::{
     DESCRIPTION_LENGTH_MAX, QUANTITY_MAX, STATUSES, UNIT_CENTS_MAX, invoice, invoice_schema, line_schema,
     summary_from_row, summary_properties,
 };
-use crate::company::{Company, Effect, next_number, record_effect};
-use crate::failure::{Failure, Outcome};
+use crate::company::{Company, CompanyEffect, next_number, record_effect};
+use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::formats::Date;
 use crate::schema;
-use crate::tool::{Hints, Run, Tool};
+use crate::tool::{Hints, ToolRunner, SampleTool};
 
 const LINES_MAX: usize = 50;
 const VOID_REASONS: [&str; 4] = ["duplicate", "customer_request", "fraud_review", "internal_error"];
 
-pub(super) const TOOLS: &[Tool] = &[
-    Tool {
+pub(super) const TOOLS: &[SampleTool] = &[
+    SampleTool {
         name: "list_invoices",
         title: "List invoices",
         description: "List invoices with their totals, oldest first, optionally of one customer or in \
@@ -40,9 +40,9 @@ pub(super) const TOOLS: &[Tool] = &[
             schema::full_object(json!({ "invoices": schema::list(schema::full_object(summary_properties())) }))
         }),
         hints: Hints::Reads,
-        run: Run::AtOnce(list_invoices),
+        run: ToolRunner::AtOnce(list_invoices),
     },
-    Tool {
+    SampleTool {
         name: "get_invoice",
         title: "Get one invoice",
         description: "Read one invoice with its line items, total and what was paid so far. Use only \
@@ -50,9 +50,9 @@ pub(super) const TOOLS: &[Tool] = &[
         input: || schema::full_object(json!({ "invoice_id": schema::invoice_id() })),
         output: Some(invoice_schema),
         hints: Hints::Reads,
-        run: Run::AtOnce(get_invoice),
+        run: ToolRunner::AtOnce(get_invoice),
     },
-    Tool {
+    SampleTool {
         name: "create_invoice_draft",
         title: "Create an invoice draft",
         description: "EXECUTE ONLY to create a draft invoice for an existing customer. Does not send, \
@@ -61,9 +61,9 @@ pub(super) const TOOLS: &[Tool] = &[
         input: draft_input,
         output: Some(invoice_schema),
         hints: Hints::Adds,
-        run: Run::AtOnce(create_invoice_draft),
+        run: ToolRunner::AtOnce(create_invoice_draft),
     },
-    Tool {
+    SampleTool {
         name: "void_invoice",
         title: "Void an invoice",
         description: "EXECUTE ONLY to cancel a draft or open invoice for one of the listed reasons. A \
@@ -77,7 +77,7 @@ pub(super) const TOOLS: &[Tool] = &[
         },
         output: Some(invoice_schema),
         hints: Hints::Replaces,
-        run: Run::AtOnce(void_invoice),
+        run: ToolRunner::AtOnce(void_invoice),
     },
 ];
 
@@ -119,7 +119,7 @@ struct VoidInvoice {
     reason: String,
 }
 
-fn list_invoices(company: &Company, arguments: Arguments) -> Outcome {
+fn list_invoices(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let ListInvoices { customer_id, status } = decode(arguments)?;
     if let Some(status) = &status {
         check_one_of("status", status, &STATUSES)?;
@@ -136,12 +136,12 @@ fn list_invoices(company: &Company, arguments: Arguments) -> Outcome {
     })
 }
 
-fn get_invoice(company: &Company, arguments: Arguments) -> Outcome {
+fn get_invoice(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let GetInvoice { invoice_id } = decode(arguments)?;
     company.read(|connection| invoice(connection, &invoice_id))
 }
 
-fn create_invoice_draft(company: &Company, arguments: Arguments) -> Outcome {
+fn create_invoice_draft(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let draft: CreateInvoiceDraft = decode(arguments)?;
     check_draft(&draft)?;
     company.change(|transaction| {
@@ -149,15 +149,15 @@ fn create_invoice_draft(company: &Company, arguments: Arguments) -> Outcome {
         let number = next_number(transaction, "invoices", "invoice_id")?;
         let invoice_id = format!("inv_{number}");
         insert_draft(transaction, &invoice_id, &draft)?;
-        record_effect(transaction, Effect::InvoiceDraft, &invoice_id)?;
+        record_effect(transaction, CompanyEffect::InvoiceDraft, &invoice_id)?;
         invoice(transaction, &invoice_id)
     })
 }
 
-fn check_draft(draft: &CreateInvoiceDraft) -> Result<(), Failure> {
+fn check_draft(draft: &CreateInvoiceDraft) -> Result<(), SampleToolFailure> {
     check_one_of("currency", &draft.currency, &schema::CURRENCIES)?;
     if draft.due < draft.issued {
-        return Err(Failure::declined("`due` must not be before `issued`"));
+        return Err(SampleToolFailure::declined("`due` must not be before `issued`"));
     }
     check_between("number of lines", draft.lines.len(), 1, LINES_MAX)?;
     for line in &draft.lines {
@@ -184,7 +184,7 @@ fn insert_draft(transaction: &Transaction<'_>, invoice_id: &str, draft: &CreateI
     Ok(())
 }
 
-fn void_invoice(company: &Company, arguments: Arguments) -> Outcome {
+fn void_invoice(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let VoidInvoice { invoice_id, reason } = decode(arguments)?;
     check_one_of("reason", &reason, &VOID_REASONS)?;
     company.change(|transaction| {
@@ -193,13 +193,13 @@ fn void_invoice(company: &Company, arguments: Arguments) -> Outcome {
         let paid_cents = current.get("paid_cents").and_then(Value::as_i64);
         if !matches!(status, Some("draft" | "open")) || paid_cents != Some(0) {
             let text = format!("`{invoice_id}` is paid, partly paid or already void");
-            return Err(Failure::declined(text));
+            return Err(SampleToolFailure::declined(text));
         }
         transaction.execute(
             "UPDATE invoices SET status = 'void', void_reason = ?2 WHERE invoice_id = ?1",
             [&invoice_id, &reason],
         )?;
-        record_effect(transaction, Effect::InvoiceVoid, &invoice_id)?;
+        record_effect(transaction, CompanyEffect::InvoiceVoid, &invoice_id)?;
         invoice(transaction, &invoice_id)
     })
 }

@@ -6,28 +6,28 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, check_length, decode};
-use crate::company::{Company, Effect, next_number, record_effect};
-use crate::failure::Outcome;
+use crate::company::{Company, CompanyEffect, next_number, record_effect};
+use crate::failure::SampleToolOutcome;
 use crate::formats::EmailAddress;
 use crate::schema;
-use crate::tool::{Hints, Run, Tool};
+use crate::tool::{Hints, ToolRunner, SampleTool};
 
 const SUBJECT_LENGTH_MAX: usize = 200;
 const BODY_LENGTH_MAX: usize = 20_000;
 
-pub(super) const TOOLS: &[Tool] = &[
-    Tool {
+pub(super) const TOOLS: &[SampleTool] = &[
+    SampleTool {
         name: "list_outbox",
         title: "List sent mail",
         description: "List every mail the company sent, oldest first. Does not read received mail, and \
             sends nothing.",
-        input: schema::nothing,
+        input: schema::no_properties,
         output: Some(|| schema::full_object(json!({ "mails": schema::list(mail_schema()) }))),
         // One of two honest tools without annotations: a gateway must not depend on them.
         hints: Hints::Absent,
-        run: Run::AtOnce(list_outbox),
+        run: ToolRunner::AtOnce(list_outbox),
     },
-    Tool {
+    SampleTool {
         name: "send_mail",
         title: "Send a mail",
         description: "EXECUTE ONLY to send one plain-text mail to one recipient. It leaves at once and \
@@ -41,7 +41,7 @@ pub(super) const TOOLS: &[Tool] = &[
         },
         output: Some(mail_schema),
         hints: Hints::Commits,
-        run: Run::AtOnce(send_mail),
+        run: ToolRunner::AtOnce(send_mail),
     },
 ];
 
@@ -57,7 +57,7 @@ struct SendMail {
     body: String,
 }
 
-fn list_outbox(company: &Company, arguments: Arguments) -> Outcome {
+fn list_outbox(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let ListOutbox {} = decode(arguments)?;
     company.read(|connection| {
         let mut statement = connection.prepare_cached("SELECT * FROM outbox ORDER BY rowid")?;
@@ -74,7 +74,7 @@ fn list_outbox(company: &Company, arguments: Arguments) -> Outcome {
     })
 }
 
-fn send_mail(company: &Company, arguments: Arguments) -> Outcome {
+fn send_mail(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let SendMail { to, subject, body } = decode(arguments)?;
     check_length("subject", &subject, SUBJECT_LENGTH_MAX)?;
     check_length("body", &body, BODY_LENGTH_MAX)?;
@@ -85,7 +85,7 @@ fn send_mail(company: &Company, arguments: Arguments) -> Outcome {
             "INSERT INTO outbox (mail_id, recipient, subject, body) VALUES (?1, ?2, ?3, ?4)",
             [&mail_id, to.as_str(), &subject, &body],
         )?;
-        record_effect(transaction, Effect::Mail, &mail_id)?;
+        record_effect(transaction, CompanyEffect::Mail, &mail_id)?;
         Ok(json!({ "mail_id": mail_id, "to": to.as_str(), "subject": subject, "body": body }))
     })
 }

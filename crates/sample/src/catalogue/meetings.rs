@@ -7,16 +7,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, check_between, check_length, decode};
-use crate::company::{Company, Effect, next_number, record_effect};
-use crate::failure::{Failure, Outcome};
-use crate::formats::{EmailAddress, Moment};
+use crate::company::{Company, CompanyEffect, next_number, record_effect};
+use crate::failure::{SampleToolFailure, SampleToolOutcome};
+use crate::formats::{EmailAddress, DateTime};
 use crate::schema;
-use crate::tool::{Hints, Run, Tool};
+use crate::tool::{Hints, ToolRunner, SampleTool};
 
 const TITLE_LENGTH_MAX: usize = 200;
 const ATTENDEES_MAX: usize = 20;
 
-pub(super) const TOOLS: &[Tool] = &[Tool {
+pub(super) const TOOLS: &[SampleTool] = &[SampleTool {
     name: "book_meeting",
     title: "Book a meeting",
     description: "EXECUTE ONLY to put one meeting into the company calendar. Calling it twice books \
@@ -45,22 +45,22 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
     }),
     // One of two honest tools without annotations: a gateway must not depend on them.
     hints: Hints::Absent,
-    run: Run::AtOnce(book_meeting),
+    run: ToolRunner::AtOnce(book_meeting),
 }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BookMeeting {
     title: String,
-    start: Moment,
-    end: Moment,
+    start: DateTime,
+    end: DateTime,
     attendees: Vec<EmailAddress>,
 }
 
-fn book_meeting(company: &Company, arguments: Arguments) -> Outcome {
+fn book_meeting(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let meeting: BookMeeting = decode(arguments)?;
     if !meeting.end.is_after(&meeting.start) {
-        return Err(Failure::declined("`end` must be after `start`"));
+        return Err(SampleToolFailure::declined("`end` must be after `start`"));
     }
     check_length("title", &meeting.title, TITLE_LENGTH_MAX)?;
     check_between("number of attendees", meeting.attendees.len(), 1, ATTENDEES_MAX)?;
@@ -73,7 +73,7 @@ fn book_meeting(company: &Company, arguments: Arguments) -> Outcome {
             "INSERT INTO meetings (meeting_id, title, start_at, end_at, attendees) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![meeting_id, meeting.title, start, end, attendees.to_string()],
         )?;
-        record_effect(transaction, Effect::Meeting, &meeting_id)?;
+        record_effect(transaction, CompanyEffect::Meeting, &meeting_id)?;
         Ok(json!({
             "meeting_id": meeting_id,
             "title": meeting.title,

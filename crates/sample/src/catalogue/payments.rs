@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, check_between, check_one_of, decode};
 use crate::catalogue::invoice_record::invoice;
-use crate::company::{Company, Effect, next_number, record_effect};
-use crate::failure::{Failure, Outcome};
+use crate::company::{Company, CompanyEffect, next_number, record_effect};
+use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::schema;
-use crate::tool::{Hints, Run, Tool};
+use crate::tool::{Hints, ToolRunner, SampleTool};
 
-pub(super) const TOOLS: &[Tool] = &[Tool {
+pub(super) const TOOLS: &[SampleTool] = &[SampleTool {
     name: "pay_invoice",
     title: "Pay an invoice",
     description: "EXECUTE ONLY to pay an open invoice, in part or in full, once the amount was \
@@ -38,7 +38,7 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
         }))
     }),
     hints: Hints::Commits,
-    run: Run::AtOnce(pay_invoice),
+    run: ToolRunner::AtOnce(pay_invoice),
 }];
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ struct PayInvoice {
     currency: String,
 }
 
-fn pay_invoice(company: &Company, arguments: Arguments) -> Outcome {
+fn pay_invoice(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let PayInvoice { invoice_id, amount_cents, currency } = decode(arguments)?;
     check_one_of("currency", &currency, &schema::CURRENCIES)?;
     company.change(|transaction| {
@@ -65,7 +65,7 @@ fn pay_invoice(company: &Company, arguments: Arguments) -> Outcome {
         let outstanding_cents = owed_cents - amount_cents;
         let status = if outstanding_cents == 0 { "paid" } else { "open" };
         transaction.execute("UPDATE invoices SET status = ?2 WHERE invoice_id = ?1", [invoice_id.as_str(), status])?;
-        record_effect(transaction, Effect::Payment, &payment_id)?;
+        record_effect(transaction, CompanyEffect::Payment, &payment_id)?;
         Ok(json!({
             "payment_id": payment_id,
             "invoice_id": invoice_id,
@@ -78,16 +78,16 @@ fn pay_invoice(company: &Company, arguments: Arguments) -> Outcome {
 }
 
 /// What is still owed on an invoice, if it can be paid in that currency at all.
-fn owed_cents(invoice: &Value, currency: &str) -> Result<i64, Failure> {
+fn owed_cents(invoice: &Value, currency: &str) -> Result<i64, SampleToolFailure> {
     let text = |key| invoice.get(key).and_then(Value::as_str).unwrap_or_default();
     let cents = |key| invoice.get(key).and_then(Value::as_i64).unwrap_or_default();
     if text("status") != "open" {
         let message = format!("only an open invoice can be paid; `{}` is {}", text("invoice_id"), text("status"));
-        return Err(Failure::declined(message));
+        return Err(SampleToolFailure::declined(message));
     }
     if text("currency") != currency {
         let message = format!("the invoice is in {}", text("currency"));
-        return Err(Failure::declined(message));
+        return Err(SampleToolFailure::declined(message));
     }
     Ok(cents("total_cents") - cents("paid_cents"))
 }

@@ -8,25 +8,25 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{Arguments, check_length, decode};
-use crate::company::{Company, Effect, record_effect};
-use crate::failure::{Failure, Outcome};
+use crate::company::{Company, CompanyEffect, record_effect};
+use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::schema;
-use crate::tool::{Hints, Run, Tool};
+use crate::tool::{Hints, ToolRunner, SampleTool};
 
 const QUERY_LENGTH_MAX: usize = 4_000;
 const ROWS_MAX: usize = 100;
 
-pub(super) const TOOLS: &[Tool] = &[
-    Tool {
+pub(super) const TOOLS: &[SampleTool] = &[
+    SampleTool {
         name: "read_query",
         title: "Read with SQL",
         description: "Run a SELECT query on the company's SQLite database and return its rows, at most 100 of them.",
         input: query_schema,
         output: Some(|| schema::full_object(json!({ "rows": schema::list(json!({ "type": "object" })) }))),
         hints: Hints::Reads,
-        run: Run::AtOnce(read_query),
+        run: ToolRunner::AtOnce(read_query),
     },
-    Tool {
+    SampleTool {
         name: "write_query",
         title: "Write with SQL",
         description: "Run an INSERT, UPDATE or DELETE statement on the company's SQLite database and return how many \
@@ -34,46 +34,46 @@ pub(super) const TOOLS: &[Tool] = &[
         input: query_schema,
         output: Some(|| schema::full_object(json!({ "rows_changed": { "type": "integer", "minimum": 0 } }))),
         hints: Hints::Absent,
-        run: Run::AtOnce(write_query),
+        run: ToolRunner::AtOnce(write_query),
     },
 ];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Query {
+struct QueryArguments {
     query: String,
 }
 
 /// What came of a statement.
-struct Ran {
+struct QueryResult {
     rows: Vec<Value>,
     rows_changed: u64,
 }
 
-fn read_query(company: &Company, arguments: Arguments) -> Outcome {
+fn read_query(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     run(company, arguments).map(|ran| json!({ "rows": ran.rows }))
 }
 
-fn write_query(company: &Company, arguments: Arguments) -> Outcome {
+fn write_query(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     run(company, arguments).map(|ran| json!({ "rows_changed": ran.rows_changed }))
 }
 
-fn run(company: &Company, arguments: Arguments) -> Result<Ran, Failure> {
-    let Query { query } = decode(arguments)?;
+fn run(company: &Company, arguments: Arguments) -> Result<QueryResult, SampleToolFailure> {
+    let QueryArguments { query } = decode(arguments)?;
     check_length("query", &query, QUERY_LENGTH_MAX)?;
     company.change(|transaction| {
         let before = transaction.total_changes();
         let (rows, reads_only) = rows(transaction, &query)?;
         let rows_changed = transaction.total_changes().saturating_sub(before);
         if !reads_only {
-            record_effect(transaction, Effect::SqlChange, &query)?;
+            record_effect(transaction, CompanyEffect::SqlChange, &query)?;
         }
-        Ok(Ran { rows, rows_changed })
+        Ok(QueryResult { rows, rows_changed })
     })
 }
 
 /// The rows of a statement, run to its end, and whether SQLite itself says that it only reads.
-fn rows(connection: &Connection, query: &str) -> Result<(Vec<Value>, bool), Failure> {
+fn rows(connection: &Connection, query: &str) -> Result<(Vec<Value>, bool), SampleToolFailure> {
     let mut statement = connection.prepare(query)?;
     let reads_only = statement.readonly();
     let names: Vec<String> = statement.column_names().map(str::to_owned).collect();

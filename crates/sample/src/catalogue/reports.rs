@@ -12,19 +12,19 @@ use serde_json::{Map, Value, json};
 
 use crate::SampleError;
 use crate::arguments::{Arguments, decode};
-use crate::call::Call;
-use crate::company::{Company, Effect};
-use crate::failure::Outcome;
+use crate::call::SampleCall;
+use crate::company::{Company, CompanyEffect};
+use crate::failure::SampleToolOutcome;
 use crate::formats::Month;
 use crate::schema;
-use crate::session::Session;
-use crate::tool::{Hints, Run, Tool};
+use crate::session::SampleSession;
+use crate::tool::{Hints, ToolRunner, SampleTool};
 
 /// Long enough for a client to see the steps apart, short enough for a test.
 const STEP_PAUSE: Duration = Duration::from_millis(15);
 
-pub(super) const TOOLS: &[Tool] = &[
-    Tool {
+pub(super) const TOOLS: &[SampleTool] = &[
+    SampleTool {
         name: "monthly_report",
         title: "Monthly report",
         description: "Sum up the invoices issued in one month, per currency. Takes a moment and reports \
@@ -36,48 +36,48 @@ pub(super) const TOOLS: &[Tool] = &[
         },
         output: Some(report_schema),
         hints: Hints::Reads,
-        run: Run::Background(monthly_report),
+        run: ToolRunner::Background(monthly_report),
     },
-    Tool {
+    SampleTool {
         name: "count_effects",
         title: "Count effects",
         description: "Count what really happened since the company was set up: payments, mails, writes \
             and so on. Counts completed effects only, never attempts. Changes nothing.",
-        input: schema::nothing,
+        input: schema::no_properties,
         output: Some(|| {
             let mut counts: Map<String, Value> =
-                Effect::ALL.iter().map(|effect| (effect.as_str().into(), count_schema())).collect();
+                CompanyEffect::ALL.iter().map(|effect| (effect.as_str().into(), count_schema())).collect();
             counts.insert("total".into(), count_schema());
             schema::full_object(Value::Object(counts))
         }),
         hints: Hints::Reads,
-        run: Run::AtOnce(count_effects),
+        run: ToolRunner::AtOnce(count_effects),
     },
 ];
 
-pub(super) const BETA_TOOLS: &[Tool] = &[Tool {
+pub(super) const BETA_TOOLS: &[SampleTool] = &[SampleTool {
     name: "beta_outstanding_total",
     title: "Outstanding total (beta)",
     description: "Sum up what customers still owe on open invoices, per currency. Listed only while \
         beta tools are on. Does not remind anyone.",
-    input: schema::nothing,
+    input: schema::no_properties,
     output: Some(|| schema::full_object(json!({ "by_currency": schema::list(amounts_schema()) }))),
     hints: Hints::Reads,
-    run: Run::AtOnce(beta_outstanding_total),
+    run: ToolRunner::AtOnce(beta_outstanding_total),
 }];
 
 /// One figure of the monthly report.
-struct Step {
+struct ReportFigure {
     name: &'static str,
-    measure: fn(&Company, &str) -> Outcome,
+    measure: fn(&Company, &str) -> SampleToolOutcome,
 }
 
-const STEPS: [Step; 5] = [
-    Step { name: "invoices_issued", measure: |company, month| count_invoices(company, month, None) },
-    Step { name: "invoices_open", measure: |company, month| count_invoices(company, month, Some("open")) },
-    Step { name: "invoices_paid", measure: |company, month| count_invoices(company, month, Some("paid")) },
-    Step { name: "invoices_void", measure: |company, month| count_invoices(company, month, Some("void")) },
-    Step {
+const STEPS: [ReportFigure; 5] = [
+    ReportFigure { name: "invoices_issued", measure: |company, month| count_invoices(company, month, None) },
+    ReportFigure { name: "invoices_open", measure: |company, month| count_invoices(company, month, Some("open")) },
+    ReportFigure { name: "invoices_paid", measure: |company, month| count_invoices(company, month, Some("paid")) },
+    ReportFigure { name: "invoices_void", measure: |company, month| count_invoices(company, month, Some("void")) },
+    ReportFigure {
         name: "by_currency",
         measure: |company, month| {
             let condition = "status <> 'void' AND SUBSTR(issued, 1, 7) = ?1";
@@ -94,9 +94,9 @@ struct MonthlyReport {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct NoArguments {}
 
-fn monthly_report(session: &Session, call: &Call) -> Result<(), SampleError> {
+fn monthly_report(session: &SampleSession, call: &SampleCall) -> Result<(), SampleError> {
     let MonthlyReport { month } = match decode(call.arguments.clone()) {
         Ok(arguments) => arguments,
         Err(failure) => return session.answer_call(call, Err(failure)),
@@ -120,7 +120,7 @@ fn monthly_report(session: &Session, call: &Call) -> Result<(), SampleError> {
     session.answer_call(call, Ok(Value::Object(report)))
 }
 
-fn count_invoices(company: &Company, month: &str, status: Option<&str>) -> Outcome {
+fn count_invoices(company: &Company, month: &str, status: Option<&str>) -> SampleToolOutcome {
     company.read(|connection| {
         let count: i64 = connection.query_row(
             "SELECT COUNT(*) FROM invoices
@@ -133,7 +133,7 @@ fn count_invoices(company: &Company, month: &str, status: Option<&str>) -> Outco
 }
 
 /// Sums per currency over the invoices a condition of this module's own picks.
-fn amounts(company: &Company, condition: &'static str, argument: &str) -> Outcome {
+fn amounts(company: &Company, condition: &'static str, argument: &str) -> SampleToolOutcome {
     company.read(|connection| {
         let mut statement = connection.prepare_cached(&format!(
             "SELECT currency, SUM(total_cents), SUM(paid_cents) FROM invoice_summaries
@@ -151,13 +151,13 @@ fn amounts(company: &Company, condition: &'static str, argument: &str) -> Outcom
     })
 }
 
-fn count_effects(company: &Company, arguments: Arguments) -> Outcome {
-    let Nothing {} = decode(arguments)?;
+fn count_effects(company: &Company, arguments: Arguments) -> SampleToolOutcome {
+    let NoArguments {} = decode(arguments)?;
     company.read(|connection| {
         let mut statement = connection.prepare_cached("SELECT COUNT(*) FROM effects WHERE kind = ?1")?;
         let mut counts = Map::new();
         let mut total = 0;
-        for effect in Effect::ALL {
+        for effect in CompanyEffect::ALL {
             let count: i64 = statement.query_row([effect.as_str()], |row| row.get(0))?;
             total += count;
             counts.insert(effect.as_str().into(), count.into());
@@ -167,8 +167,8 @@ fn count_effects(company: &Company, arguments: Arguments) -> Outcome {
     })
 }
 
-fn beta_outstanding_total(company: &Company, arguments: Arguments) -> Outcome {
-    let Nothing {} = decode(arguments)?;
+fn beta_outstanding_total(company: &Company, arguments: Arguments) -> SampleToolOutcome {
+    let NoArguments {} = decode(arguments)?;
     let by_currency = amounts(company, "status = ?1", "open")?;
     Ok(json!({ "by_currency": by_currency }))
 }

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use servanda_contract::{ToolContract, document};
 use servanda_gates::{RegisteredContracts, admit};
 
-use crate::catalogue::{self, Listed};
+use crate::catalogue::{self, ListedToolGroups};
 use crate::contracts::CONTRACTS;
-use crate::tool::Tool;
+use crate::tool::SampleTool;
 
-const ALL: Listed = Listed { misbehaviour: true, beta: false };
+const ALL: ListedToolGroups = ListedToolGroups { misbehaviour: true, beta: false };
 const HONEST_COUNT: usize = 19;
 
 fn contracts() -> Vec<(&'static str, ToolContract)> {
@@ -26,7 +26,7 @@ fn names(schema: &Map<String, Value>, member: &str) -> BTreeSet<String> {
     }
 }
 
-fn tool_of(contract: &ToolContract) -> &'static Tool {
+fn tool_of(contract: &ToolContract) -> &'static SampleTool {
     let name = &contract.binding.tool;
     catalogue::find(ALL, name).unwrap_or_else(|| panic!("the company has no tool `{name}`"))
 }
@@ -87,7 +87,7 @@ fn other_tools_a_contract_names_have_contracts_too() {
 #[test]
 fn every_honest_tool_and_every_file_has_its_place_in_the_table() {
     let bound: BTreeSet<String> = contracts().into_iter().map(|(_, contract)| contract.binding.tool).collect();
-    let honest = Listed { misbehaviour: false, ..ALL };
+    let honest = ListedToolGroups { misbehaviour: false, ..ALL };
     let covered = bound.iter().filter(|tool| catalogue::find(honest, tool).is_some()).count();
     assert_eq!(covered, HONEST_COUNT);
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/contracts");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{HONEST, MISBEHAVING, call, converse, converse_raw, initialize, legacy, modern};
-use crate::{Era, Options, SampleError};
+use crate::{ServedEras, SampleOptions, SampleError};
 
 #[test]
 fn initialize_agrees_on_a_legacy_revision() {
@@ -26,23 +26,23 @@ fn initialize_agrees_on_a_legacy_revision() {
 fn each_era_serves_what_it_speaks() {
     let serving = 0;
     let table = [
-        (Era::Both, false, "server/discover", true, serving),
-        (Era::Both, false, "tools/list", true, serving),
-        (Era::Both, false, "tools/list", false, -32602),
-        (Era::Both, false, "ping", false, serving),
-        (Era::Both, false, "ping", true, -32601),
-        (Era::Both, true, "tools/list", false, serving),
-        (Era::Both, true, "tools/list", true, serving),
-        (Era::Both, true, "resources/list", false, -32601),
-        (Era::Both, false, "resources/list", true, -32601),
-        (Era::LegacyOnly, false, "server/discover", true, -32601),
-        (Era::LegacyOnly, false, "tools/list", true, -32602),
-        (Era::LegacyOnly, true, "tools/list", true, serving),
-        (Era::LegacyOnly, true, "ping", false, serving),
-        (Era::ModernOnly, false, "server/discover", true, serving),
-        (Era::ModernOnly, false, "server/discover", false, -32602),
-        (Era::ModernOnly, false, "tools/list", true, serving),
-        (Era::ModernOnly, false, "ping", false, -32602),
+        (ServedEras::Both, false, "server/discover", true, serving),
+        (ServedEras::Both, false, "tools/list", true, serving),
+        (ServedEras::Both, false, "tools/list", false, -32602),
+        (ServedEras::Both, false, "ping", false, serving),
+        (ServedEras::Both, false, "ping", true, -32601),
+        (ServedEras::Both, true, "tools/list", false, serving),
+        (ServedEras::Both, true, "tools/list", true, serving),
+        (ServedEras::Both, true, "resources/list", false, -32601),
+        (ServedEras::Both, false, "resources/list", true, -32601),
+        (ServedEras::LegacyOnly, false, "server/discover", true, -32601),
+        (ServedEras::LegacyOnly, false, "tools/list", true, -32602),
+        (ServedEras::LegacyOnly, true, "tools/list", true, serving),
+        (ServedEras::LegacyOnly, true, "ping", false, serving),
+        (ServedEras::ModernOnly, false, "server/discover", true, serving),
+        (ServedEras::ModernOnly, false, "server/discover", false, -32602),
+        (ServedEras::ModernOnly, false, "tools/list", true, serving),
+        (ServedEras::ModernOnly, false, "ping", false, -32602),
     ];
     for (era, handshake, method, with_meta, expected) in table {
         let request = if with_meta { modern } else { legacy };
@@ -50,7 +50,7 @@ fn each_era_serves_what_it_speaks() {
         if handshake {
             messages.insert(0, initialize());
         }
-        let conversation = converse(Options { era, ..HONEST }, &messages);
+        let conversation = converse(SampleOptions { era, ..HONEST }, &messages);
         let code = conversation.answer(1)["error"]["code"].as_i64().unwrap_or(serving);
         assert_eq!(code, expected, "{era:?} handshake {handshake} {method} meta {with_meta}");
     }
@@ -63,9 +63,9 @@ fn unsupported_versions_are_refused_with_the_supported_ones() {
     old["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2025-11-25".into();
     let mut handshake = initialize();
     handshake["id"] = 1.into();
-    let table = [(Era::Both, old, dual), (Era::ModernOnly, handshake, json!(["2026-07-28"]))];
+    let table = [(ServedEras::Both, old, dual), (ServedEras::ModernOnly, handshake, json!(["2026-07-28"]))];
     for (era, request, supported) in table {
-        let conversation = converse(Options { era, ..HONEST }, &[request]);
+        let conversation = converse(SampleOptions { era, ..HONEST }, &[request]);
         assert_eq!(conversation.error_code(1), -32022);
         let data = &conversation.answer(1)["error"]["data"];
         assert_eq!(*data, json!({ "supported": supported, "requested": "2025-11-25" }));
@@ -164,7 +164,7 @@ fn the_list_comes_in_pages_and_always_in_one_order() {
     }
 }
 
-fn pages(options: &Options) -> Vec<Vec<Value>> {
+fn pages(options: &SampleOptions) -> Vec<Vec<Value>> {
     let mut pages = Vec::new();
     let mut params = json!({});
     loop {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{HONEST, call, converse, modern};
-use crate::Options;
+use crate::SampleOptions;
 
 /// One call every honest tool serves, and a part of what it answers with.
 fn served() -> Vec<(&'static str, Value, Value)> {
@@ -175,7 +175,7 @@ fn what_cannot_be_done_is_declined_and_has_no_effect() {
 #[test]
 fn effects_are_counted_by_kind_and_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { database: Some(folder.path().join("company.db")), ..HONEST };
+    let options = SampleOptions { database: Some(folder.path().join("company.db")), ..HONEST };
     let messages: Vec<Value> =
         (1..).zip(served()).map(|(id, (name, arguments, _))| call(id, name, arguments)).collect();
     converse(options.clone(), &messages).ended.unwrap();

@@ -4,8 +4,8 @@ use clap::Args;
 use servanda_contract::{GateName, TaxonomyClass, Timestamp, record::Outcome};
 use servanda_ledger::CallFilter;
 
-use super::effects::{When, when};
-use crate::failure::Failure;
+use super::effects::{TimeArgument, when};
+use crate::failure::CommandFailure;
 
 /// `calls`.
 #[derive(Debug, Args)]
@@ -28,10 +28,10 @@ pub(crate) struct CallsArgs {
     pub gate: Option<GateName>,
     /// Only calls received since then: 2026-11-15, 2026-11-15T09:30Z, or 90m, 12h, 7d ago.
     #[arg(long, value_name = "TIME", value_parser = when)]
-    pub since: Option<When>,
+    pub since: Option<TimeArgument>,
     /// Only calls received before then.
     #[arg(long, value_name = "TIME", value_parser = when, conflicts_with = "follow")]
-    pub until: Option<When>,
+    pub until: Option<TimeArgument>,
     /// List at most so many.
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=50_000))]
     pub limit: u32,
@@ -42,10 +42,10 @@ pub(crate) struct CallsArgs {
 
 impl CallsArgs {
     /// The same for the store, where it is `now`.
-    pub(crate) fn filter(&self, now: Timestamp) -> Result<CallFilter, Failure> {
+    pub(crate) fn filter(&self, now: Timestamp) -> Result<CallFilter, CommandFailure> {
         let (since_ms, until_ms) = (self.since.map(|at| at.unix_ms(now)), self.until.map(|at| at.unix_ms(now)));
         if since_ms.zip(until_ms).is_some_and(|(since_ms, until_ms)| since_ms >= until_ms) {
-            return Err(Failure::bad_input("--since is not before --until").hint("no call was received in between"));
+            return Err(CommandFailure::bad_input("--since is not before --until").hint("no call was received in between"));
         }
         let (caller, tool) = (self.caller.clone(), self.tool.clone());
         let (outcome, class, gate) = (self.outcome, self.class, self.gate);

@@ -5,7 +5,7 @@ use servanda_contract::{Timestamp, tool::EffectClass};
 use servanda_effects::effect::{EffectFilter, EffectState};
 
 use super::policy::span_ms;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// `effects`.
 #[derive(Debug, Args)]
@@ -76,18 +76,18 @@ pub(crate) struct EffectConditions {
     /// Only those of this tool=NAME, upstream=ID, tenant=NAME, principal=NAME or class=K|Q|N; may be given more than once,
     /// and then all have to hold.
     #[arg(long, value_name = "KEY=VALUE", value_parser = condition, conflicts_with = "handle")]
-    pub filter: Vec<Condition>,
+    pub filter: Vec<EffectCondition>,
     /// Only those that were begun since then: 2026-11-15, 2026-11-15T09:30Z, or 90m, 12h, 7d ago.
     #[arg(long, value_name = "TIME", value_parser = when, conflicts_with = "handle")]
-    pub since: Option<When>,
+    pub since: Option<TimeArgument>,
     /// Only those that were begun before then.
     #[arg(long, value_name = "TIME", value_parser = when, conflicts_with = "handle")]
-    pub until: Option<When>,
+    pub until: Option<TimeArgument>,
 }
 
 /// One condition on effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum EffectCondition {
     Tool(String),
     Upstream(String),
     Tenant(String),
@@ -97,12 +97,12 @@ pub(crate) enum Condition {
 
 /// A moment as people write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum TimeArgument {
     At(Timestamp),
     AgoMs(u64),
 }
 
-impl When {
+impl TimeArgument {
     /// The moment, where it is `now`.
     pub(super) fn unix_ms(self, now: Timestamp) -> u64 {
         match self {
@@ -114,23 +114,23 @@ impl When {
 
 impl EffectConditions {
     /// The same for the store, where it is `now`.
-    pub(crate) fn filter(&self, now: Timestamp) -> Result<EffectFilter, Failure> {
+    pub(crate) fn filter(&self, now: Timestamp) -> Result<EffectFilter, CommandFailure> {
         let (since_ms, until_ms) = (self.since.map(|at| at.unix_ms(now)), self.until.map(|at| at.unix_ms(now)));
         if since_ms.zip(until_ms).is_some_and(|(since_ms, until_ms)| since_ms >= until_ms) {
-            return Err(Failure::bad_input("--since is not before --until").hint("nothing was begun in between"));
+            return Err(CommandFailure::bad_input("--since is not before --until").hint("nothing was begun in between"));
         }
         let mut filter = EffectFilter { since_ms, until_ms, ..EffectFilter::default() };
         for condition in &self.filter {
             let repeated = match condition {
-                Condition::Tool(name) => filter.tool.replace(name.clone()).map(|_| "tool"),
-                Condition::Upstream(id) => filter.upstream.replace(id.clone()).map(|_| "upstream"),
-                Condition::Tenant(name) => filter.tenant.replace(name.clone()).map(|_| "tenant"),
-                Condition::Principal(name) => filter.principal.replace(name.clone()).map(|_| "principal"),
-                Condition::Class(class) => filter.class.replace(*class).map(|_| "class"),
+                EffectCondition::Tool(name) => filter.tool.replace(name.clone()).map(|_| "tool"),
+                EffectCondition::Upstream(id) => filter.upstream.replace(id.clone()).map(|_| "upstream"),
+                EffectCondition::Tenant(name) => filter.tenant.replace(name.clone()).map(|_| "tenant"),
+                EffectCondition::Principal(name) => filter.principal.replace(name.clone()).map(|_| "principal"),
+                EffectCondition::Class(class) => filter.class.replace(*class).map(|_| "class"),
             };
             if let Some(key) = repeated {
                 let message = format!("--filter {key}=… is given twice, and no effect has two");
-                return Err(Failure::bad_input(message).hint("run the command once for each"));
+                return Err(CommandFailure::bad_input(message).hint("run the command once for each"));
             }
         }
         Ok(filter)
@@ -153,16 +153,16 @@ fn effect_state(text: &str) -> Result<EffectState, String> {
     })
 }
 
-fn condition(text: &str) -> Result<Condition, String> {
+fn condition(text: &str) -> Result<EffectCondition, String> {
     let wrong = || "write tool=NAME, upstream=ID, tenant=NAME, principal=NAME or class=K, Q or N".to_owned();
     let (key, value) = text.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or_else(wrong)?;
     let value = value.to_owned();
     Ok(match key {
-        "tool" => Condition::Tool(value),
-        "upstream" => Condition::Upstream(value),
-        "tenant" => Condition::Tenant(value),
-        "principal" => Condition::Principal(value),
-        "class" => Condition::Class(match value.as_str() {
+        "tool" => EffectCondition::Tool(value),
+        "upstream" => EffectCondition::Upstream(value),
+        "tenant" => EffectCondition::Tenant(value),
+        "principal" => EffectCondition::Principal(value),
+        "class" => EffectCondition::Class(match value.as_str() {
             "K" => EffectClass::K,
             "Q" => EffectClass::Q,
             "N" => EffectClass::N,
@@ -173,10 +173,10 @@ fn condition(text: &str) -> Result<Condition, String> {
     })
 }
 
-pub(super) fn when(text: &str) -> Result<When, String> {
-    let ago = || span_ms(text).ok().map(When::AgoMs);
+pub(super) fn when(text: &str) -> Result<TimeArgument, String> {
+    let ago = || span_ms(text).ok().map(TimeArgument::AgoMs);
     Timestamp::parse(text)
-        .map(When::At)
+        .map(TimeArgument::At)
         .or_else(ago)
         .ok_or_else(|| "write 2026-11-15, 2026-11-15T09:30Z (UTC), or 90m, 12h, 7d for so long ago".to_owned())
 }

@@ -2,7 +2,7 @@
 
 use similar::TextDiff;
 
-use crate::screen::{Mood, paint};
+use crate::screen::{TextStyle, paint};
 
 /// Unchanged lines that are shown around changed ones.
 const CONTEXT_LINES: usize = 3;
@@ -18,10 +18,10 @@ pub(crate) fn unified(file: &str, before: Option<&str>, after: Option<&str>) -> 
 /// The same in colours, where they are wanted.
 pub(crate) fn painted(diff: &str) -> String {
     let line = |line: &str| match line.chars().next() {
-        _ if line.starts_with("+++") || line.starts_with("---") => paint(line, Mood::Strong),
-        Some('+') => paint(line, Mood::Good),
-        Some('-') => paint(line, Mood::Bad),
-        Some('@') => paint(line, Mood::Quiet),
+        _ if line.starts_with("+++") || line.starts_with("---") => paint(line, TextStyle::Strong),
+        Some('+') => paint(line, TextStyle::Good),
+        Some('-') => paint(line, TextStyle::Bad),
+        Some('@') => paint(line, TextStyle::Quiet),
         _ => line.to_owned(),
     };
     diff.lines().map(line).collect::<Vec<_>>().join("\n")

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    known::{Client, HttpStyle},
+    client_table::{KnownClient, HttpStyle},
     search_path::is_this_program,
 };
 use crate::config::parse_listen;
@@ -28,7 +28,7 @@ pub(crate) enum Door {
 
 /// A gateway, as clients see it.
 #[derive(Debug, Clone)]
-pub(crate) struct Gateway {
+pub(crate) struct GatewayLocation {
     /// This program.
     pub program: PathBuf,
     /// Its configuration, as a full path.
@@ -47,14 +47,14 @@ impl Door {
     }
 }
 
-impl Gateway {
+impl GatewayLocation {
     /// Its address.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.listen)
     }
 
     /// The entry for a client; nothing if it cannot reach the gateway that way. Without a client, as most write it.
-    pub(crate) fn entry(&self, client: Option<&Client>, door: Door, env: &BTreeMap<String, String>) -> Option<Value> {
+    pub(crate) fn entry(&self, client: Option<&KnownClient>, door: Door, env: &BTreeMap<String, String>) -> Option<Value> {
         let (typed, http) = client.map_or((false, HttpStyle::TypeAndUrl), |client| (client.typed, client.http));
         match (door, http) {
             (Door::Http, HttpStyle::None) => None,

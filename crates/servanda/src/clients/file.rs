@@ -16,8 +16,8 @@ use std::{
 use servanda_contract::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use super::Surroundings;
-use crate::{failure::Failure, files};
+use super::ClientFolders;
+use crate::{failure::CommandFailure, files};
 
 /// How much is read. `~/.claude.json` keeps a history beside its servers.
 pub(crate) const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -43,25 +43,25 @@ pub(crate) struct ClientFile {
 
 impl ClientFile {
     /// Reads a file, or finds that there is none.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self, CommandFailure> {
         let path = std::path::absolute(path)?;
         let shown = shown(&path);
         let real = real(&path)
-            .map_err(|error| Failure::bad_input(format!("`{shown}` is a link that leads nowhere: {error}")))?;
+            .map_err(|error| CommandFailure::bad_input(format!("`{shown}` is a link that leads nowhere: {error}")))?;
         let root = root(&path);
         let canonical = root.canonicalize()?;
         if !real.starts_with(&canonical) {
             let (root, real) = (root.display(), real.display());
-            return Err(Failure::bad_input(format!("`{shown}` leads out of `{root}`, to `{real}`"))
+            return Err(CommandFailure::bad_input(format!("`{shown}` leads out of `{root}`, to `{real}`"))
                 .hint("nothing was changed; remove the link, or name the file it leads to with --file"));
         }
         let is_linked = path.strip_prefix(&root).is_ok_and(|below| canonical.join(below) != real);
-        let text = read_text(&real).map_err(|why| Failure::bad_input(format!("cannot read `{shown}`: {why}")))?;
+        let text = read_text(&real).map_err(|why| CommandFailure::bad_input(format!("cannot read `{shown}`: {why}")))?;
         Ok(Self { path, shown, real, is_linked, text })
     }
 
     /// Keeps what was read beside the file, and says where.
-    pub(crate) fn keep(&self, now: Timestamp) -> Result<Option<PathBuf>, Failure> {
+    pub(crate) fn keep(&self, now: Timestamp) -> Result<Option<PathBuf>, CommandFailure> {
         let Some(text) = &self.text else { return Ok(None) };
         let time: String = now.to_string().chars().filter(|character| !"-:".contains(*character)).collect();
         let mut name = self.path.file_name().map_or_else(OsString::new, OsString::from);
@@ -96,20 +96,20 @@ impl ClientFile {
     }
 
     /// Fails if the file is not what was read any more: what was shown would not be what is written.
-    pub(crate) fn check_unchanged(&self) -> Result<(), Failure> {
+    pub(crate) fn check_unchanged(&self) -> Result<(), CommandFailure> {
         match read_text(&self.real) {
             Ok(now) if now == self.text => Ok(()),
-            _ => Err(Failure::failed(format!("`{}` was changed meanwhile; nothing was written", self.shown))
+            _ => Err(CommandFailure::failed(format!("`{}` was changed meanwhile; nothing was written", self.shown))
                 .hint("run the command again to see what it would change now")),
         }
     }
 
     /// Writes another text, whole or not at all. Says which folders it had to make.
-    pub(crate) fn write(&self, text: &str) -> Result<Vec<PathBuf>, Failure> {
+    pub(crate) fn write(&self, text: &str) -> Result<Vec<PathBuf>, CommandFailure> {
         self.check_unchanged()?;
         let there = fs::metadata(&self.real).ok();
         if there.as_ref().is_some_and(|there| there.permissions().readonly()) {
-            return Err(Failure::bad_input(format!("`{}` is read-only; nothing was written", self.shown)));
+            return Err(CommandFailure::bad_input(format!("`{}` is read-only; nothing was written", self.shown)));
         }
         let folder = self.real.parent().unwrap_or(Path::new("/"));
         let made = make_folders(folder).map_err(|error| cannot("make", folder, &error))?;
@@ -129,7 +129,7 @@ impl ClientFile {
     }
 
     /// Removes the file, and those of the folders that are empty then.
-    pub(crate) fn remove(&self, made: &[PathBuf]) -> Result<(), Failure> {
+    pub(crate) fn remove(&self, made: &[PathBuf]) -> Result<(), CommandFailure> {
         self.check_unchanged()?;
         fs::remove_file(&self.real).map_err(|error| cannot("remove", &self.path, &error))?;
         for folder in made.iter().rev() {
@@ -152,7 +152,7 @@ impl ClientFile {
 
 /// A path as people write it from here.
 pub(crate) fn shown(path: &Path) -> String {
-    Surroundings::now().map_or_else(|| path.display().to_string(), |around| around.shown(path))
+    ClientFolders::from_environment().map_or_else(|| path.display().to_string(), |around| around.shown(path))
 }
 
 /// A digest of a text.
@@ -180,7 +180,7 @@ fn real(path: &Path) -> io::Result<PathBuf> {
 /// The folder that a file belongs to, out of which no link may lead: the working folder or the user's home, whichever is closer. A file
 /// that a person names elsewhere belongs to the folder it is in.
 fn root(path: &Path) -> PathBuf {
-    let around = Surroundings::now();
+    let around = ClientFolders::from_environment();
     let around = around.iter().flat_map(|around| [&around.here, &around.home]);
     let closest = around.filter(|folder| path.starts_with(folder)).max_by_key(|folder| folder.components().count());
     let own = || path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
@@ -209,6 +209,6 @@ fn make_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(missing.into_iter().rev().collect())
 }
 
-fn cannot(what: &str, file: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot {what} `{}`: {error}", file.display()))
+fn cannot(what: &str, file: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::failed(format!("cannot {what} `{}`: {error}", file.display()))
 }

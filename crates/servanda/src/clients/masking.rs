@@ -6,7 +6,7 @@
 
 use toml_edit::visit_mut::{self, VisitMut};
 
-use super::json::{self, Node, Shape};
+use super::json::{self, JsoncNode, JsoncShape};
 use crate::{
     clients::likely_secrets::{is_marked, is_secret, without_scheme},
     config::expansion::references,
@@ -23,14 +23,14 @@ const SEGMENT_CHARS_MIN: usize = 20;
 pub(crate) fn masked(text: &str) -> String {
     let masked = if let Ok(root) = json::parse(text) {
         let mut places = Vec::new();
-        in_node(&root, &Place::default(), &mut places);
+        in_node(&root, &MaskingContext::default(), &mut places);
         let mut masked = text.to_owned();
         for (span, shown) in places.into_iter().rev() {
             masked.replace_range(span, &shown);
         }
         masked
     } else if let Ok(mut document) = text.parse::<toml_edit::DocumentMut>() {
-        InToml { place: Place::default() }.visit_document_mut(&mut document);
+        TomlMasker { place: MaskingContext::default() }.visit_document_mut(&mut document);
         document.to_string()
     } else {
         without_strings(text)
@@ -41,14 +41,14 @@ pub(crate) fn masked(text: &str) -> String {
 
 /// Where a string stands.
 #[derive(Debug, Default, Clone)]
-struct Place {
+struct MaskingContext {
     /// The name of its field, or the flag before it.
     name: String,
     /// Whether it is a variable or a header.
     setting: bool,
 }
 
-impl Place {
+impl MaskingContext {
     fn member(&self, key: &str) -> Self {
         Self { name: key.to_owned(), setting: self.setting || SETTINGS.contains(&key) }
     }
@@ -61,33 +61,33 @@ impl Place {
     }
 }
 
-fn in_node(node: &Node, place: &Place, places: &mut Vec<(std::ops::Range<usize>, String)>) {
+fn in_node(node: &JsoncNode, place: &MaskingContext, places: &mut Vec<(std::ops::Range<usize>, String)>) {
     match &node.shape {
-        Shape::Object(members) => {
+        JsoncShape::Object(members) => {
             for member in members {
                 in_node(&member.value, &place.member(&member.key), places);
             }
         }
-        Shape::Array(items) => {
+        JsoncShape::Array(items) => {
             let mut place = place.clone();
             for item in items {
                 in_node(item, &place, places);
                 place.name = next_flag(item_text(item));
             }
         }
-        Shape::Scalar(serde_json::Value::String(text)) => {
+        JsoncShape::Scalar(serde_json::Value::String(text)) => {
             let shown = place.shown(text);
             if shown != *text {
                 places.push((node.span.clone(), serde_json::Value::String(shown).to_string()));
             }
         }
-        Shape::Scalar(_) => {}
+        JsoncShape::Scalar(_) => {}
     }
 }
 
-fn item_text(node: &Node) -> &str {
+fn item_text(node: &JsoncNode) -> &str {
     match &node.shape {
-        Shape::Scalar(serde_json::Value::String(text)) => text,
+        JsoncShape::Scalar(serde_json::Value::String(text)) => text,
         _ => "",
     }
 }
@@ -96,11 +96,11 @@ fn next_flag(text: &str) -> String {
     if text.starts_with('-') && !text.contains('=') { text.to_owned() } else { String::new() }
 }
 
-struct InToml {
-    place: Place,
+struct TomlMasker {
+    place: MaskingContext,
 }
 
-impl VisitMut for InToml {
+impl VisitMut for TomlMasker {
     fn visit_table_like_kv_mut(&mut self, key: toml_edit::KeyMut<'_>, node: &mut toml_edit::Item) {
         let inside = self.place.member(key.get());
         let outside = std::mem::replace(&mut self.place, inside);

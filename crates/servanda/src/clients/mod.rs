@@ -7,7 +7,7 @@ pub(crate) mod difference;
 pub(crate) mod entry;
 pub(crate) mod file;
 pub(crate) mod json;
-mod known;
+mod client_table;
 pub(crate) mod likely_secrets;
 pub(crate) mod masking;
 pub(crate) mod notation;
@@ -17,4 +17,4 @@ pub(crate) mod search_path;
 mod tests;
 pub(crate) mod toml;
 
-pub(crate) use self::known::{Client, ClientName, HttpStyle, Scope, Surroundings, client_of};
+pub(crate) use self::client_table::{KnownClient, ClientName, HttpStyle, ClientFileScope, ClientFolders, client_of};

@@ -26,7 +26,7 @@ pub(crate) enum Notation {
 
 impl Notation {
     /// The notation of a file of no client that we know.
-    pub(crate) fn of(file: &Path, text: &str) -> Self {
+    pub(crate) fn detect(file: &Path, text: &str) -> Self {
         let found = json::parse(text).ok().and_then(|root| servers_of(&root.value()).map(|(field, _)| field));
         match found {
             Some(field) => Self::Json(field),

@@ -8,17 +8,17 @@ use clap::ValueEnum as _;
 use serde_json::Value;
 
 use super::{
-    ClientName, Surroundings,
-    connections::{Before, Connection, Connections},
+    ClientName, ClientFolders,
+    connections::{PriorFileState, ClientFileConnection, ClientFileConnections},
     entry::is_gateway_of,
     file::{ClientFile, shown},
     notation::Notation,
 };
-use crate::{failure::Failure, files, screen::shell_word::quoted};
+use crate::{failure::CommandFailure, files, screen::shell_word::quoted};
 
 /// What the record is checked against: nothing of it comes from the record.
 #[derive(Debug)]
-pub(crate) struct Check<'a> {
+pub(crate) struct RecordCheck<'a> {
     /// The file that the command line names, as a full path.
     pub named: Option<&'a Path>,
     /// The configuration, as a full path.
@@ -27,9 +27,9 @@ pub(crate) struct Check<'a> {
     pub folder: &'a Path,
 }
 
-impl Check<'_> {
+impl RecordCheck<'_> {
     /// The file of a connection. Every path that the record has about it was checked.
-    pub(crate) fn file(&self, connection: &Connection) -> Result<ClientFile, Failure> {
+    pub(crate) fn file(&self, connection: &ClientFileConnection) -> Result<ClientFile, CommandFailure> {
         self.require_place(connection)?;
         let file = ClientFile::read(&connection.file)?;
         self.require_backups(connection, &file)?;
@@ -39,12 +39,12 @@ impl Check<'_> {
     }
 
     /// The file must be one of the client's files here, or the one that the command line names.
-    fn require_place(&self, connection: &Connection) -> Result<(), Failure> {
+    fn require_place(&self, connection: &ClientFileConnection) -> Result<(), CommandFailure> {
         if self.named == Some(&connection.file) {
             return Ok(());
         }
         let client = connection.client.as_deref().and_then(|word| ClientName::from_str(word, false).ok());
-        let around = Surroundings::now();
+        let around = ClientFolders::from_environment();
         let mut files = client.iter().zip(&around).flat_map(|(client, around)| client.client().files(around));
         if files.any(|(_, file)| file == connection.file) {
             return Ok(());
@@ -61,10 +61,10 @@ impl Check<'_> {
     }
 
     /// A backup must stand beside the file, under the name that `connect` gives to backups, and be no link.
-    fn require_backups(&self, connection: &Connection, file: &ClientFile) -> Result<(), Failure> {
+    fn require_backups(&self, connection: &ClientFileConnection, file: &ClientFile) -> Result<(), CommandFailure> {
         let kept = match &connection.before {
-            Some(Before::Kept { backup, .. }) => Some(backup),
-            Some(Before::Absent) | None => None,
+            Some(PriorFileState::Kept { backup, .. }) => Some(backup),
+            Some(PriorFileState::Absent) | None => None,
         };
         for backup in kept.into_iter().chain(connection.taken_out.iter().map(|taken| &taken.backup)) {
             if !file.has_backup(backup) {
@@ -77,7 +77,7 @@ impl Check<'_> {
     }
 
     /// Only folders that the file is in can have been made for it.
-    fn require_folders(&self, connection: &Connection, file: &ClientFile) -> Result<(), Failure> {
+    fn require_folders(&self, connection: &ClientFileConnection, file: &ClientFile) -> Result<(), CommandFailure> {
         match connection.made_folders.iter().find(|folder| !file.is_in(folder)) {
             None => Ok(()),
             Some(folder) => {
@@ -88,11 +88,11 @@ impl Check<'_> {
     }
 
     /// The entry that is to be undone must be a gateway's. A file that is as `connect` left it must have one.
-    fn require_entry(&self, connection: &Connection, file: &ClientFile) -> Result<(), Failure> {
+    fn require_entry(&self, connection: &ClientFileConnection, file: &ClientFile) -> Result<(), CommandFailure> {
         let Some(text) = &file.text else { return Ok(()) };
         let notation = notation_of(connection, text);
         let servers = notation.servers(text).map_err(|why| {
-            Failure::bad_input(format!("`{}`: {why}; nothing was changed", file.shown))
+            CommandFailure::bad_input(format!("`{}`: {why}; nothing was changed", file.shown))
                 .hint(format!("take `{}` out by hand, or correct the file", connection.name))
         })?;
         let entry = servers.iter().find(|(name, _)| *name == connection.name).map(|(_, entry)| entry);
@@ -105,15 +105,15 @@ impl Check<'_> {
         Err(self.by_hand(&why, &file.shown))
     }
 
-    fn refused(&self, why: &str) -> Failure {
-        let record = Connections::place(self.folder);
-        Failure::bad_input(format!(
+    fn refused(&self, why: &str) -> CommandFailure {
+        let record = ClientFileConnections::record_path(self.folder);
+        CommandFailure::bad_input(format!(
             "`{}` is not what `servanda connect` wrote: {why}; nothing was changed",
             record.display()
         ))
     }
 
-    fn by_hand(&self, why: &str, file: &str) -> Failure {
+    fn by_hand(&self, why: &str, file: &str) -> CommandFailure {
         self.refused(why).hint(format!(
             "take the gateway out of `{file}` by hand (backups stand beside it as *.servanda-backup-*); {}",
             self.otherwise()
@@ -121,12 +121,12 @@ impl Check<'_> {
     }
 
     fn otherwise(&self) -> String {
-        format!("if you did not connect it, remove `{}`", Connections::place(self.folder).display())
+        format!("if you did not connect it, remove `{}`", ClientFileConnections::record_path(self.folder).display())
     }
 }
 
 /// How the file of a connection is written.
-pub(crate) fn notation_of(connection: &Connection, text: &str) -> Notation {
+pub(crate) fn notation_of(connection: &ClientFileConnection, text: &str) -> Notation {
     let client = connection.client.as_deref().and_then(|word| ClientName::from_str(word, false).ok());
-    client.map_or_else(|| Notation::of(&connection.file, text), |client| client.client().notation)
+    client.map_or_else(|| Notation::detect(&connection.file, text), |client| client.client().notation)
 }

@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use servanda_contract::Timestamp;
 
 use super::{
-    ClientName, Scope, Surroundings, client_of,
-    entry::{Door, Gateway, value_behind},
+    ClientName, ClientFileScope, ClientFolders, client_of,
+    entry::{Door, GatewayLocation, value_behind},
     file::ClientFile,
     notation::Notation,
     toml,
 };
 
-fn around() -> Surroundings {
-    Surroundings {
+fn around() -> ClientFolders {
+    ClientFolders {
         home: "/home/me".into(),
         here: "/projects/shop".into(),
         config_home: None,
@@ -29,8 +29,8 @@ fn around() -> Surroundings {
     }
 }
 
-fn gateway() -> Gateway {
-    Gateway {
+fn gateway() -> GatewayLocation {
+    GatewayLocation {
         program: "/opt/servanda".into(),
         config: "/projects/shop/servanda.yaml".into(),
         listen: "127.0.0.1:7332".to_owned(),
@@ -68,11 +68,11 @@ fn every_client_has_a_row_and_its_files() {
     if cfg!(target_os = "linux") {
         assert_eq!(files, expected);
     }
-    let moved = Surroundings { codex_home: Some("/c".into()), claude_home: Some("/d".into()), ..around() };
-    let file = |name: ClientName| name.client().file(Some(Scope::User), &moved).unwrap().1;
+    let moved = ClientFolders { codex_home: Some("/c".into()), claude_home: Some("/d".into()), ..around() };
+    let file = |name: ClientName| name.client().file(Some(ClientFileScope::User), &moved).unwrap().1;
     assert_eq!(file(ClientName::Codex), Path::new("/c/config.toml"));
     assert_eq!(file(ClientName::ClaudeCode), Path::new("/d/.claude.json"));
-    assert!(ClientName::Zed.client().file(Some(Scope::Project), &moved).is_none());
+    assert!(ClientName::Zed.client().file(Some(ClientFileScope::Project), &moved).is_none());
 }
 
 /// What each client is told, and that it is recognised again.
@@ -204,7 +204,7 @@ fn a_notation_is_told_from_the_file() {
         ("x.toml", CODEX, Notation::Toml),
     ];
     for (file, text, expected) in cases {
-        assert_eq!(Notation::of(Path::new(file), text), expected, "{file} {text}");
+        assert_eq!(Notation::detect(Path::new(file), text), expected, "{file} {text}");
     }
 }
 

@@ -70,7 +70,7 @@ fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), String>)
 
 fn parse(text: &str) -> Result<DocumentMut, String> {
     text.parse::<DocumentMut>().map_err(|error| {
-        let (line, column) = error.span().map_or((1, 1), |span| super::json::place(text, span.start));
+        let (line, column) = error.span().map_or((1, 1), |span| super::json::line_and_column(text, span.start));
         format!("line {line}, column {column}: {}", error.message().lines().next().unwrap_or_default())
     })
 }

@@ -5,21 +5,21 @@ use std::{fmt::Write as _, io::Read as _, path::Path, sync::Arc, time::Duration}
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_contract::{Caller, Observation, Refusal, refusal::EffectKnowledge, time::Clock as _};
-use servanda_engine::{Aims, CallAnswer, CallRequest, Detail, Gateway as _, Guest, OperationKeys, SystemClock, Terms};
+use servanda_engine::{Aims, CallAnswer, CallRequest, AnswerDetail, Gateway as _, Requester, OperationKeys, SystemClock, RequestTerms};
 use servanda_ledger::LedgerSchemaPolicy;
 use servanda_mcp::fields::meta;
 use servanda_porter::revocation;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{ended_word, keys::named, operator};
-use crate::{cli::CallArgs, config::Loaded, failure::Failure, screen::Screen, stopping::Stop, wiring::Station};
+use super::{ended_word, keys::key_lookup, operator};
+use crate::{cli::CallArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen, stopping::Stop, wiring::AssembledGateway};
 
 /// The members of a tool result that a person looks at.
 #[derive(Deserialize)]
-struct Answered<'a> {
+struct PrintedToolResult<'a> {
     #[serde(borrow, default)]
     content: Vec<&'a RawValue>,
     #[serde(rename = "isError", default)]
@@ -28,20 +28,20 @@ struct Answered<'a> {
     meta: serde_json::Map<String, Value>,
 }
 
-pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Result<(), Failure> {
-    let mut loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let mut loaded = LoadedConfig::read(config)?;
     // Long work would end with this process, so that whoever calls waits for it.
     loaded.config.long_work.wait_ms_max = None;
     let stop = Stop::on_signals(loaded.config.limits.drain_ms_max)?;
     let arguments = tokio::select! {
         arguments = arguments(args) => arguments?,
-        () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
+        () = stop.requested.cancelled() => return Err(CommandFailure::failed("stopped")),
     };
-    let station = Station::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
+    let station = AssembledGateway::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
     station.stay_alive();
     let guest = match &args.acting_as {
         None => super::local_guest("servanda-cli"),
-        Some(name) => match holder_of(&station, name).await {
+        Some(name) => match requester_for_key(&station, name).await {
             Ok(holder) => holder,
             Err(failure) => {
                 let _ = station.close(&stop).await;
@@ -51,7 +51,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     };
     let cancel = CancellationToken::new();
     let request = CallRequest {
-        guest,
+        requester: guest,
         tool: args.tool.clone(),
         arguments,
         // Every run of the command is a person's own attempt, not a loop.
@@ -60,11 +60,11 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         aims: Aims { task: args.task.clone(), intent: args.intent.clone(), like: args.like.clone() },
         task: None,
         // A person reads all of it.
-        terms: Terms {
+        terms: RequestTerms {
             caller_wait_ms: args.timeout_ms,
             cancel: cancel.clone(),
-            detail: Detail::Full,
-            ..Terms::default()
+            detail: AnswerDetail::Full,
+            ..RequestTerms::default()
         },
     };
     let waiting = screen.wait(format!("calling {}", args.tool));
@@ -72,7 +72,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     let mut calling = std::pin::pin!(station.engine.call(request));
     let answer = tokio::select! {
         answer = &mut calling => Some(answer),
-        () = stop.told.cancelled() => None,
+        () = stop.requested.cancelled() => None,
     };
     waiting.finish_and_clear();
     // The caller's own limit, not the contract's.
@@ -81,29 +81,29 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         cancel.cancel();
         // The call goes on until it has learned that it was cut off, and has put that on record.
         let (_, _) = tokio::join!(calling, station.close_now(&stop));
-        return Err(Failure::failed("stopped").hint("`servanda explain --last` says how far the call came"));
+        return Err(CommandFailure::failed("stopped").hint("`servanda explain --last` says how far the call came"));
     };
     // The answer says how the call ended.
     let _ = station.close(&stop).await;
-    told(answer, timed_out, args, screen)
+    show_answer(answer, timed_out, args, screen)
 }
 
 /// The holder of the API key that a person names, for whom the operator acts.
-async fn holder_of(station: &Station, key: &str) -> Result<Guest, Failure> {
+async fn requester_for_key(station: &AssembledGateway, key: &str) -> Result<Requester, CommandFailure> {
     let now = SystemClock.now();
-    let stored = named::by_name(station.notebook(), key, now).await?;
+    let stored = key_lookup::by_name(station.notebook(), key, now).await?;
     let not_good = |why: &dyn std::fmt::Display| {
-        Failure::bad_input(format!("nobody can call as `{key}`: {why}")).hint("`servanda keys list` shows them")
+        CommandFailure::bad_input(format!("nobody can call as `{key}`: {why}")).hint("`servanda keys list` shows them")
     };
-    let holder = stored.by_operator(now).map_err(|why| not_good(&why))?;
-    revocation::require_good(station.notebook(), &holder, now).await.map_err(|why| not_good(&why))?;
+    let holder = stored.authenticate_for_operator(now).map_err(|why| not_good(&why))?;
+    revocation::require_not_revoked(station.notebook(), &holder, now).await.map_err(|why| not_good(&why))?;
     Ok(guest_by_operator(Arc::new(holder)))
 }
 
 /// The holder of an API key, for whom the operator makes a call from the command line.
-fn guest_by_operator(holder: Arc<Authenticated>) -> Guest {
+fn guest_by_operator(holder: Arc<AuthenticatedCaller>) -> Requester {
     let mut guest = super::local_guest("servanda-cli");
-    let client = guest.caller.client.take().map(|client| format!("{client}, operated by {}", operator::who()));
+    let client = guest.caller.client.take().map(|client| format!("{client}, operated by {}", operator::user_name()));
     guest.caller = Caller { client, ..holder.caller() };
     guest.affinity = Arc::from(format!("operator/{}", holder.credential()));
     guest.authority = holder;
@@ -111,7 +111,7 @@ fn guest_by_operator(holder: Arc<Authenticated>) -> Guest {
 }
 
 /// Shows what a call was answered.
-fn told(answer: CallAnswer, timed_out: bool, args: &CallArgs, screen: Screen) -> Result<(), Failure> {
+fn show_answer(answer: CallAnswer, timed_out: bool, args: &CallArgs, screen: Screen) -> Result<(), CommandFailure> {
     match answer {
         CallAnswer::UnknownTool(mut refusal) => {
             if screen.json {
@@ -122,15 +122,15 @@ fn told(answer: CallAnswer, timed_out: bool, args: &CallArgs, screen: Screen) ->
             let hint = format!("`servanda tools` lists every tool; servanda explain {}", refusal.call_id);
             Err(refused(&refusal).hint(hint))
         }
-        CallAnswer::Failed(error) => Err(Failure::failed(error.message)),
+        CallAnswer::Failed(error) => Err(CommandFailure::failed(error.message)),
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) => {
-            Err(Failure::failed("the tool asks for what only a client can give").hint("call it from an MCP client"))
+            Err(CommandFailure::failed("the tool asks for what only a client can give").hint("call it from an MCP client"))
         }
         CallAnswer::Result(result) => show(&result.json, timed_out, args.raw, screen),
     }
 }
 
-async fn arguments(args: &CallArgs) -> Result<Bytes, Failure> {
+async fn arguments(args: &CallArgs) -> Result<Bytes, CommandFailure> {
     match args.arguments.as_deref() {
         None => Ok(Bytes::new()),
         Some("-") => {
@@ -139,16 +139,16 @@ async fn arguments(args: &CallArgs) -> Result<Bytes, Failure> {
                 let mut text = Vec::new();
                 std::io::stdin().read_to_end(&mut text).map(|_| text)
             });
-            let text = read.await.map_err(|error| Failure::failed(error.to_string()))??;
+            let text = read.await.map_err(|error| CommandFailure::failed(error.to_string()))??;
             Ok(text.into())
         }
         Some(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
     }
 }
 
-fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Failure> {
-    let unreadable = |error: serde_json::Error| Failure::failed(format!("the answer cannot be read: {error}"));
-    let answered: Answered<'_> = serde_json::from_str(json).map_err(unreadable)?;
+fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), CommandFailure> {
+    let unreadable = |error: serde_json::Error| CommandFailure::failed(format!("the answer cannot be read: {error}"));
+    let answered: PrintedToolResult<'_> = serde_json::from_str(json).map_err(unreadable)?;
     let observation = answered.meta.get(meta::OBSERVATION).cloned().unwrap_or_default();
     let observation: Observation = serde_json::from_str(&observation.to_string()).map_err(unreadable)?;
     if screen.json {
@@ -161,7 +161,7 @@ fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Fa
     if let Some(refusal) = refusal {
         let hint = timed_out.then(|| after_time_out(&refusal));
         let failure = refused(&refusal);
-        return Err(hint.into_iter().fold(failure, Failure::hint));
+        return Err(hint.into_iter().fold(failure, CommandFailure::hint));
     }
     if !screen.json {
         for block in &answered.content {
@@ -178,12 +178,12 @@ fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Fa
     }
     if answered.is_error {
         let call_id = &observation.tool_identity.call_id;
-        return Err(Failure::refused("the tool reported an error").hint(format!("servanda explain {call_id}")));
+        return Err(CommandFailure::refused("the tool reported an error").hint(format!("servanda explain {call_id}")));
     }
     Ok(())
 }
 
-fn refused(refusal: &Refusal) -> Failure {
+fn refused(refusal: &Refusal) -> CommandFailure {
     let mut message = format!("{} at {}: {}", ended_word(refusal.gate), refusal.gate, refusal.message);
     if refusal.field_errors.len() > 1 {
         for error in &refusal.field_errors {
@@ -197,9 +197,9 @@ fn refused(refusal: &Refusal) -> Failure {
     }
     let hint = format!("servanda explain {}", refusal.call_id);
     match refusal.effect {
-        EffectKnowledge::Unknown => Failure::unknown_outcome(message).hint(hint),
+        EffectKnowledge::Unknown => CommandFailure::unknown_outcome(message).hint(hint),
         EffectKnowledge::None | EffectKnowledge::Happened | EffectKnowledge::UnknownBefore => {
-            Failure::refused(message).hint(hint)
+            CommandFailure::refused(message).hint(hint)
         }
     }
 }
@@ -221,8 +221,8 @@ fn after_time_out(refusal: &Refusal) -> String {
 
 fn block_text(block: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Block {
+    struct PrintedTextBlock {
         text: Option<String>,
     }
-    serde_json::from_str::<Block>(block).ok()?.text
+    serde_json::from_str::<PrintedTextBlock>(block).ok()?.text
 }

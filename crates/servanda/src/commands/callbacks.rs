@@ -8,19 +8,19 @@ use servanda_contract::time::Clock as _;
 use servanda_effects::effect::EffectEnding;
 use servanda_engine::{
     SystemClock,
-    callbacks::{ANSWER_MS_MAX, Callbacks, Carrier as _, Delivery, Subscription, deliveries},
+    callbacks::{ANSWER_MS_MAX, Callbacks, CallbackTransport as _, CallbackDelivery, CallbackSubscription, deliveries},
 };
-use servanda_upstream::{NotPosted, Post, Receipt};
+use servanda_upstream::{WebhookSendError, WebhookClient, WebhookResponse};
 
 use crate::{
     cli::{CallbacksArgs, CallbacksCommand},
-    config::Loaded,
-    failure::Failure,
-    screen::{Mood, Screen, lines, paint, table},
+    config::LoadedConfig,
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, lines, paint, table},
 };
 
-pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     match &args.command {
         // Whoever only looks need not have the secrets.
         None => list(&loaded, screen).await,
@@ -29,24 +29,24 @@ pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> 
 }
 
 /// A callback as far as it may be shown.
-struct Configured {
-    subscription: Subscription,
+struct ShownCallback {
+    subscription: CallbackSubscription,
     /// Scheme, host and port, if they are known here.
     origin: Option<String>,
 }
 
-fn configured(loaded: &Loaded) -> Result<Vec<Configured>, Failure> {
+fn configured(loaded: &LoadedConfig) -> Result<Vec<ShownCallback>, CommandFailure> {
     let subscriptions = loaded.subscriptions()?.into_iter();
     let known = subscriptions.zip(loaded.config.callbacks.iter().enumerate());
     Ok(known
         .map(|(subscription, (number, config))| {
             let origin = loaded.address(number, config).ok().map(|address| address.origin());
-            Configured { subscription, origin }
+            ShownCallback { subscription, origin }
         })
         .collect())
 }
 
-async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
     let callbacks = configured(loaded)?;
     let place = loaded.ledger_place()?;
     let kept = if place.is_missing() {
@@ -55,7 +55,7 @@ async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
         let ledger = place.open().await?;
         let kept = deliveries(ledger.as_ref(), SystemClock.now()).await;
         ledger.close().await;
-        kept.map_err(|error| Failure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger"))?
+        kept.map_err(|error| CommandFailure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger"))?
     };
     if screen.json {
         return screen.json(&json!({
@@ -82,37 +82,37 @@ async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn test(callbacks: &Callbacks, name: &str, screen: Screen) -> Result<(), Failure> {
+async fn test(callbacks: &Callbacks, name: &str, screen: Screen) -> Result<(), CommandFailure> {
     let Some(callback) = callbacks.find(name) else {
-        return Err(Failure::bad_input(format!("there is no callback `{name}`"))
+        return Err(CommandFailure::bad_input(format!("there is no callback `{name}`"))
             .hint("`servanda callbacks` lists those of the configuration"));
     };
-    let post = Post::new(ANSWER_MS_MAX).map_err(|NotPosted(why)| Failure::failed(why))?;
+    let post = WebhookClient::new(ANSWER_MS_MAX).map_err(|WebhookSendError(why)| CommandFailure::failed(why))?;
     let id = format!("msg_test_{}", uuid::Uuid::new_v4().simple());
     let letter = callback.test_letter(&id, SystemClock.now());
     let started = Instant::now();
-    let came = post.carry(&callback.address, letter).await;
+    let came = post.post(&callback.address, letter).await;
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     if screen.json {
         let (status, error) = match &came {
             Ok(receipt) => (Some(receipt.status), None),
-            Err(NotPosted(why)) => (None, Some(why)),
+            Err(WebhookSendError(why)) => (None, Some(why)),
         };
         screen.json(&json!({ "callback": name, "id": id, "status": status, "error": error, "took_ms": took_ms }))?;
     }
     let origin = callback.address.origin();
     match came {
-        Ok(Receipt { status: status @ 200..=299, .. }) => {
+        Ok(WebhookResponse { status: status @ 200..=299, .. }) => {
             if !screen.json {
                 screen.page(format_args!("`{name}` at {origin} took {id} with status {status} in {took_ms} ms"))?;
             }
             Ok(())
         }
-        Ok(Receipt { status, .. }) => {
-            Err(Failure::failed(format!("`{name}` at {origin} answered {id} with status {status} in {took_ms} ms"))
+        Ok(WebhookResponse { status, .. }) => {
+            Err(CommandFailure::failed(format!("`{name}` at {origin} answered {id} with status {status} in {took_ms} ms"))
                 .hint(what_it_means(status)))
         }
-        Err(NotPosted(why)) => Err(Failure::failed(format!("`{name}` at {origin} did not get {id}: {why}"))
+        Err(WebhookSendError(why)) => Err(CommandFailure::failed(format!("`{name}` at {origin} did not get {id}: {why}"))
             .hint("is the receiver running, and its certificate known to this machine?")),
     }
 }
@@ -128,7 +128,7 @@ const fn what_it_means(status: u16) -> &'static str {
     }
 }
 
-fn ends(subscription: &Subscription) -> Vec<&'static str> {
+fn ends(subscription: &CallbackSubscription) -> Vec<&'static str> {
     let word = |ending: &EffectEnding| match ending {
         EffectEnding::Completed => "completed",
         EffectEnding::Failed => "failed",
@@ -137,13 +137,13 @@ fn ends(subscription: &Subscription) -> Vec<&'static str> {
     subscription.on.iter().map(word).collect()
 }
 
-fn described(Configured { subscription, origin }: &Configured) -> serde_json::Value {
+fn described(ShownCallback { subscription, origin }: &ShownCallback) -> serde_json::Value {
     json!({
         "name": subscription.name, "origin": origin, "on": ends(subscription), "tools": subscription.tools,
     })
 }
 
-fn on_its_way(delivery: &Delivery) -> serde_json::Value {
+fn on_its_way(delivery: &CallbackDelivery) -> serde_json::Value {
     json!({
         "callback": delivery.callback,
         "event_id": delivery.event_id,
@@ -156,14 +156,14 @@ fn on_its_way(delivery: &Delivery) -> serde_json::Value {
     })
 }
 
-fn state(delivery: &Delivery) -> &'static str {
+fn state(delivery: &CallbackDelivery) -> &'static str {
     if delivery.given_up_at.is_some() { "given_up" } else { "pending" }
 }
 
-fn shown(callbacks: &[Configured]) -> String {
+fn shown(callbacks: &[ShownCallback]) -> String {
     let mut shown = table(&["callback", "to", "on", "tools"]);
-    for Configured { subscription, origin } in callbacks {
-        let Subscription { name, tools, .. } = subscription;
+    for ShownCallback { subscription, origin } in callbacks {
+        let CallbackSubscription { name, tools, .. } = subscription;
         let tools = if tools.is_empty() { "long_running, async".to_owned() } else { tools.join(", ") };
         let origin = origin.clone().unwrap_or_else(|| "not known here: see `servanda check`".to_owned());
         shown.add_row([name.clone(), origin, ends(subscription).join(", "), tools]);
@@ -171,12 +171,12 @@ fn shown(callbacks: &[Configured]) -> String {
     lines(&shown)
 }
 
-fn under_way(kept: &[Delivery]) -> String {
+fn under_way(kept: &[CallbackDelivery]) -> String {
     let mut shown = table(&["event", "callback", "state", "attempts", "next", "last"]);
     for delivery in kept {
         let (state, next) = match delivery.given_up_at {
-            Some(at) => (paint(state(delivery), Mood::Bad), format!("given up {at}")),
-            None => (paint(state(delivery), Mood::Careful), delivery.due_at.to_string()),
+            Some(at) => (paint(state(delivery), TextStyle::Bad), format!("given up {at}")),
+            None => (paint(state(delivery), TextStyle::Careful), delivery.due_at.to_string()),
         };
         let last = delivery.last.clone().unwrap_or_default();
         let attempts = delivery.attempts.to_string();

@@ -17,14 +17,14 @@ use servanda_identity::classifier::Objection;
 
 use crate::{
     cli::CheckArgs,
-    commands::doubts,
-    config::{Loaded, UpstreamConfig},
+    commands::objections,
+    config::{LoadedConfig, UpstreamConfig},
     contracts::{self, lock},
     credentials,
-    failure::Failure,
+    failure::CommandFailure,
     import::{
-        Held,
-        server_page::{self, Values},
+        ImportedSecrets,
+        server_page::{self, ShownValues},
     },
     policies,
     screen::{Screen, count, plural},
@@ -34,8 +34,8 @@ use crate::{
 /// How many of a kind are named.
 const SHOWN_MAX: usize = 5;
 
-pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     if args.commands {
         return show_commands(&loaded, screen);
     }
@@ -44,7 +44,7 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
     let names: Vec<String> = admitted.iter().map(|contract| contract.contract().identity.name.clone()).collect();
     let lock = lock::read(&loaded.lock_file())?;
     let flagged = flagged(&admitted, lock.as_ref());
-    let said = said_by_contracts(&admitted, lock.as_ref(), &loaded);
+    let said = contract_notes(&admitted, lock.as_ref(), &loaded);
     if !problems.is_empty() {
         if screen.json {
             let notes: Vec<&String> = said.general.iter().chain(&said.unconfirmed).collect();
@@ -52,12 +52,12 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
         }
         return Err(contracts::load(&loaded)
             .err()
-            .unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
+            .unwrap_or_else(|| CommandFailure::bad_input("the contracts changed meanwhile")));
     }
     let preflight = Preflight::read(&loaded, admitted, lock::pins(&loaded)?, Some(address))?;
     preflight.read_ledger(&loaded).await?;
     let warning = policies::warning(&loaded, &preflight.authorities);
-    let notes = Notes { warning, said, lacking: lacking(&loaded) };
+    let notes = CheckNotes { warning, from_contracts: said, lacking: lacking(&loaded) };
     if screen.json {
         let notes: Vec<String> = notes.all().collect();
         return screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes, "flagged": flagged }));
@@ -68,7 +68,7 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
     screen.page(format_args!("{} is good: {contracts} for {upstreams}{rules}", loaded.file.display()))?;
     notes.tell(screen);
     tell_flagged(&flagged, screen);
-    if notes.said.unconfirmed.is_some() {
+    if notes.from_contracts.unconfirmed.is_some() {
         screen.hint(
             "`servanda review TOOL --hold-back` keeps a tool from running: its calls are refused until approvals exist, or until \
              `--release`",
@@ -78,22 +78,22 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
 }
 
 /// What there is to know about a configuration that is good: the same for people and for programs.
-struct Notes {
+struct CheckNotes {
     /// What the policies lack; it is a sentence of its own.
     warning: Option<String>,
-    said: SaidByContracts,
+    from_contracts: ContractNotes,
     lacking: Vec<String>,
 }
 
 /// What follows from the contracts.
-struct SaidByContracts {
+struct ContractNotes {
     general: Vec<String>,
     unconfirmed: Option<String>,
 }
 
-impl Notes {
+impl CheckNotes {
     fn all(&self) -> impl Iterator<Item = String> {
-        let Self { warning, said, lacking } = self;
+        let Self { warning, from_contracts: said, lacking } = self;
         warning.iter().chain(&said.general).chain(lacking).chain(&said.unconfirmed).cloned()
     }
 
@@ -107,7 +107,7 @@ impl Notes {
     }
 }
 
-fn said_by_contracts(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &Loaded) -> SaidByContracts {
+fn contract_notes(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &LoadedConfig) -> ContractNotes {
     let general = [
         not_enforced(admitted),
         shell_readers(admitted),
@@ -124,7 +124,7 @@ fn said_by_contracts(admitted: &[CompiledContract], lock: Option<&LockFile>, loa
         format!("{run} without a person's approval: {}", short_list(&grave))
     });
     let of_budgets = budgets::notes(admitted, &loaded.config.allowances());
-    SaidByContracts { general: general.into_iter().flatten().chain(of_budgets).collect(), unconfirmed }
+    ContractNotes { general: general.into_iter().flatten().chain(of_budgets).collect(), unconfirmed }
 }
 
 /// Tools whose contract asks for a person's approval, which nobody can give yet.
@@ -144,8 +144,8 @@ fn always_refused(admitted: &[CompiledContract]) -> Option<String> {
 }
 
 /// Shows what the configuration starts and asks, and starts none of it.
-fn show_commands(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
-    let of = |config: &UpstreamConfig| server_page::lines(config, &Held::default(), Values::All);
+fn show_commands(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
+    let of = |config: &UpstreamConfig| server_page::lines(config, &ImportedSecrets::default(), ShownValues::All);
     if screen.json {
         let all: BTreeMap<_, _> = loaded.config.upstreams.iter().map(|(id, config)| (id, of(config))).collect();
         return screen.json(&json!({ "upstreams": all }));
@@ -169,29 +169,29 @@ fn rules(authorities: &Authorities) -> String {
 
 /// A contract that says less than its tool's definition, or its author, says of the tool.
 #[derive(Debug, Serialize)]
-struct Flagged {
+struct FlaggedContract {
     contract: String,
     objections: Vec<Objection>,
 }
 
-fn flagged(admitted: &[CompiledContract], lock: Option<&LockFile>) -> Vec<Flagged> {
+fn flagged(admitted: &[CompiledContract], lock: Option<&LockFile>) -> Vec<FlaggedContract> {
     let of = |contract: &CompiledContract| {
         let contract = contract.contract();
-        let objections = doubts::review_offline(contract, lock).open_objections().to_vec();
-        (!objections.is_empty()).then(|| Flagged { contract: contract.identity.name.clone(), objections })
+        let objections = objections::review_offline(contract, lock).open_objections().to_vec();
+        (!objections.is_empty()).then(|| FlaggedContract { contract: contract.identity.name.clone(), objections })
     };
     admitted.iter().filter_map(of).collect()
 }
 
-fn tell_flagged(flagged: &[Flagged], screen: Screen) {
-    for Flagged { contract, objections } in flagged.iter().take(SHOWN_MAX) {
-        screen.say(format_args!("review: {contract}: {}", doubts::sentences(objections)));
+fn tell_flagged(flagged: &[FlaggedContract], screen: Screen) {
+    for FlaggedContract { contract, objections } in flagged.iter().take(SHOWN_MAX) {
+        screen.say(format_args!("review: {contract}: {}", objections::sentences(objections)));
     }
     if let Some(more) = flagged.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
         screen.say(format_args!("review: {more} more; `servanda check --json` lists them all"));
     }
     if !flagged.is_empty() {
-        screen.hint(doubts::NEXT_STEP);
+        screen.hint(objections::NEXT_STEP);
     }
 }
 
@@ -203,11 +203,11 @@ fn unconfirmed(contract: &ToolContract) -> Option<String> {
 }
 
 /// Whether a contract says something about a field.
-type Says = fn(&ToolContract) -> bool;
+type ContractPredicate = fn(&ToolContract) -> bool;
 
 /// What contracts say and this version only keeps on record: silence would be taken for a promise.
 fn not_enforced(admitted: &[CompiledContract]) -> Option<String> {
-    let fields: [(&str, Says); 2] = [
+    let fields: [(&str, ContractPredicate); 2] = [
         ("sandbox_isolated", |contract| contract.runtime.sandbox_isolated),
         ("tenant_scoped", |contract| contract.security.tenant_scoped),
     ];
@@ -251,7 +251,7 @@ fn cut_timeouts(admitted: &[CompiledContract]) -> Option<String> {
 }
 
 /// Tools nobody has agreed to, which pass or wait; silence would be taken for an agreement.
-fn unpinned(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &Loaded) -> Option<String> {
+fn unpinned(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &LoadedConfig) -> Option<String> {
     if admitted.is_empty() || loaded.config.pins.missing.is_some() {
         return None;
     }
@@ -269,7 +269,7 @@ fn unpinned(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &Loa
 }
 
 /// Secrets that upstreams are to be shown and that are not there: their tools cannot be called until they are.
-fn lacking(loaded: &Loaded) -> Vec<String> {
+fn lacking(loaded: &LoadedConfig) -> Vec<String> {
     let needed = credentials::needed(loaded).into_iter();
     needed
         .filter_map(|needed| {

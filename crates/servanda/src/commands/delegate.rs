@@ -10,15 +10,15 @@ use std::{
 
 use serde::Serialize;
 use servanda_authority::{
-    Actor, Authenticated, Rights, Secret,
+    Actor, AuthenticatedCaller, Rights, Secret,
     api_key::{self, PresentedKey},
-    capability::{self, AgentCredential, CREDENTIAL_BYTES_MAX, Caveat, Delegation, NotDelegated, UserTerms, attenuate},
-    exchange::{self, ExchangeRequest, ExchangeRules, Terms},
+    capability::{self, AgentCredential, CREDENTIAL_BYTES_MAX, Caveat, Delegation, DelegationError, DelegatingUser, attenuate},
+    exchange::{self, ExchangeRequest, ExchangeRules, TokenExchangeTerms},
 };
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_porter::{keys, revocation, roots::RootBook};
+use servanda_porter::{keys, revocation, root_keys::RootKeyStore};
 
 use crate::{
     cli::DelegateArgs,
@@ -26,8 +26,8 @@ use crate::{
         rights_review,
         rights_text::{self, span_ms},
     },
-    config::Loaded,
-    failure::Failure,
+    config::LoadedConfig,
+    failure::CommandFailure,
     screen::Screen,
 };
 
@@ -36,12 +36,12 @@ const VARIABLE: &str = "SERVANDA_CREDENTIAL";
 /// How long a credential is good if nothing is said.
 const LIFETIME_MS_DEFAULT: u64 = 3_600_000;
 
-pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> Result<(), CommandFailure> {
     let now = SystemClock.now();
     if args.offline {
         return narrow(args, now, screen);
     }
-    let loaded = Loaded::read(config)?;
+    let loaded = LoadedConfig::read(config)?;
     // Read before the ledger is opened: whoever types one may take their time.
     let own = if args.tenant.is_some() { None } else { Some(credential()?) };
     let ledger = loaded.ledger_place()?.open().await?;
@@ -57,18 +57,18 @@ pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> R
 }
 
 /// How long it is to be good, if that is said.
-fn lifetime_ms(args: &DelegateArgs) -> Result<Option<u64>, Failure> {
+fn lifetime_ms(args: &DelegateArgs) -> Result<Option<u64>, CommandFailure> {
     let Some(ttl) = &args.ttl else { return Ok(None) };
     let lifetime_ms = span_ms("ttl", ttl)?;
     if lifetime_ms > capability::AGENT_LIFETIME_MS_MAX {
-        return Err(Failure::bad_input("--ttl: an agent's credential is good for a day at most").hint("--ttl 24h"));
+        return Err(CommandFailure::bad_input("--ttl: an agent's credential is good for a day at most").hint("--ttl 24h"));
     }
     Ok(Some(lifetime_ms))
 }
 
 /// By the operator's word.
-async fn grant(args: &DelegateArgs, book: &RootBook, now: Timestamp) -> Result<AgentCredential, Failure> {
-    let user = UserTerms {
+async fn grant(args: &DelegateArgs, book: &RootKeyStore, now: Timestamp) -> Result<AgentCredential, CommandFailure> {
+    let user = DelegatingUser {
         tenant: args.tenant.clone().unwrap_or_default(),
         principal: args.principal.clone().unwrap_or_default(),
         groups: args.groups.iter().cloned().collect(),
@@ -77,7 +77,7 @@ async fn grant(args: &DelegateArgs, book: &RootBook, now: Timestamp) -> Result<A
     let actor = Actor::named(args.agent.as_deref().unwrap_or_default()).map_err(|error| bad(&error))?;
     let narrowing = servanda_authority::Narrowing { depth_left: args.depth, ..Default::default() };
     let lifetime_ms = lifetime_ms(args)?.unwrap_or(LIFETIME_MS_DEFAULT);
-    let roots = book.read(now).await.map_err(|error| away(error.reason()))?;
+    let roots = book.read(now).await.map_err(|error| store_unavailable(error.reason()))?;
     let delegation = Delegation { actor, actor_lineage: Vec::new(), actor_budgets: Vec::new(), narrowing, lifetime_ms };
     roots.grant(&user, delegation, now).map_err(not_delegated)
 }
@@ -87,57 +87,57 @@ async fn delegate(
     args: &DelegateArgs,
     own: Secret,
     notebook: &dyn Notebook,
-    book: &RootBook,
+    book: &RootKeyStore,
     now: Timestamp,
-) -> Result<AgentCredential, Failure> {
-    let roots = book.read(now).await.map_err(|error| away(error.reason()))?;
+) -> Result<AgentCredential, CommandFailure> {
+    let roots = book.read(now).await.map_err(|error| store_unavailable(error.reason()))?;
     let text = own.as_text().unwrap_or_default().to_owned();
     let subject = if text.starts_with(capability::PREFIX) {
         roots.verify(&text, now).map_err(|error| bad(&error))?
     } else {
-        of_key(&text, notebook, now).await?
+        authenticate_key(&text, notebook, now).await?
     };
-    if let Err(error) = revocation::require_good(notebook, &subject, now).await {
-        return Err(Failure::refused(error.to_string()).hint("get a new credential first"));
+    if let Err(error) = revocation::require_not_revoked(notebook, &subject, now).await {
+        return Err(CommandFailure::refused(error.to_string()).hint("get a new credential first"));
     }
     let mut narrowing = rights_text::narrowing(&args.rights)?;
     let scopes = narrowing.scopes.take();
     narrowing.depth_left = args.depth;
     let lifetime_ms = Some(lifetime_ms(args)?.unwrap_or(LIFETIME_MS_DEFAULT));
-    let terms = Terms { agent: args.agent.clone(), lifetime_ms, narrowing };
+    let terms = TokenExchangeTerms { agent: args.agent.clone(), lifetime_ms, narrowing };
     let request = ExchangeRequest { subject_token: own, actor_token: None, targets: Vec::new(), scopes, terms };
     let lifetime_ms_max = capability::AGENT_LIFETIME_MS_MAX;
     let rules = ExchangeRules { targets: Vec::new(), lifetime_ms_default: lifetime_ms_max, lifetime_ms_max };
     let delegation = exchange::decide(&request, &subject, None, &rules, now);
     let delegation = delegation.map_err(|error| {
-        Failure::refused(error.to_string()).hint("an agent gets what its user has, or less: ask for less")
+        CommandFailure::refused(error.to_string()).hint("an agent gets what its user has, or less: ask for less")
     })?;
     roots.delegate(&subject, delegation, now).map_err(not_delegated)
 }
 
-async fn of_key(text: &str, notebook: &dyn Notebook, now: Timestamp) -> Result<Authenticated, Failure> {
+async fn authenticate_key(text: &str, notebook: &dyn Notebook, now: Timestamp) -> Result<AuthenticatedCaller, CommandFailure> {
     if !text.starts_with(api_key::PREFIX) {
-        return Err(Failure::bad_input("that is neither an API key nor an agent credential")
+        return Err(CommandFailure::bad_input("that is neither an API key nor an agent credential")
             .hint("an access token is exchanged at the gateway: POST /oauth/token"));
     }
     let bad = |error: api_key::KeyError| {
-        Failure::bad_input(error.to_string()).hint("`servanda keys list` shows how keys stand")
+        CommandFailure::bad_input(error.to_string()).hint("`servanda keys list` shows how keys stand")
     };
     let presented = PresentedKey::read(text).map_err(bad)?;
-    let stored = keys::find(notebook, presented.id(), now).await.map_err(|error| away(error.reason()))?;
+    let stored = keys::find(notebook, presented.id(), now).await.map_err(|error| store_unavailable(error.reason()))?;
     let stored = stored.ok_or_else(|| bad(api_key::KeyError::Unknown))?;
     stored.authenticate(&presented, now).map_err(bad)
 }
 
 /// Offline: whoever holds an agent credential can take something away, and nobody can put it back.
-fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), Failure> {
+fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), CommandFailure> {
     let own = credential()?;
     let text = own.as_text().unwrap_or_default();
     if text.starts_with(api_key::PREFIX) {
-        return Err(Failure::bad_input("an API key cannot be narrowed offline: only the gateway knows it")
+        return Err(CommandFailure::bad_input("an API key cannot be narrowed offline: only the gateway knows it")
             .hint("servanda delegate --agent NAME < key.txt makes an agent credential of it, and that can"));
     }
-    let before = capability::look_at(text).map_err(|error| bad(&error))?;
+    let before = capability::unverified_rights(text).map_err(|error| bad(&error))?;
     let mut narrowing = rights_text::narrowing(&args.rights)?;
     narrowing.depth_left = args.depth;
     let ends = |lifetime_ms| Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms));
@@ -148,7 +148,7 @@ fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), Fai
     let caveat = Caveat { actor: args.agent.clone(), narrowing };
     let narrowed = attenuate(text, &caveat).map_err(|error| bad(&error))?;
     let text = narrowed.as_text().unwrap_or_default();
-    let after = capability::look_at(text).map_err(|error| bad(&error))?;
+    let after = capability::unverified_rights(text).map_err(|error| bad(&error))?;
     if screen.json {
         return screen.json(&serde_json::json!({ "credential": text, "caveat": caveat, "rights": after }));
     }
@@ -172,19 +172,19 @@ fn show_rights(rights: &Rights, now: Timestamp, screen: Screen) {
 
 /// A credential as it is shown, once.
 #[derive(Serialize)]
-struct Made<'a> {
+struct ShownCredential<'a> {
     credential: &'a str,
     id: &'a str,
     expires_at: String,
     rights: &'a Rights,
 }
 
-fn show(made: &AgentCredential, now: Timestamp, screen: Screen) -> Result<(), Failure> {
-    let Some(text) = made.text.as_text() else { return Err(Failure::failed("the credential is not text")) };
+fn show(made: &AgentCredential, now: Timestamp, screen: Screen) -> Result<(), CommandFailure> {
+    let Some(text) = made.text.as_text() else { return Err(CommandFailure::failed("the credential is not text")) };
     let id = made.credential.as_str();
     if screen.json {
         let expires_at = made.rights.expires_at.to_string();
-        return screen.json(&Made { credential: text, id, expires_at, rights: &made.rights });
+        return screen.json(&ShownCredential { credential: text, id, expires_at, rights: &made.rights });
     }
     screen.say(id);
     show_rights(&made.rights, now, screen);
@@ -194,9 +194,9 @@ fn show(made: &AgentCredential, now: Timestamp, screen: Screen) -> Result<(), Fa
 }
 
 /// What somebody has, from the environment or stdin.
-fn credential() -> Result<Secret, Failure> {
+fn credential() -> Result<Secret, CommandFailure> {
     let missing = || {
-        Failure::bad_input("there is no credential to delegate from").hint(format!(
+        CommandFailure::bad_input("there is no credential to delegate from").hint(format!(
             "set {VARIABLE} or pipe it in: servanda delegate --agent NAME < key.txt; operators: --tenant T --principal P"
         ))
     };
@@ -215,16 +215,16 @@ fn credential() -> Result<Secret, Failure> {
 }
 
 /// Errors of credentials never repeat one.
-fn bad(error: &dyn std::fmt::Display) -> Failure {
-    Failure::bad_input(error.to_string()).hint("servanda delegate --help")
+fn bad(error: &dyn std::fmt::Display) -> CommandFailure {
+    CommandFailure::bad_input(error.to_string()).hint("servanda delegate --help")
 }
 
-fn away(why: &str) -> Failure {
-    Failure::failed(format!("the store of credentials does not answer: {why}"))
+fn store_unavailable(why: &str) -> CommandFailure {
+    CommandFailure::failed(format!("the store of credentials does not answer: {why}"))
         .hint("`servanda doctor` looks at the ledger")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
-fn not_delegated(error: NotDelegated) -> Failure {
-    Failure::refused(error.to_string()).hint("an agent gets what its user has, or less: ask for less")
+fn not_delegated(error: DelegationError) -> CommandFailure {
+    CommandFailure::refused(error.to_string()).hint("an agent gets what its user has, or less: ask for less")
 }

@@ -9,27 +9,27 @@ use crate::{
     cli::DiffArgs,
     commands::{
         next_step,
-        pin_review::{Review, Reviewed, PinReviewState},
+        pin_review::{PinReview, ReviewedTool, PinReviewState},
     },
-    config::Loaded,
-    failure::Failure,
-    screen::{Mood, Screen, count, paint},
+    config::LoadedConfig,
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, count, paint},
 };
 
 /// Characters of a description that are shown of a tool nobody has agreed to.
 const DESCRIPTION_CHARS_MAX: usize = 1_000;
 
-pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
-    let review = Review::open(&loaded).await?;
+pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
+    let review = PinReview::open(&loaded).await?;
     let mut reviewed = review.live(&loaded, &args.names, screen).await?;
     reviewed.retain(|reviewed| !reviewed.came_later());
-    let unclean: Vec<&Reviewed> = reviewed.iter().filter(|reviewed| !reviewed.is_clean()).collect();
+    let unclean: Vec<&ReviewedTool> = reviewed.iter().filter(|reviewed| !reviewed.is_clean()).collect();
     if screen.json {
         screen.json(&reviewed)?;
     } else {
         for one in &unclean {
-            screen.page(told(one))?;
+            screen.page(describe(one))?;
         }
         let identical = reviewed.len() - unclean.len();
         if identical > 0 {
@@ -45,7 +45,7 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
     }
     let all = count(reviewed.len(), "definition");
     let verb = if unclean.len() == 1 { "is" } else { "are" };
-    let failure = Failure::failed(format!("{} of {all} {verb} not as agreed to", unclean.len()));
+    let failure = CommandFailure::failed(format!("{} of {all} {verb} not as agreed to", unclean.len()));
     let hint = next_step::hint(unclean.iter().filter_map(|reviewed| reviewed.trouble()), true);
     Err(match hint {
         Some(hint) => failure.hint(hint),
@@ -54,7 +54,7 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
 }
 
 /// A tool and everything that is to be said about it, with lines indented below its name.
-pub(crate) fn told(reviewed: &Reviewed) -> String {
+pub(crate) fn describe(reviewed: &ReviewedTool) -> String {
     let mut text = format!("{}: {}", reviewed.tool, paint(reviewed.state.word(), reviewed.state.mood()));
     if let Some(because) = &reviewed.because {
         let _ = write!(text, "\n  {}", indented(&reveal(because)));
@@ -119,12 +119,12 @@ fn painted(wording: &str) -> String {
     shown
 }
 
-fn next_mark(text: &str) -> Option<(usize, usize, Mood)> {
-    let find = |open: &str, close: &str, mood: Mood| {
+fn next_mark(text: &str) -> Option<(usize, usize, TextStyle)> {
+    let find = |open: &str, close: &str, mood: TextStyle| {
         let start = text.find(open)?;
         let end = start + text.get(start..)?.find(close)? + close.len();
         Some((start, end, mood))
     };
-    let marks = [find("[-", "-]", Mood::Bad), find("{+", "+}", Mood::Good)];
+    let marks = [find("[-", "-]", TextStyle::Bad), find("{+", "+}", TextStyle::Good)];
     marks.into_iter().flatten().min_by_key(|(start, ..)| *start)
 }

@@ -7,42 +7,42 @@ use serde_json::json;
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
-use super::connect::{Answer, Change, ask, surroundings};
+use super::connect::{FileChangeDecision, ProposedFileChange, ask, client_folders};
 use crate::{
     cli::DisconnectArgs,
     clients::{
         ClientName,
-        connections::{Before, Connection, Connections, Earlier},
+        connections::{PriorFileState, ClientFileConnection, ClientFileConnections, PriorFileText},
         file::{ClientFile, shown},
-        record_check::{Check, notation_of},
+        record_check::{RecordCheck, notation_of},
     },
-    failure::Failure,
+    failure::CommandFailure,
     screen::Screen,
 };
 
-pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Result<(), CommandFailure> {
     // The configuration itself is not needed: a gateway that is broken can still be disconnected.
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut connections = Connections::read(folder)?;
+    let mut connections = ClientFileConnections::read(folder)?;
     let named = args.file.as_ref().map(std::path::absolute).transpose()?;
     let Some(connection) = chosen(&connections, named.as_deref(), args)? else { return not_connected(args, screen) };
-    let check = Check { named: named.as_deref(), config: &std::path::absolute(config)?, folder };
+    let check = RecordCheck { named: named.as_deref(), config: &std::path::absolute(config)?, folder };
     let file = check.file(&connection)?;
-    let Undo { after, exact, notes } = undo(&connection, &file)?;
+    let DisconnectPlan { after, exact, notes } = undo(&connection, &file)?;
     for note in notes.iter().filter(|_| !screen.json) {
         screen.say(format_args!("note: {note}"));
     }
     if after == file.text {
-        connections.forget(&connection.file);
+        connections.remove(&connection.file);
         if !args.dry_run {
             connections.write(folder)?;
         }
         return show(&connection, "", None, &notes, screen);
     }
-    let change = Change { file: &file, after: after.as_deref(), yes: args.yes, dry_run: args.dry_run };
+    let change = ProposedFileChange { file: &file, after: after.as_deref(), yes: args.yes, dry_run: args.dry_run };
     let diff = match ask(&change, screen)? {
-        Answer::Show(diff) => return show(&connection, &diff, None, &notes, screen),
-        Answer::Write(diff) => diff,
+        FileChangeDecision::Show(diff) => return show(&connection, &diff, None, &notes, screen),
+        FileChangeDecision::Write(diff) => diff,
     };
     // What comes back byte for byte is its own backup.
     let backup = if exact { None } else { file.keep(SystemClock.now())? };
@@ -50,9 +50,9 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
         Some(text) => drop(file.write(text)?),
         None => file.remove(&connection.made_folders)?,
     }
-    connections.forget(&connection.file);
+    connections.remove(&connection.file);
     connections.write(folder)?;
-    if exact && let Some(Before::Kept { backup, .. }) = &connection.before {
+    if exact && let Some(PriorFileState::Kept { backup, .. }) = &connection.before {
         // The file says the same again.
         let _ = std::fs::remove_file(backup);
     }
@@ -70,17 +70,17 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
 
 /// The connection that is meant.
 fn chosen(
-    connections: &Connections,
+    connections: &ClientFileConnections,
     named: Option<&Path>,
     args: &DisconnectArgs,
-) -> Result<Option<Connection>, Failure> {
+) -> Result<Option<ClientFileConnection>, CommandFailure> {
     let wanted = match (named, args.client, args.scope) {
         (Some(file), ..) => Some(file.to_owned()),
-        (None, Some(client), Some(scope)) => client.client().file(Some(scope), &surroundings()?).map(|(_, file)| file),
+        (None, Some(client), Some(scope)) => client.client().file(Some(scope), &client_folders()?).map(|(_, file)| file),
         _ => None,
     };
     let word = args.client.map(ClientName::word);
-    let meant = |connection: &&Connection| match (&wanted, &word) {
+    let meant = |connection: &&ClientFileConnection| match (&wanted, &word) {
         (Some(file), _) => connection.file == *file,
         (None, Some(word)) => connection.client.as_deref() == Some(word),
         (None, None) => true,
@@ -96,17 +96,17 @@ fn chosen(
             } else {
                 "say which client, or which --file"
             };
-            Err(Failure::bad_input(format!("several clients are connected: {titles}")).hint(hint))
+            Err(CommandFailure::bad_input(format!("several clients are connected: {titles}")).hint(hint))
         }
     }
 }
 
-fn titled(connection: &Connection) -> String {
+fn titled(connection: &ClientFileConnection) -> String {
     let file = shown(&connection.file);
     connection.client.as_ref().map_or_else(|| file.clone(), |client| format!("{client} ({file})"))
 }
 
-fn not_connected(args: &DisconnectArgs, screen: Screen) -> Result<(), Failure> {
+fn not_connected(args: &DisconnectArgs, screen: Screen) -> Result<(), CommandFailure> {
     if screen.json {
         return screen.json(&json!({ "changed": false, "file": null }));
     }
@@ -121,7 +121,7 @@ fn not_connected(args: &DisconnectArgs, screen: Screen) -> Result<(), Failure> {
 }
 
 /// What undoing comes to.
-struct Undo {
+struct DisconnectPlan {
     /// What the file is to say; nothing if it is to go.
     after: Option<String>,
     /// Whether it is what it was, byte for byte.
@@ -129,15 +129,15 @@ struct Undo {
     notes: Vec<String>,
 }
 
-fn undo(connection: &Connection, file: &ClientFile) -> Result<Undo, Failure> {
+fn undo(connection: &ClientFileConnection, file: &ClientFile) -> Result<DisconnectPlan, CommandFailure> {
     let mut notes = Vec::new();
     let Some(text) = &file.text else {
         notes.push(format!("{} is not there any more", shown(&connection.file)));
-        return Ok(Undo { after: None, exact: false, notes });
+        return Ok(DisconnectPlan { after: None, exact: false, notes });
     };
-    match connection.earlier(file.digest().as_deref()) {
-        Some(Earlier::Absent) => return Ok(Undo { after: None, exact: true, notes }),
-        Some(Earlier::Text(text)) => return Ok(Undo { after: Some(text), exact: true, notes }),
+    match connection.prior_text(file.digest().as_deref()) {
+        Some(PriorFileText::Absent) => return Ok(DisconnectPlan { after: None, exact: true, notes }),
+        Some(PriorFileText::Text(text)) => return Ok(DisconnectPlan { after: Some(text), exact: true, notes }),
         None => {}
     }
     if connection.before.is_some() {
@@ -148,7 +148,7 @@ fn undo(connection: &Connection, file: &ClientFile) -> Result<Undo, Failure> {
     }
     let notation = notation_of(connection, text);
     let unusable = |why: String| {
-        Failure::bad_input(format!("`{}`: {why}; nothing was changed", shown(&connection.file)))
+        CommandFailure::bad_input(format!("`{}`: {why}; nothing was changed", shown(&connection.file)))
             .hint(format!("take `{}` out by hand, or correct the file", connection.name))
     };
     let mut after = notation.take_out(text, &connection.name, connection.made_list).map_err(unusable)?;
@@ -167,17 +167,17 @@ fn undo(connection: &Connection, file: &ClientFile) -> Result<Undo, Failure> {
     // A file that was made for us and says nothing else has no reason to stay.
     let empty =
         notation.document(&after).is_ok_and(|document| document.as_object().is_some_and(serde_json::Map::is_empty));
-    let after = if empty && connection.before == Some(Before::Absent) { None } else { Some(after) };
-    Ok(Undo { after, exact: false, notes })
+    let after = if empty && connection.before == Some(PriorFileState::Absent) { None } else { Some(after) };
+    Ok(DisconnectPlan { after, exact: false, notes })
 }
 
 fn show(
-    connection: &Connection,
+    connection: &ClientFileConnection,
     diff: &str,
     how: Option<&str>,
     notes: &[String],
     screen: Screen,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     if screen.json {
         let changed = how.is_some();
         return screen.json(&json!({ "file": connection.file, "name": connection.name, "changed": changed, "diff": diff, "notes": notes }));

@@ -3,7 +3,7 @@
 mod databases;
 mod ledger;
 mod privacy;
-mod reach;
+mod reachability;
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use servanda_catalog::{Catalog, ToolHold, Inventory, ToolStanding, pins::Pins};
 use servanda_contract::legibility::reveal;
 use servanda_effects::JournalError;
-use servanda_engine::{discover, quarantine::History};
+use servanda_engine::{discover, quarantine::QuarantineHistory};
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Transport, Upstream, UpstreamStatus};
 use tokio::net::TcpListener;
@@ -19,22 +19,22 @@ use tokio::net::TcpListener;
 use crate::{
     cli::DoctorArgs,
     commands::{
-        doubts,
-        running_gateway::{self, Answers},
+        objections,
+        running_gateway::{self, ListeningGateway},
     },
-    config::{AuthMode, LOCK_FILE, Loaded, OauthConfig},
+    config::{AuthMode, LOCK_FILE, LoadedConfig, OauthConfig},
     contracts::{self, lock},
     credentials,
-    failure::Failure,
-    screen::{Mood, Screen, count, paint},
-    wiring::{self, remembered, survey::told_if_slow},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, count, paint},
+    wiring::{self, remembered_names, survey::told_if_slow},
 };
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct DoctorFinding {
     what: String,
-    mark: Mark,
+    mark: DoctorSeverity,
     says: String,
     hint: Option<String>,
 }
@@ -42,7 +42,7 @@ struct Finding {
 /// How a thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Mark {
+enum DoctorSeverity {
     /// As it should be.
     Good,
     /// Worth knowing; nothing is broken.
@@ -52,27 +52,27 @@ enum Mark {
 }
 
 #[derive(Default)]
-struct Findings(Vec<Finding>);
+struct DoctorFindings(Vec<DoctorFinding>);
 
-impl Findings {
+impl DoctorFindings {
     fn good(&mut self, what: impl Into<String>, says: impl Into<String>) {
-        self.0.push(Finding { what: what.into(), mark: Mark::Good, says: says.into(), hint: None });
+        self.0.push(DoctorFinding { what: what.into(), mark: DoctorSeverity::Good, says: says.into(), hint: None });
     }
 
     fn note(&mut self, what: impl Into<String>, says: impl Into<String>, hint: impl Into<String>) {
-        self.0.push(Finding { what: what.into(), mark: Mark::Note, says: says.into(), hint: Some(hint.into()) });
+        self.0.push(DoctorFinding { what: what.into(), mark: DoctorSeverity::Note, says: says.into(), hint: Some(hint.into()) });
     }
 
     fn bad(&mut self, what: impl Into<String>, says: impl Into<String>, hint: impl Into<String>) {
-        self.0.push(Finding { what: what.into(), mark: Mark::Bad, says: says.into(), hint: Some(hint.into()) });
+        self.0.push(DoctorFinding { what: what.into(), mark: DoctorSeverity::Bad, says: says.into(), hint: Some(hint.into()) });
     }
 }
 
-pub(crate) async fn run(config: &Path, args: &DoctorArgs, screen: Screen) -> Result<(), Failure> {
-    let mut findings = Findings::default();
+pub(crate) async fn run(config: &Path, args: &DoctorArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let mut findings = DoctorFindings::default();
     // Before the configuration is read, because reading it mends the files in its folder.
     privacy::tell(&privacy::exposed(config), &mut findings);
-    match Loaded::read(config) {
+    match LoadedConfig::read(config) {
         Err(failure) => {
             let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
             findings.bad("configuration", failure.to_string(), hint);
@@ -86,11 +86,11 @@ pub(crate) async fn run(config: &Path, args: &DoctorArgs, screen: Screen) -> Res
     report(&findings.0, screen)
 }
 
-async fn look(loaded: &Loaded, args: &DoctorArgs, findings: &mut Findings, screen: Screen) {
+async fn look(loaded: &LoadedConfig, args: &DoctorArgs, findings: &mut DoctorFindings, screen: Screen) {
     privacy::tell(&privacy::exposed_ledger(loaded), findings);
     let catalog = match look_at_contracts(loaded, findings) {
         Some(catalog) => {
-            let named = remembered::named(loaded, catalog).await;
+            let named = remembered_names::with_remembered_names(loaded, catalog).await;
             named.inspect_err(|failure| findings.bad("names", failure.to_string(), "rename one of the two")).ok()
         }
         None => None,
@@ -98,7 +98,7 @@ async fn look(loaded: &Loaded, args: &DoctorArgs, findings: &mut Findings, scree
     ledger::look(loaded, findings).await;
     look_at_address(loaded, findings).await;
     look_at_issuers(loaded, findings).await;
-    let upstreams = match wiring::fleeting(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook)) {
+    let upstreams = match wiring::notebook_for_command(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook)) {
         Ok(upstreams) => upstreams,
         Err(failure) => {
             let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
@@ -122,7 +122,7 @@ async fn look(loaded: &Loaded, args: &DoctorArgs, findings: &mut Findings, scree
 }
 
 /// Variables that are to be passed on and are not there. A server may do without, so this is a note.
-fn look_at_variables(loaded: &Loaded, findings: &mut Findings) {
+fn look_at_variables(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     for (id, upstream) in &loaded.config.upstreams {
         for name in upstream.env_pass.iter().filter(|name| std::env::var_os(name).is_none()) {
             findings.note(
@@ -135,7 +135,7 @@ fn look_at_variables(loaded: &Loaded, findings: &mut Findings) {
 }
 
 /// Secrets that upstreams are to be shown.
-fn look_at_secrets(loaded: &Loaded, findings: &mut Findings) {
+fn look_at_secrets(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     for needed in credentials::needed(loaded) {
         let what = format!("upstream {}", needed.upstream);
         match needed.lack {
@@ -147,7 +147,7 @@ fn look_at_secrets(loaded: &Loaded, findings: &mut Findings) {
     }
 }
 
-fn look_at_contracts(loaded: &Loaded, findings: &mut Findings) -> Option<Catalog> {
+fn look_at_contracts(loaded: &LoadedConfig, findings: &mut DoctorFindings) -> Option<Catalog> {
     match contracts::judge_all(loaded) {
         Err(failure) => {
             findings.bad("contracts", failure.to_string(), "servanda init");
@@ -181,7 +181,7 @@ fn look_at_contracts(loaded: &Loaded, findings: &mut Findings) -> Option<Catalog
     }
 }
 
-fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut Findings) {
+fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut DoctorFindings) {
     match &pins.lock {
         Some(lock) => {
             let definitions = lock.pins().count() + lock.listed_pins().count();
@@ -197,7 +197,7 @@ fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut Findings) {
 }
 
 /// Tools that lied, and tools that a person holds back, which is no fault.
-fn look_at_quarantine(loaded: &Loaded, known: Result<Vec<History>, JournalError>, findings: &mut Findings) {
+fn look_at_quarantine(loaded: &LoadedConfig, known: Result<Vec<QuarantineHistory>, JournalError>, findings: &mut DoctorFindings) {
     let known = match known {
         Ok(known) => known,
         Err(error) => return findings.bad("quarantine", error.reason(), "`servanda quarantine list` tries again"),
@@ -219,19 +219,19 @@ fn look_at_quarantine(loaded: &Loaded, known: Result<Vec<History>, JournalError>
     }
 }
 
-async fn look_at_address(loaded: &Loaded, findings: &mut Findings) {
+async fn look_at_address(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     match loaded.listen() {
         Err(failure) => findings.bad("address", failure.to_string(), failure.hint_text().unwrap_or_default()),
         Ok(address) => match TcpListener::bind(address).await {
             Ok(_) => findings.good("address", format!("{address} is free")),
             Err(error) => match running_gateway::ask(address, &loaded.file).await {
-                Answers::Ours => findings.good("address", format!("a gateway answers at {address}")),
-                Answers::Another => findings.bad(
+                ListeningGateway::Ours => findings.good("address", format!("a gateway answers at {address}")),
+                ListeningGateway::Another => findings.bad(
                     "address",
                     format!("a gateway of another configuration answers at {address}"),
                     "choose another `listen` for this one, or end the other",
                 ),
-                Answers::NoGateway => findings.bad(
+                ListeningGateway::NoGateway => findings.bad(
                     "address",
                     format!("{address}: {error}"),
                     "choose another `listen`, or end what listens there",
@@ -242,7 +242,7 @@ async fn look_at_address(loaded: &Loaded, findings: &mut Findings) {
 }
 
 /// Whether the keys of those whose tokens are taken can be had.
-async fn look_at_issuers(loaded: &Loaded, findings: &mut Findings) {
+async fn look_at_issuers(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     let auth = &loaded.config.auth;
     if auth.mode == AuthMode::Required && auth.issuers.is_empty() && !auth.keys {
         let says = "neither keys nor tokens are taken: only what `servanda delegate` makes lets anybody in";
@@ -250,10 +250,10 @@ async fn look_at_issuers(loaded: &Loaded, findings: &mut Findings) {
     }
     for issuer in &auth.issuers {
         let what = format!("issuer {}", issuer.issuer);
-        match servanda_porter::look_at_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
+        match servanda_porter::check_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
             Ok(()) => findings.good(what, "its keys can be had"),
             Err(why) => {
-                let why = reach::explained(Some(issuer.jwks_uri.as_deref().unwrap_or(&issuer.issuer)), &why).await;
+                let why = reachability::explained(Some(issuer.jwks_uri.as_deref().unwrap_or(&issuer.issuer)), &why).await;
                 findings.bad(what, why, "check `issuer` and `jwks_uri`; without its keys no token of it is taken");
             }
         }
@@ -261,8 +261,8 @@ async fn look_at_issuers(loaded: &Loaded, findings: &mut Findings) {
 }
 
 /// Whether the issuer of an upstream's tokens can be reached.
-async fn look_at_way_to(issuer: &str, what: &str, findings: &mut Findings) {
-    let Some(endpoint) = reach::Endpoint::of(issuer) else { return };
+async fn look_at_way_to(issuer: &str, what: &str, findings: &mut DoctorFindings) {
+    let Some(endpoint) = reachability::HostAndPort::from_url(issuer) else { return };
     if let Some(cause) = endpoint.cause().await {
         let says = format!("its issuer at {endpoint} cannot be reached: {cause}");
         findings.bad(what, says, "check `issuer` in its `oauth`; without it no token can be had");
@@ -273,7 +273,7 @@ async fn look_at_upstream(
     (id, oauth): (&str, Option<&OauthConfig>),
     upstream: &Upstream,
     catalog: Option<&Catalog>,
-    findings: &mut Findings,
+    findings: &mut DoctorFindings,
 ) {
     let what = format!("upstream {id}");
     let inventory = match discover(upstream).await {
@@ -283,7 +283,7 @@ async fn look_at_upstream(
                 Transport::Http { url, .. } => Some(url.as_str()),
                 Transport::Stdio { .. } => None,
             };
-            let says = reach::explained(url, &error.to_string()).await;
+            let says = reachability::explained(url, &error.to_string()).await;
             let hint = if oauth.is_some() {
                 format!("`servanda login {id}`, if somebody has to log in; docs/upstream-oauth.md has the errors")
             } else {
@@ -317,7 +317,7 @@ async fn look_at_upstream(
     look_at_tools(id, catalog, &inventory, findings);
 }
 
-fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &mut Findings) {
+fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &mut DoctorFindings) {
     let what = format!("upstream {id}");
     let mut contracted = std::collections::BTreeSet::new();
     for (name, entry) in catalog.entries().filter(|(_, entry)| entry.contract.contract().binding.upstream == id) {
@@ -325,8 +325,8 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
         let (says, hint) = match &*catalog.standing(name, &ClientCapabilities::none()) {
             ToolStanding::Offered { objections, .. } if !objections.is_empty() => {
                 let says =
-                    format!("`{name}` seems to do more than its contract says: {}", doubts::sentences(objections));
-                findings.note(what.clone(), says, doubts::NEXT_STEP);
+                    format!("`{name}` seems to do more than its contract says: {}", objections::sentences(objections));
+                findings.note(what.clone(), says, objections::NEXT_STEP);
                 continue;
             }
             // What cannot be used has been said already, with why, and so has the ledger.
@@ -371,16 +371,16 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
     }
 }
 
-fn report(findings: &[Finding], screen: Screen) -> Result<(), Failure> {
-    let bad = findings.iter().filter(|finding| finding.mark == Mark::Bad).count();
+fn report(findings: &[DoctorFinding], screen: Screen) -> Result<(), CommandFailure> {
+    let bad = findings.iter().filter(|finding| finding.mark == DoctorSeverity::Bad).count();
     if screen.json {
         screen.json(&serde_json::json!({ "good": bad == 0, "findings": findings }))?;
     } else {
         for finding in findings {
             let mark = match finding.mark {
-                Mark::Good => paint("ok  ", Mood::Good),
-                Mark::Note => paint("note", Mood::Careful),
-                Mark::Bad => paint("FAIL", Mood::Bad),
+                DoctorSeverity::Good => paint("ok  ", TextStyle::Good),
+                DoctorSeverity::Note => paint("note", TextStyle::Careful),
+                DoctorSeverity::Bad => paint("FAIL", TextStyle::Bad),
             };
             screen.page(format_args!("{mark} {}: {}", finding.what, finding.says))?;
             if let Some(hint) = &finding.hint {
@@ -390,7 +390,7 @@ fn report(findings: &[Finding], screen: Screen) -> Result<(), Failure> {
     }
     match bad {
         0 => Ok(()),
-        1 => Err(Failure::failed("one thing needs attention")),
-        bad => Err(Failure::failed(format!("{bad} things need attention"))),
+        1 => Err(CommandFailure::failed("one thing needs attention")),
+        bad => Err(CommandFailure::failed(format!("{bad} things need attention"))),
     }
 }

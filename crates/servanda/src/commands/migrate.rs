@@ -5,17 +5,17 @@ use std::path::Path;
 
 use servanda_ledger::{Migration, MigrationPlan};
 
-use crate::{cli::MigrateArgs, config::Loaded, failure::Failure, screen::Screen};
+use crate::{cli::MigrateArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen};
 
-pub(crate) async fn run(config: &Path, args: &MigrateArgs, screen: Screen) -> Result<(), Failure> {
-    let place = Loaded::read(config)?.ledger_place()?;
+pub(crate) async fn run(config: &Path, args: &MigrateArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let place = LoadedConfig::read(config)?.ledger_place()?;
     let upkeep = place.upkeep();
     let plan = upkeep.plan().await?;
     if args.dry_run {
         if screen.json {
             return screen.json(&plan);
         }
-        return screen.page(told(&plan, "would be"));
+        return screen.page(describe(&plan, "would be"));
     }
     if plan.found != 0 && plan.found != plan.needed {
         tell(upkeep.migrate().await?.as_ref(), screen);
@@ -23,7 +23,7 @@ pub(crate) async fn run(config: &Path, args: &MigrateArgs, screen: Screen) -> Re
     if screen.json {
         return screen.json(&plan);
     }
-    screen.page(told(&plan, "was"))
+    screen.page(describe(&plan, "was"))
 }
 
 /// Says that a ledger was brought up to date, and where it is as it was before.
@@ -38,7 +38,7 @@ pub(crate) fn tell(migration: Option<&Migration>, screen: Screen) {
     }
 }
 
-fn told(plan: &MigrationPlan, verb: &str) -> String {
+fn describe(plan: &MigrationPlan, verb: &str) -> String {
     let MigrationPlan { found, needed, backup, backup_bytes } = plan;
     if *found == 0 {
         return format!("there is no ledger yet; the first start makes one of version {needed}");

@@ -13,7 +13,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod disconnect;
 pub(crate) mod doctor;
-mod doubts;
+mod objections;
 pub(crate) mod effects;
 pub(crate) mod explain;
 pub(crate) mod identity;
@@ -67,8 +67,8 @@ pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
 }
 
 /// The person at the command line: nobody a server could ask anything.
-pub(crate) fn local_guest(client: &str) -> servanda_engine::Guest {
-    let mut guest = servanda_engine::Guest::local();
+pub(crate) fn local_guest(client: &str) -> servanda_engine::Requester {
+    let mut guest = servanda_engine::Requester::local();
     guest.caller.client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));
     guest
 }

@@ -4,7 +4,7 @@ use servanda_identity::layers::gateway::near_names;
 
 /// What is wrong with a tool. In the order in which somebody at the keyboard can do something about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Trouble {
+pub(crate) enum ToolTrouble {
     /// It lied, or a person holds it back.
     Quarantined,
     /// What it says is not what was agreed to, or nobody has agreed to anything.
@@ -24,37 +24,37 @@ pub(crate) enum Trouble {
 }
 
 /// The next command for these tools; none where nothing is wrong. `seen` if the command has just shown what is wrong.
-pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (Trouble, &'a str)>, seen: bool) -> Option<String> {
+pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (ToolTrouble, &'a str)>, seen: bool) -> Option<String> {
     let (trouble, tool) = troubles.into_iter().min_by_key(|(trouble, _)| *trouble)?;
     Some(match (trouble, seen) {
-        (Trouble::Quarantined, _) => {
+        (ToolTrouble::Quarantined, _) => {
             format!(
                 "`servanda quarantine list` says why `{tool}` is held back, `servanda quarantine release` lets it go"
             )
         }
-        (Trouble::NotAgreed, false) => {
+        (ToolTrouble::NotAgreed, false) => {
             format!("`servanda diff {tool}` shows what it is now, `servanda pin {tool}` agrees to that")
         }
-        (Trouble::NotAgreed, true) => {
+        (ToolTrouble::NotAgreed, true) => {
             format!("`servanda pin {tool}` agrees to what it is now, `servanda pin --all` to all of it")
         }
-        (Trouble::ListNotAgreed, false) => {
+        (ToolTrouble::ListNotAgreed, false) => {
             "`servanda diff` shows what servers list now, `servanda pin --all` agrees to all of it".to_owned()
         }
-        (Trouble::ListNotAgreed, true) => "`servanda pin --all` agrees to all of it".to_owned(),
-        (Trouble::Misfit, false) => format!("`servanda diff {tool}` shows where it does not fit its contract"),
-        (Trouble::Misfit, true) => format!("correct the contract of `{tool}`, then `servanda check`"),
-        (Trouble::Rejected, false) => format!("`servanda diff {tool}` shows why it cannot be used"),
-        (Trouble::Rejected, true) => {
+        (ToolTrouble::ListNotAgreed, true) => "`servanda pin --all` agrees to all of it".to_owned(),
+        (ToolTrouble::Misfit, false) => format!("`servanda diff {tool}` shows where it does not fit its contract"),
+        (ToolTrouble::Misfit, true) => format!("correct the contract of `{tool}`, then `servanda check`"),
+        (ToolTrouble::Rejected, false) => format!("`servanda diff {tool}` shows why it cannot be used"),
+        (ToolTrouble::Rejected, true) => {
             format!("tell the server's author what is wrong with `{tool}`; `servanda doctor` shows all of its server")
         }
-        (Trouble::Withdrawn, _) => {
+        (ToolTrouble::Withdrawn, _) => {
             format!("start the server of `{tool}` as before, or remove its contract, then `servanda check`")
         }
-        (Trouble::Doubted, _) => {
+        (ToolTrouble::Doubted, _) => {
             format!("`servanda identity show {tool}` says who objects to its contract, and what to do about it")
         }
-        (Trouble::Unreachable, _) => "`servanda doctor` says what is wrong with an upstream".to_owned(),
+        (ToolTrouble::Unreachable, _) => "`servanda doctor` says what is wrong with an upstream".to_owned(),
     })
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn nearest<'a>(said: &str, known: impl IntoIterator<Item = (&'a str, 
 
 #[cfg(test)]
 mod tests {
-    use super::{Trouble, hint, nearest};
+    use super::{ToolTrouble, hint, nearest};
 
     #[test]
     fn a_name_that_means_no_tool_is_answered_with_the_names_like_it() {
@@ -83,14 +83,14 @@ mod tests {
     #[test]
     fn every_trouble_has_a_next_command() {
         let troubles = [
-            Trouble::Quarantined,
-            Trouble::NotAgreed,
-            Trouble::ListNotAgreed,
-            Trouble::Misfit,
-            Trouble::Rejected,
-            Trouble::Withdrawn,
-            Trouble::Unreachable,
-            Trouble::Doubted,
+            ToolTrouble::Quarantined,
+            ToolTrouble::NotAgreed,
+            ToolTrouble::ListNotAgreed,
+            ToolTrouble::Misfit,
+            ToolTrouble::Rejected,
+            ToolTrouble::Withdrawn,
+            ToolTrouble::Unreachable,
+            ToolTrouble::Doubted,
         ];
         for trouble in troubles {
             for seen in [true, false] {
@@ -100,7 +100,7 @@ mod tests {
             }
         }
         assert_eq!(hint([], false), None);
-        let mixed = hint([(Trouble::Unreachable, "a"), (Trouble::NotAgreed, "b"), (Trouble::NotAgreed, "c")], true);
+        let mixed = hint([(ToolTrouble::Unreachable, "a"), (ToolTrouble::NotAgreed, "b"), (ToolTrouble::NotAgreed, "c")], true);
         assert!(mixed.unwrap().starts_with("`servanda pin b`"), "what can be done at once comes first");
     }
 }

@@ -1,12 +1,12 @@
 //! The person at the keyboard, as far as the system knows them, and what they give as a reason.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// The longest reason or evidence.
 const WORDS_CHARS_MAX: usize = 2_000;
 
 /// Who is at the keyboard, as the system knows them.
-pub(crate) fn who() -> String {
+pub(crate) fn user_name() -> String {
     let uid = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = users.lines().find_map(|line| {
@@ -18,11 +18,11 @@ pub(crate) fn who() -> String {
 }
 
 /// What was given with an option that wants a person's words; `hint` shows some.
-pub(crate) fn words<'a>(option: &str, text: &'a str, hint: &str) -> Result<&'a str, Failure> {
+pub(crate) fn checked_text<'a>(option: &str, text: &'a str, hint: &str) -> Result<&'a str, CommandFailure> {
     let text = text.trim();
     if text.is_empty() || text.chars().count() > WORDS_CHARS_MAX || text.chars().any(char::is_control) {
         let message = format!("{option} must be one line of at most {WORDS_CHARS_MAX} characters");
-        return Err(Failure::bad_input(message).hint(hint));
+        return Err(CommandFailure::bad_input(message).hint(hint));
     }
     Ok(text)
 }

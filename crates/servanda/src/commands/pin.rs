@@ -11,24 +11,24 @@ use crate::{
     cli::PinArgs,
     commands::{
         next_step,
-        pin_review::{Review, Reviewed, PinReviewState},
+        pin_review::{PinReview, ReviewedTool, PinReviewState},
     },
-    config::Loaded,
+    config::LoadedConfig,
     contracts::lock,
-    failure::Failure,
+    failure::CommandFailure,
     screen::{Screen, count},
 };
 
-pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
-    let review = Review::open(&loaded).await?;
+pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
+    let review = PinReview::open(&loaded).await?;
     let reviewed = review.live(&loaded, &args.names, screen).await?;
-    let to_pin: Vec<&Reviewed> = reviewed.iter().filter(|reviewed| reviewed.can_be_pinned()).collect();
-    let problems: Vec<&Reviewed> =
+    let to_pin: Vec<&ReviewedTool> = reviewed.iter().filter(|reviewed| reviewed.can_be_pinned()).collect();
+    let problems: Vec<&ReviewedTool> =
         reviewed.iter().filter(|reviewed| !reviewed.can_be_pinned() && reviewed.state != PinReviewState::Identical).collect();
     if !screen.json {
         for one in to_pin.iter().chain(&problems) {
-            screen.say(diff::told(one));
+            screen.say(diff::describe(one));
         }
     }
     if !to_pin.is_empty() {
@@ -46,7 +46,7 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
         lock::write(&loaded.lock_file(), &lock)?;
     }
     if screen.json {
-        let names = |reviewed: &[&Reviewed]| reviewed.iter().map(|one| one.tool.clone()).collect::<Vec<_>>();
+        let names = |reviewed: &[&ReviewedTool]| reviewed.iter().map(|one| one.tool.clone()).collect::<Vec<_>>();
         screen.json(&json!({
             "file": loaded.lock_file(), "pinned": names(&to_pin), "not_pinned": problems,
             "unchanged": reviewed.len() - to_pin.len() - problems.len(),
@@ -68,7 +68,7 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
     if problems.is_empty() {
         return Ok(());
     }
-    let failure = Failure::failed(format!("{} could not be pinned", count(problems.len(), "definition")));
+    let failure = CommandFailure::failed(format!("{} could not be pinned", count(problems.len(), "definition")));
     Err(match next_step::hint(problems.iter().filter_map(|reviewed| reviewed.trouble()), true) {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -76,7 +76,7 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
 }
 
 /// The first pin is a wish to pin: from now on, what has none waits. Nobody should find that out from an agent.
-fn waiting(loaded: &Loaded, review: &Review, pinned: &[&Reviewed]) -> Option<String> {
+fn waiting(loaded: &LoadedConfig, review: &PinReview, pinned: &[&ReviewedTool]) -> Option<String> {
     if review.lock.is_some() || pinned.is_empty() || loaded.config.pins.missing.is_some() {
         return None;
     }
@@ -86,8 +86,8 @@ fn waiting(loaded: &Loaded, review: &Review, pinned: &[&Reviewed]) -> Option<Str
     (waiting > 0).then(|| format!("note: {} {verb} now until somebody agrees to it", count(waiting, "other tool")))
 }
 
-async fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), Failure> {
-    let question = crate::screen::consent::Question {
+async fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), CommandFailure> {
+    let question = crate::screen::consent::ConsentQuestion {
         asked: format!("agree to {}?", count(definitions, "definition")),
         nothing: "nothing was pinned",
         hint: "read what is shown, then say --yes",

@@ -13,20 +13,20 @@ use servanda_catalog::{
 use servanda_contract::legibility::reveal;
 
 use crate::{
-    commands::next_step::{self, Trouble},
-    config::Loaded,
+    commands::next_step::{self, ToolTrouble},
+    config::LoadedConfig,
     contracts::{self, lock},
-    failure::Failure,
-    screen::{Mood, Screen},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen},
     wiring::{
-        remembered,
-        survey::{self, Survey},
+        remembered_names,
+        survey::{self, UpstreamSurvey},
     },
 };
 
 /// One tool, reviewed.
 #[derive(Debug, Serialize)]
-pub(crate) struct Reviewed {
+pub(crate) struct ReviewedTool {
     /// The exposed name.
     pub tool: String,
     /// Its upstream.
@@ -38,7 +38,7 @@ pub(crate) struct Reviewed {
     pub because: Option<String>,
     /// Of the definition that was agreed to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<Agreed>,
+    pub pinned: Option<AgreedDefinition>,
     /// Of the definition that is served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_digest: Option<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Reviewed {
 
 /// What was agreed to.
 #[derive(Debug, Serialize)]
-pub(crate) struct Agreed {
+pub(crate) struct AgreedDefinition {
     /// The digest.
     pub digest: String,
     /// When.
@@ -89,41 +89,41 @@ pub(crate) enum PinReviewState {
 
 /// A catalog and what was agreed to about it.
 #[derive(Debug)]
-pub(crate) struct Review {
+pub(crate) struct PinReview {
     /// The contracts.
     pub catalog: Catalog,
     /// What was agreed to; none where there is no file.
     pub lock: Option<LockFile>,
 }
 
-impl Review {
+impl PinReview {
     /// Reads contracts and pins; asks nobody.
-    pub(crate) async fn open(loaded: &Loaded) -> Result<Self, Failure> {
-        let catalog = remembered::catalog(loaded, contracts::load(loaded)?).await?;
+    pub(crate) async fn open(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
+        let catalog = remembered_names::catalog(loaded, contracts::load(loaded)?).await?;
         Ok(Self { catalog, lock: lock::read(&loaded.lock_file())? })
     }
 
     /// Asks the upstreams of these tools (of all, if none is named) and reviews them.
     pub(crate) async fn live(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedConfig,
         names: &[String],
         screen: Screen,
-    ) -> Result<Vec<Reviewed>, Failure> {
+    ) -> Result<Vec<ReviewedTool>, CommandFailure> {
         let meant = |said: &String| self.catalog.present_name(said);
         let wanted = |name: &str| names.is_empty() || names.iter().any(|said| meant(said) == Some(name));
         if let Some(unknown) = names.iter().find(|name| self.catalog.entry(name).is_none()) {
             let entries = self.catalog.entries();
             let known = entries.map(|(name, entry)| (name, entry.contract.contract().binding.tool.as_str()));
             return Err(
-                Failure::bad_input(format!("there is no tool `{unknown}`")).hint(next_step::nearest(unknown, known))
+                CommandFailure::bad_input(format!("there is no tool `{unknown}`")).hint(next_step::nearest(unknown, known))
             );
         }
         let entries = self.catalog.entries().filter(|(name, _)| wanted(name));
         let upstreams: BTreeSet<String> =
             entries.map(|(_, entry)| entry.contract.contract().binding.upstream.clone()).collect();
         let survey = survey::ask(loaded, Some(&upstreams), screen).await?;
-        let mut all: Vec<Reviewed> =
+        let mut all: Vec<ReviewedTool> =
             self.reviewed(Some(&survey)).into_iter().filter(|reviewed| wanted(&reviewed.tool)).collect();
         if names.is_empty() {
             all.extend(self.listed(&survey));
@@ -132,7 +132,7 @@ impl Review {
     }
 
     /// Reviews what upstreams list beside their tools, for the upstreams that answered. An item that is gone from a list needs no action.
-    pub(crate) fn listed(&self, survey: &Survey) -> Vec<Reviewed> {
+    pub(crate) fn listed(&self, survey: &UpstreamSurvey) -> Vec<ReviewedTool> {
         let mut all = Vec::new();
         for (upstream, inventory) in survey.iter().filter_map(|(upstream, said)| Some((upstream, said.as_ref().ok()?)))
         {
@@ -143,7 +143,7 @@ impl Review {
         all
     }
 
-    fn review_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> Reviewed {
+    fn review_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> ReviewedTool {
         let pins = self.lock.as_ref().and_then(|lock| lock.listed.get(upstream)?.get(&kind));
         let pin = pins.and_then(|pins| pins.get(&live.name));
         let state = match pin {
@@ -152,12 +152,12 @@ impl Review {
             // Dangerous, because every pinned member is text that an agent reads.
             Some(_) => PinReviewState::Dangerous,
         };
-        Reviewed {
+        ReviewedTool {
             tool: format!("{} `{}` of {upstream}", kind.word(), reveal(&live.name)),
             upstream: upstream.to_owned(),
             state,
             because: None,
-            pinned: pin.map(|pin| Agreed { digest: pin.digest.to_string(), at: pin.pinned_at.clone() }),
+            pinned: pin.map(|pin| AgreedDefinition { digest: pin.digest.to_string(), at: pin.pinned_at.clone() }),
             live_digest: Some(live.digest().to_string()),
             differences: pin.map(|pin| compare(&pin.definition, live)).unwrap_or_default(),
             misfits: Vec::new(),
@@ -167,21 +167,21 @@ impl Review {
     }
 
     /// Reviews every tool by what upstreams said, if they were asked.
-    pub(crate) fn reviewed(&self, survey: Option<&Survey>) -> Vec<Reviewed> {
+    pub(crate) fn reviewed(&self, survey: Option<&UpstreamSurvey>) -> Vec<ReviewedTool> {
         self.catalog.entries().map(|(name, entry)| self.review(name, entry, survey)).collect()
     }
 
-    fn review(&self, name: &str, entry: &servanda_catalog::CatalogEntry, survey: Option<&Survey>) -> Reviewed {
+    fn review(&self, name: &str, entry: &servanda_catalog::CatalogEntry, survey: Option<&UpstreamSurvey>) -> ReviewedTool {
         let contract = entry.contract.contract();
         let binding = &contract.binding;
         let pin = self.lock.as_ref().and_then(|lock| lock.pin(&binding.upstream, &binding.tool));
         let asked = survey.map(|survey| survey.iter().find(|(id, _)| *id == binding.upstream).map(|(_, said)| said));
-        let mut reviewed = Reviewed {
+        let mut reviewed = ReviewedTool {
             tool: name.to_owned(),
             upstream: binding.upstream.clone(),
             state: PinReviewState::NotAsked,
             because: None,
-            pinned: pin.map(|pin| Agreed { digest: pin.digest.to_string(), at: pin.pinned_at.clone() }),
+            pinned: pin.map(|pin| AgreedDefinition { digest: pin.digest.to_string(), at: pin.pinned_at.clone() }),
             live_digest: None,
             differences: Vec::new(),
             misfits: Vec::new(),
@@ -226,7 +226,7 @@ impl Review {
     }
 }
 
-impl Reviewed {
+impl ReviewedTool {
     /// Whether there is nothing to look at.
     pub(crate) fn is_clean(&self) -> bool {
         self.state == PinReviewState::Identical && self.misfits.is_empty()
@@ -238,17 +238,17 @@ impl Reviewed {
     }
 
     /// What is wrong, if anything.
-    pub(crate) fn trouble(&self) -> Option<(Trouble, &str)> {
+    pub(crate) fn trouble(&self) -> Option<(ToolTrouble, &str)> {
         let trouble = match self.state {
             PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned if self.listed.is_some() => {
-                Trouble::ListNotAgreed
+                ToolTrouble::ListNotAgreed
             }
-            PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned => Trouble::NotAgreed,
+            PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned => ToolTrouble::NotAgreed,
             PinReviewState::Identical | PinReviewState::NotAsked if self.misfits.is_empty() => return None,
-            PinReviewState::Identical | PinReviewState::NotAsked => Trouble::Misfit,
-            PinReviewState::Rejected => Trouble::Rejected,
-            PinReviewState::Withdrawn => Trouble::Withdrawn,
-            PinReviewState::Unreachable => Trouble::Unreachable,
+            PinReviewState::Identical | PinReviewState::NotAsked => ToolTrouble::Misfit,
+            PinReviewState::Rejected => ToolTrouble::Rejected,
+            PinReviewState::Withdrawn => ToolTrouble::Withdrawn,
+            PinReviewState::Unreachable => ToolTrouble::Unreachable,
         };
         Some((trouble, &self.tool))
     }
@@ -277,12 +277,12 @@ impl PinReviewState {
     }
 
     /// How it is shown.
-    pub(crate) const fn mood(self) -> Mood {
+    pub(crate) const fn mood(self) -> TextStyle {
         match self {
-            Self::Identical => Mood::Good,
-            Self::Additive | Self::NotPinned => Mood::Careful,
-            Self::Breaking | Self::Dangerous | Self::Rejected => Mood::Bad,
-            Self::Withdrawn | Self::Unreachable | Self::NotAsked => Mood::Quiet,
+            Self::Identical => TextStyle::Good,
+            Self::Additive | Self::NotPinned => TextStyle::Careful,
+            Self::Breaking | Self::Dangerous | Self::Rejected => TextStyle::Bad,
+            Self::Withdrawn | Self::Unreachable | Self::NotAsked => TextStyle::Quiet,
         }
     }
 }

@@ -8,11 +8,11 @@ use crate::{
     cli::PinsArgs,
     commands::{
         next_step,
-        pin_review::{Review, Reviewed, PinReviewState},
+        pin_review::{PinReview, ReviewedTool, PinReviewState},
     },
-    config::Loaded,
-    failure::Failure,
-    screen::{Mood, Screen, lines, paint, table},
+    config::LoadedConfig,
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, lines, paint, table},
     wiring::survey,
 };
 
@@ -29,18 +29,18 @@ struct Row {
     state: String,
 }
 
-pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
-    let review = Review::open(&loaded).await?;
+pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
+    let review = PinReview::open(&loaded).await?;
     let survey = if args.offline { None } else { Some(survey::ask(&loaded, None, screen).await?) };
-    let mut rows: Vec<(Row, Mood)> = Vec::new();
+    let mut rows: Vec<(Row, TextStyle)> = Vec::new();
     let mut all = review.reviewed(survey.as_ref());
     all.extend(survey.iter().flat_map(|survey| review.listed(survey)));
-    let hint = next_step::hint(all.iter().filter_map(Reviewed::trouble), false);
+    let hint = next_step::hint(all.iter().filter_map(ReviewedTool::trouble), false);
     for reviewed in all {
         let (pinned_at, digest) = reviewed.pinned.map(|agreed| (agreed.at, agreed.digest)).unzip();
         let (state, mood) = match reviewed.state {
-            PinReviewState::NotAsked => ("pinned", Mood::Quiet),
+            PinReviewState::NotAsked => ("pinned", TextStyle::Quiet),
             state => (state.word(), state.mood()),
         };
         rows.push((Row { tool: reviewed.tool, pinned_at, digest, state: state.to_owned() }, mood));
@@ -79,24 +79,24 @@ fn beginning(text: &str, chars: usize) -> String {
 }
 
 /// The pins of the lists beside the tools.
-fn agreed_lists(review: &Review) -> Vec<(Row, Mood)> {
+fn agreed_lists(review: &PinReview) -> Vec<(Row, TextStyle)> {
     let pins = review.lock.iter().flat_map(servanda_catalog::pins::LockFile::listed_pins);
     let rows = pins.map(|(upstream, kind, name, pin)| {
         let tool = format!("{} `{}` of {upstream}", kind.word(), crate::screen::one_line(name));
         let (pinned_at, digest) = (Some(pin.pinned_at.clone()), Some(pin.digest.to_string()));
-        (Row { tool, pinned_at, digest, state: "pinned".to_owned() }, Mood::Quiet)
+        (Row { tool, pinned_at, digest, state: "pinned".to_owned() }, TextStyle::Quiet)
     });
     rows.collect()
 }
 
 /// Pins whose tool has no contract any more. They stay: what comes back changed is still what was not agreed to.
-fn without_contract(loaded: &Loaded, review: &Review) -> Vec<(Row, Mood)> {
+fn without_contract(loaded: &LoadedConfig, review: &PinReview) -> Vec<(Row, TextStyle)> {
     let pins = review.lock.iter().flat_map(servanda_catalog::pins::LockFile::pins);
     let rows = pins.filter_map(|(upstream, tool, pin)| {
         let name = loaded.config.tool_name(upstream, tool);
         let bound = review.catalog.entry(&name).is_some();
         let (pinned_at, digest) = (Some(pin.pinned_at.clone()), Some(pin.digest.to_string()));
-        (!bound).then(|| (Row { tool: name, pinned_at, digest, state: "no contract".to_owned() }, Mood::Quiet))
+        (!bound).then(|| (Row { tool: name, pinned_at, digest, state: "no contract".to_owned() }, TextStyle::Quiet))
     });
     rows.collect()
 }

@@ -9,10 +9,10 @@ use servanda_engine::SystemClock;
 use servanda_porter::revocation::{self, Revocation};
 
 use super::keys;
-use crate::{cli::RevokeArgs, commands::operator, config::Loaded, failure::Failure, screen::Screen};
+use crate::{cli::RevokeArgs, commands::operator, config::LoadedConfig, failure::CommandFailure, screen::Screen};
 
-pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     let credential = credential(args)?;
     let ledger = loaded.ledger_place()?.open().await?;
     if credential.as_str().starts_with("key:") {
@@ -20,11 +20,11 @@ pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Res
         ledger.close().await;
         return keys::tell_revoked(&revoked?, screen);
     }
-    let now = Revocation { at: SystemClock.now(), by: operator::who() };
+    let now = Revocation { at: SystemClock.now(), by: operator::user_name() };
     let revoked = revocation::revoke(ledger.as_ref(), &credential, &now).await;
     ledger.close().await;
     let revoked = revoked.map_err(|error| {
-        Failure::failed(format!("the store of revocations does not answer: {}", error.reason()))
+        CommandFailure::failed(format!("the store of revocations does not answer: {}", error.reason()))
             .hint("nothing was revoked; `servanda doctor` looks at the ledger")
     })?;
     if screen.json {
@@ -37,14 +37,14 @@ pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Res
     Ok(())
 }
 
-fn credential(args: &RevokeArgs) -> Result<CredentialId, Failure> {
+fn credential(args: &RevokeArgs) -> Result<CredentialId, CommandFailure> {
     if let (Some(jti), Some(issuer)) = (&args.jti, &args.issuer) {
         return Ok(credential_of_id(issuer, jti));
     }
     let text = args.credential.as_deref().unwrap_or_default().trim();
     // What was typed may be a credential: it is not repeated.
     CredentialId::read(text).or_else(|| CredentialId::read(&format!("key:{text}"))).ok_or_else(|| {
-        let failure = Failure::bad_input("that is not the id of a credential");
+        let failure = CommandFailure::bad_input("that is not the id of a credential");
         if text.starts_with("svk_") || text.starts_with("sva1.") || text.matches('.').count() == 2 {
             return failure.hint(
                 "it looks like the credential itself, which is now in the history of this shell; `servanda keys list` and \

@@ -5,36 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_authority::{
     Rights,
-    rights::{Scopes, Tools},
+    rights::{Scopes, ToolPatterns},
 };
 
-use crate::{config::Loaded, contracts, screen::Screen};
+use crate::{config::LoadedConfig, contracts, screen::Screen};
 
 /// Scopes that one remark names.
 const SCOPES_SHOWN_MAX: usize = 8;
 
 /// Tells what comes to nothing.
-pub(crate) fn tell(rights: &Rights, loaded: &Loaded, screen: Screen) {
+pub(crate) fn tell(rights: &Rights, loaded: &LoadedConfig, screen: Screen) {
     for remark in remarks(rights, loaded) {
         screen.say(format_args!("note: {remark}"));
     }
 }
 
 /// What comes to nothing, a sentence each.
-pub(crate) fn remarks(rights: &Rights, loaded: &Loaded) -> Vec<String> {
+pub(crate) fn remarks(rights: &Rights, loaded: &LoadedConfig) -> Vec<String> {
     // What is wrong with contracts is told elsewhere.
     let Ok((admitted, _)) = contracts::judge_all(loaded) else { return Vec::new() };
     let tools = admitted.iter().map(|admitted| {
         let contract = admitted.contract();
         (contract.identity.name.as_str(), contract.security.required_scopes.iter().map(String::as_str).collect())
     });
-    of_tools(rights, &tools.collect())
+    remarks_for_tools(rights, &tools.collect())
 }
 
 /// The scopes that each tool asks for.
-type Asked<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+type ScopesByTool<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-fn of_tools(rights: &Rights, tools: &Asked<'_>) -> Vec<String> {
+fn remarks_for_tools(rights: &Rights, tools: &ScopesByTool<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let scopes: BTreeSet<&str> = tools.values().flatten().copied().collect();
     if let Scopes::These(given) = &rights.scopes {
@@ -49,7 +49,7 @@ fn of_tools(rights: &Rights, tools: &Asked<'_>) -> Vec<String> {
         }
     }
     for pattern in Vec::<String>::from(rights.tools.clone()) {
-        let covers = Tools::read(&[&pattern]).is_ok_and(|only| tools.keys().any(|tool| only.covers(tool)));
+        let covers = ToolPatterns::read(&[&pattern]).is_ok_and(|only| tools.keys().any(|tool| only.covers(tool)));
         if let Some(example) = tools.keys().next().filter(|_| !covers) {
             remarks.push(format!("`{pattern}` is no tool's name; they are named like `{example}`"));
         }
@@ -58,7 +58,7 @@ fn of_tools(rights: &Rights, tools: &Asked<'_>) -> Vec<String> {
 }
 
 /// What may be called without any scope, and how to get more.
-fn without_scopes(tools: &Asked<'_>, scopes: &BTreeSet<&str>) -> String {
+fn without_scopes(tools: &ScopesByTool<'_>, scopes: &BTreeSet<&str>) -> String {
     let open: Vec<&str> = tools.iter().filter(|(_, asked)| asked.is_empty()).map(|(tool, _)| *tool).collect();
     let may = match open.as_slice() {
         [] => "it has no scopes, so it may call nothing".to_owned(),
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn what_comes_to_nothing_is_told() {
         let read = BTreeSet::from(["company:read"]);
-        let closed = Asked::from([("company.look", read.clone()), ("company.pay", read.clone())]);
+        let closed = ScopesByTool::from([("company.look", read.clone()), ("company.pay", read.clone())]);
         let table: [(&[&str], &[&str], &[&str]); 5] = [
             (&["company:read"], &["company.*"], &[]),
             (
@@ -94,13 +94,13 @@ mod tests {
             (&["company:read"], &["company.look"], &[]),
         ];
         for (given, patterns, expected) in table {
-            let tools_of = if patterns.is_empty() { Tools::all() } else { Tools::read(patterns).unwrap() };
-            let rights = Rights { scopes: Scopes::of(given).unwrap(), tools: tools_of, ..Rights::unlimited() };
-            assert_eq!(of_tools(&rights, &closed), expected);
+            let tools_of = if patterns.is_empty() { ToolPatterns::all() } else { ToolPatterns::read(patterns).unwrap() };
+            let rights = Rights { scopes: Scopes::from_words(given).unwrap(), tools: tools_of, ..Rights::unlimited() };
+            assert_eq!(remarks_for_tools(&rights, &closed), expected);
         }
-        let open = Asked::from([("company.look", BTreeSet::new()), ("company.pay", read)]);
+        let open = ScopesByTool::from([("company.look", BTreeSet::new()), ("company.pay", read)]);
         let none = Rights { scopes: Scopes::none(), ..Rights::unlimited() };
-        let told = of_tools(&none, &open).concat();
+        let told = remarks_for_tools(&none, &open).concat();
         assert!(told.starts_with("it has no scopes, so it may call only `company.look`; "), "{told}");
     }
 }

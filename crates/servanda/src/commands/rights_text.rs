@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use servanda_authority::{
     Narrowing, Rights,
-    rights::{Dimension, Resources, Scopes, Tools},
+    rights::{RightsDimension, ResourcePatterns, Scopes, ToolPatterns},
 };
 use servanda_contract::tool::SideEffectClass;
 
-use crate::{cli::RightsArgs, failure::Failure};
+use crate::{cli::RightsArgs, failure::CommandFailure};
 
 const CLASSES: [SideEffectClass; 6] = [
     SideEffectClass::ReadOnly,
@@ -18,22 +18,22 @@ const CLASSES: [SideEffectClass; 6] = [
     SideEffectClass::HighRiskExternal,
     SideEffectClass::CriticalMutation,
 ];
-const DIMENSIONS: [(&str, Dimension); 5] = [
-    ("read", Dimension::Read),
-    ("write", Dimension::Write),
-    ("external", Dimension::External),
-    ("financial_micros", Dimension::FinancialMicros),
-    ("critical", Dimension::Critical),
+const DIMENSIONS: [(&str, RightsDimension); 5] = [
+    ("read", RightsDimension::Read),
+    ("write", RightsDimension::Write),
+    ("external", RightsDimension::External),
+    ("financial_micros", RightsDimension::FinancialMicros),
+    ("critical", RightsDimension::Critical),
 ];
 
 /// What was typed, as something that takes rights away.
-pub(crate) fn narrowing(args: &RightsArgs) -> Result<Narrowing, Failure> {
+pub(crate) fn narrowing(args: &RightsArgs) -> Result<Narrowing, CommandFailure> {
     let bad = |option: &str, why: &dyn std::fmt::Display| {
-        Failure::bad_input(format!("--{option}: {why}")).hint("servanda keys create --help shows how they are written")
+        CommandFailure::bad_input(format!("--{option}: {why}")).hint("servanda keys create --help shows how they are written")
     };
-    let scopes = Scopes::of(&args.scopes).map_err(|error| bad("scope", &error))?;
-    let tools = Tools::read(&args.tools).map_err(|error| bad("tool", &error))?;
-    let resources = Resources::read(&args.resources).map_err(|error| bad("resource", &error))?;
+    let scopes = Scopes::from_words(&args.scopes).map_err(|error| bad("scope", &error))?;
+    let tools = ToolPatterns::read(&args.tools).map_err(|error| bad("tool", &error))?;
+    let resources = ResourcePatterns::read(&args.resources).map_err(|error| bad("resource", &error))?;
     Ok(Narrowing {
         scopes: (!args.scopes.is_empty()).then_some(scopes),
         tools: (!args.tools.is_empty()).then_some(tools),
@@ -46,14 +46,14 @@ pub(crate) fn narrowing(args: &RightsArgs) -> Result<Narrowing, Failure> {
 }
 
 /// The same as the rights of somebody who has none yet: scopes that are not named are not there.
-pub(crate) fn rights(args: &RightsArgs) -> Result<Rights, Failure> {
+pub(crate) fn rights(args: &RightsArgs) -> Result<Rights, CommandFailure> {
     let narrowing = narrowing(args)?;
     let scopes = narrowing.scopes.clone().unwrap_or_else(Scopes::none);
     Ok(Rights { scopes, ..narrowing.as_rights() })
 }
 
 /// A time span: a number and `s`, `m`, `h` or `d`.
-pub(crate) fn span_ms(option: &str, text: &str) -> Result<u64, Failure> {
+pub(crate) fn span_ms(option: &str, text: &str) -> Result<u64, CommandFailure> {
     let unit_ms = match text.trim().chars().last() {
         Some('s') => 1_000,
         Some('m') => 60_000,
@@ -65,7 +65,7 @@ pub(crate) fn span_ms(option: &str, text: &str) -> Result<u64, Failure> {
     number
         .filter(|number| *number > 0 && unit_ms > 0)
         .and_then(|number| number.checked_mul(unit_ms))
-        .ok_or_else(|| Failure::bad_input(format!("--{option} is not a time")).hint("write it like 15m, 12h or 30d"))
+        .ok_or_else(|| CommandFailure::bad_input(format!("--{option} is not a time")).hint("write it like 15m, 12h or 30d"))
 }
 
 /// Rights in a few words.
@@ -98,7 +98,7 @@ fn class(text: &str) -> Result<SideEffectClass, String> {
     })
 }
 
-fn budget(text: &str) -> Result<BTreeMap<Dimension, u64>, String> {
+fn budget(text: &str) -> Result<BTreeMap<RightsDimension, u64>, String> {
     let mut limits = BTreeMap::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (name, limit) = part.split_once('=').ok_or("write it like read=100,write=5")?;
@@ -128,7 +128,7 @@ mod tests {
             assert!(span_ms("ttl", text).is_err(), "{text}");
         }
         let limits = budget("read=100, write=5").unwrap();
-        assert_eq!(limits, BTreeMap::from([(Dimension::Read, 100), (Dimension::Write, 5)]));
+        assert_eq!(limits, BTreeMap::from([(RightsDimension::Read, 100), (RightsDimension::Write, 5)]));
         for text in ["read", "reads=1", "read=x", "read=-1", "read=1,read=2"] {
             assert!(budget(text).is_err(), "{text}");
         }

@@ -16,7 +16,7 @@ const ANSWER_BYTES_MAX: u64 = 4_096;
 
 /// Who answers at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answers {
+pub(crate) enum ListeningGateway {
     /// Nothing, or something that is no gateway.
     NoGateway,
     /// The gateway of this configuration, or one that does not say of which it is.
@@ -32,16 +32,16 @@ pub(crate) fn configuration(file: &Path) -> String {
 }
 
 /// Asks whatever listens there.
-pub(crate) async fn ask(address: SocketAddr, file: &Path) -> Answers {
+pub(crate) async fn ask(address: SocketAddr, file: &Path) -> ListeningGateway {
     let asked = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), answer(address)).await;
-    let Some(answer) = asked.ok().flatten() else { return Answers::NoGateway };
+    let Some(answer) = asked.ok().flatten() else { return ListeningGateway::NoGateway };
     // Gateways of earlier versions say `ok` or `{"status":"alive"}`. One that has lost its store is a gateway too.
     let was_ours = answer.ends_with(r#"{"status":"alive"}"#) || answer.ends_with("ok");
     let is_gateway = answer.contains(r#""checks":{"process":"#) || (answer.starts_with("HTTP/1.1 200") && was_ours);
     match (is_gateway, answer.split_once(r#""configuration":""#)) {
-        (false, _) => Answers::NoGateway,
-        (true, Some((_, said))) if !said.starts_with(&configuration(file)) => Answers::Another,
-        (true, _) => Answers::Ours,
+        (false, _) => ListeningGateway::NoGateway,
+        (true, Some((_, said))) if !said.starts_with(&configuration(file)) => ListeningGateway::Another,
+        (true, _) => ListeningGateway::Ours,
     }
 }
 

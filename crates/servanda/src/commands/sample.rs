@@ -2,24 +2,24 @@
 
 use std::io;
 
-use servanda_sample::{Era, Options, SampleError, serve};
+use servanda_sample::{ServedEras, SampleOptions, SampleError, serve};
 
 use crate::{
     cli::{SampleArgs, SampleEra},
-    failure::Failure,
+    failure::CommandFailure,
 };
 
-pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &SampleArgs) -> Result<(), CommandFailure> {
     let era = match args.era {
-        SampleEra::Both => Era::Both,
-        SampleEra::Legacy => Era::LegacyOnly,
-        SampleEra::Modern => Era::ModernOnly,
+        SampleEra::Both => ServedEras::Both,
+        SampleEra::Legacy => ServedEras::LegacyOnly,
+        SampleEra::Modern => ServedEras::ModernOnly,
     };
-    let options = Options { database: args.database.clone(), misbehaviour: args.misbehave, era };
+    let options = SampleOptions { database: args.database.clone(), misbehaviour: args.misbehave, era };
     match serve(options, io::stdin().lock(), io::stdout()) {
         // The reader went away: that is how a stdio server is told to end.
         Ok(()) | Err(SampleError::Output(_)) => Ok(()),
-        Err(SampleError::AskedToDie) => Err(Failure::failed("the sample was asked to die, and does")),
-        Err(error) => Err(Failure::failed(error.to_string())),
+        Err(SampleError::AskedToDie) => Err(CommandFailure::failed("the sample was asked to die, and does")),
+        Err(error) => Err(CommandFailure::failed(error.to_string())),
     }
 }

@@ -3,11 +3,11 @@
 use crate::{
     cli::{SchemaArgs, SchemaName},
     config::Config,
-    failure::Failure,
+    failure::CommandFailure,
     screen::Screen,
 };
 
-pub(crate) fn run(args: &SchemaArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) fn run(args: &SchemaArgs, screen: Screen) -> Result<(), CommandFailure> {
     screen.json(&schema(args.which))
 }
 

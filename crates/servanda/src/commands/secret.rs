@@ -12,28 +12,28 @@ use serde_json::json;
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
-use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName, SecretReference, StoreFault, Vault};
+use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName, SecretReference, SecretStoreError, Vault};
 
 use crate::{
     cli::{SecretArgs, SecretCommand},
-    config::{Loaded, state_folder::STATE_FOLDER},
+    config::{LoadedConfig, state_folder::STATE_FOLDER},
     credentials,
-    failure::Failure,
+    failure::CommandFailure,
     screen::{Screen, lines, table},
 };
 
-pub(crate) fn run(config: &Path, args: &SecretArgs, screen: Screen) -> Result<(), Failure> {
-    let place = Place::of(config)?;
+pub(crate) fn run(config: &Path, args: &SecretArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let inventory = SecretInventory::open(config)?;
     match &args.command {
-        Some(SecretCommand::Set { name }) => set(&place, name, screen),
-        None | Some(SecretCommand::List) => list(&place, screen),
-        Some(SecretCommand::Rm { name }) => remove(&place, name, screen),
-        Some(SecretCommand::Jwks) => screen.json(&credentials::published_keys(&place.vault)?),
+        Some(SecretCommand::Set { name }) => set(&inventory, name, screen),
+        None | Some(SecretCommand::List) => list(&inventory, screen),
+        Some(SecretCommand::Rm { name }) => remove(&inventory, name, screen),
+        Some(SecretCommand::Jwks) => screen.json(&credentials::published_keys(&inventory.vault)?),
     }
 }
 
 /// Where secrets are, and what the configuration makes of them.
-struct Place {
+struct SecretInventory {
     vault: Vault,
     /// Upstreams, by the secret they need. Nothing where there is no configuration yet: a secret may be set before.
     used: BTreeMap<SecretReference, Vec<String>>,
@@ -41,7 +41,7 @@ struct Place {
 
 /// A secret, as far as it may be shown.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct SecretListEntry {
     secret: String,
     set_at: Option<String>,
     used_by: Vec<String>,
@@ -49,15 +49,15 @@ struct Listed {
     lacks: Option<String>,
 }
 
-impl Place {
-    fn of(config: &Path) -> Result<Self, Failure> {
+impl SecretInventory {
+    fn open(config: &Path) -> Result<Self, CommandFailure> {
         if !config.exists() {
             let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             crate::config::state_folder::guard(folder)?;
             let vault = credentials::vault(folder, &folder.join(STATE_FOLDER));
             return Ok(Self { vault, used: BTreeMap::new() });
         }
-        let loaded = Loaded::read(config)?;
+        let loaded = LoadedConfig::read(config)?;
         let mut used: BTreeMap<SecretReference, Vec<String>> = BTreeMap::new();
         for needed in credentials::needed(&loaded) {
             used.entry(needed.secret).or_default().push(needed.upstream);
@@ -65,8 +65,8 @@ impl Place {
         Ok(Self { vault: loaded.vault(), used })
     }
 
-    fn store(&self) -> Result<&LocalStore, Failure> {
-        self.vault.local().map(AsRef::as_ref).ok_or_else(|| Failure::failed("there is no encrypted store here"))
+    fn store(&self) -> Result<&LocalStore, CommandFailure> {
+        self.vault.local().map(AsRef::as_ref).ok_or_else(|| CommandFailure::failed("there is no encrypted store here"))
     }
 
     fn used_by(&self, reference: &SecretReference) -> Vec<String> {
@@ -74,11 +74,11 @@ impl Place {
     }
 }
 
-fn set(place: &Place, name: &str, screen: Screen) -> Result<(), Failure> {
+fn set(inventory: &SecretInventory, name: &str, screen: Screen) -> Result<(), CommandFailure> {
     let name = secret_name(name)?;
     let secret = value(&name, screen)?;
-    let replaced = place.store()?.set(&name, &secret, SystemClock.now()).map_err(|fault| failure(&fault))?;
-    let used_by = place.used_by(&SecretReference::Store(name.clone()));
+    let replaced = inventory.store()?.set(&name, &secret, SystemClock.now()).map_err(|fault| failure(&fault))?;
+    let used_by = inventory.used_by(&SecretReference::Store(name.clone()));
     if screen.json {
         return screen.json(&json!({ "name": name.as_str(), "replaced": replaced, "used_by": used_by }));
     }
@@ -92,17 +92,17 @@ fn set(place: &Place, name: &str, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(place: &Place, screen: Screen) -> Result<(), Failure> {
-    let kept = place.store()?.list().map_err(|fault| failure(&fault))?;
+fn list(inventory: &SecretInventory, screen: Screen) -> Result<(), CommandFailure> {
+    let kept = inventory.store()?.list().map_err(|fault| failure(&fault))?;
     let mut listed: BTreeMap<SecretReference, Option<Timestamp>> =
-        place.used.keys().map(|reference| (reference.clone(), None)).collect();
+        inventory.used.keys().map(|reference| (reference.clone(), None)).collect();
     let kept = kept.into_iter().filter(|kept| !kept.name.is_own());
     listed.extend(kept.map(|kept| (SecretReference::Store(kept.name), Some(kept.set_at))));
-    let listed: Vec<Listed> = listed
+    let listed: Vec<SecretListEntry> = listed
         .into_iter()
-        .map(|(reference, set_at)| Listed {
-            lacks: place.vault.get(&reference).err().map(|lack| lack.to_string()),
-            used_by: place.used_by(&reference),
+        .map(|(reference, set_at)| SecretListEntry {
+            lacks: inventory.vault.get(&reference).err().map(|lack| lack.to_string()),
+            used_by: inventory.used_by(&reference),
             secret: reference.to_string(),
             set_at: set_at.map(|at| at.to_string()),
         })
@@ -127,15 +127,15 @@ fn list(place: &Place, screen: Screen) -> Result<(), Failure> {
     screen.data(lines(&shown))
 }
 
-fn remove(place: &Place, name: &str, screen: Screen) -> Result<(), Failure> {
+fn remove(inventory: &SecretInventory, name: &str, screen: Screen) -> Result<(), CommandFailure> {
     let name = secret_name(name)?;
-    let removed = place.store()?.remove(&name).map_err(|fault| failure(&fault))?;
+    let removed = inventory.store()?.remove(&name).map_err(|fault| failure(&fault))?;
     if !removed {
         return Err(
-            Failure::bad_input(format!("there is no secret `{name}`")).hint("`servanda secret list` lists them")
+            CommandFailure::bad_input(format!("there is no secret `{name}`")).hint("`servanda secret list` lists them")
         );
     }
-    let used_by = place.used_by(&SecretReference::Store(name.clone()));
+    let used_by = inventory.used_by(&SecretReference::Store(name.clone()));
     if screen.json {
         return screen.json(&json!({ "name": name.as_str(), "used_by": used_by }));
     }
@@ -147,7 +147,7 @@ fn remove(place: &Place, name: &str, screen: Screen) -> Result<(), Failure> {
 }
 
 /// The value, from a pipe or from a person, who does not see it.
-fn value(name: &SecretName, screen: Screen) -> Result<Secret, Failure> {
+fn value(name: &SecretName, screen: Screen) -> Result<Secret, CommandFailure> {
     let secret = if io::stdin().is_terminal() {
         screen.say(format_args!("the value of `{name}` (it is not shown):"));
         Secret::from(console::Term::stderr().read_secure_line()?)
@@ -162,23 +162,23 @@ fn value(name: &SecretName, screen: Screen) -> Result<Secret, Failure> {
     };
     let hint = "it is read from stdin: `printf %s \"$VALUE\" | servanda secret set NAME`";
     match secret.expose().len() {
-        0 => Err(Failure::bad_input("the value is empty").hint(hint)),
-        1..SECRET_BYTES_MIN => Err(Failure::bad_input(format!(
+        0 => Err(CommandFailure::bad_input("the value is empty").hint(hint)),
+        1..SECRET_BYTES_MIN => Err(CommandFailure::bad_input(format!(
             "the value has fewer than {SECRET_BYTES_MIN} bytes, so it could not be kept out of what servers answer"
         ))
         .hint("use a longer one")),
         SECRET_BYTES_MIN..=SECRET_BYTES_MAX => Ok(secret),
-        _ => Err(Failure::bad_input(format!("the value has more than {SECRET_BYTES_MAX} bytes"))),
+        _ => Err(CommandFailure::bad_input(format!("the value has more than {SECRET_BYTES_MAX} bytes"))),
     }
 }
 
-fn secret_name(name: &str) -> Result<SecretName, Failure> {
+fn secret_name(name: &str) -> Result<SecretName, CommandFailure> {
     // Not repeated: it may be the value, typed in the wrong place.
-    name.parse().map_err(|error: servanda_vault::NotAReference| {
-        Failure::bad_input(error.to_string()).hint("`servanda secret set NAME` reads the value from stdin")
+    name.parse().map_err(|error: servanda_vault::InvalidSecretReference| {
+        CommandFailure::bad_input(error.to_string()).hint("`servanda secret set NAME` reads the value from stdin")
     })
 }
 
-fn failure(fault: &StoreFault) -> Failure {
-    Failure::failed(fault.to_string()).hint(fault.hint())
+fn failure(fault: &SecretStoreError) -> CommandFailure {
+    CommandFailure::failed(fault.to_string()).hint(fault.hint())
 }

@@ -7,45 +7,45 @@ use std::{
 
 use serde_json::json;
 use servanda_doors::{
-    HttpOptions, Serving,
-    http::{self, Threads},
+    HttpOptions, ServingOptions,
+    http::{self, DoorThreads},
 };
-use servanda_engine::{Answering, Engine};
+use servanda_engine::{UpstreamReachability, Engine};
 use servanda_ledger::LedgerSchemaPolicy;
 use servanda_mcp::ClientCapabilities;
 use tokio::net::TcpListener;
 
 use crate::{
     cli::ServeArgs,
-    commands::running_gateway::{self, Answers},
+    commands::running_gateway::{self, ListeningGateway},
     config::{AuthMode, parse_listen},
-    failure::Failure,
+    failure::CommandFailure,
     policies,
     screen::{Screen, count},
     stopping::Stop,
     wiring::{
-        Station, Unfinished,
-        reload::{self, Files},
+        AssembledGateway, UnfinishedWork,
+        reload::{self, WatchedConfig},
     },
 };
 
-pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), Failure> {
-    let files = Files::read(config)?;
+pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let files = WatchedConfig::read(config)?;
     let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
     files.loaded.require_guarded(address)?;
-    let station = Station::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, Some(address)).await?;
+    let station = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, Some(address)).await?;
     super::migrate::tell(station.migration(), screen);
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
         Err(error) => {
             let hint = match running_gateway::ask(address, &files.loaded.file).await {
-                Answers::Ours => "this configuration's gateway is running already",
-                Answers::Another => {
+                ListeningGateway::Ours => "this configuration's gateway is running already",
+                ListeningGateway::Another => {
                     "the gateway of another configuration is there: choose another `listen` in servanda.yaml"
                 }
-                Answers::NoGateway => "something else is there: choose another `listen` in servanda.yaml",
+                ListeningGateway::NoGateway => "something else is there: choose another `listen` in servanda.yaml",
             };
-            return Err(Failure::failed(format!("cannot listen on {address}: {error}")).hint(hint));
+            return Err(CommandFailure::failed(format!("cannot listen on {address}: {error}")).hint(hint));
         }
     };
     // Listened for before anybody can know that we are here.
@@ -54,7 +54,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     station.admit_at(&files.loaded, address)?;
     station.follow_upstreams();
     let announced =
-        tokio::spawn(announce(Announcement::of(&station, &files, address), station.upstreams_asked(), screen));
+        tokio::spawn(announce(ReadyAnnouncement::new(&station, &files, address), station.upstreams_asked(), screen));
     let served = serve_http(&station, listener, &stop, Some(files), screen).await;
     announced.abort();
     if served.is_ok() {
@@ -64,15 +64,15 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
 }
 
 /// What is said once a gateway is ready.
-struct Announcement {
+struct ReadyAnnouncement {
     engine: Arc<Engine>,
     address: SocketAddr,
     asks_for_credentials: bool,
     warning: Option<String>,
 }
 
-impl Announcement {
-    fn of(station: &Station, files: &Files, address: SocketAddr) -> Self {
+impl ReadyAnnouncement {
+    fn new(station: &AssembledGateway, files: &WatchedConfig, address: SocketAddr) -> Self {
         Self {
             engine: Arc::clone(&station.engine),
             address,
@@ -84,18 +84,18 @@ impl Announcement {
 
 /// Says that the gateway is ready when every upstream has answered or can be named as one that does not. The door is open before
 /// that: a list or a call that comes early waits for the upstream it needs.
-async fn announce(what: Announcement, asked: impl Future<Output = ()>, screen: Screen) -> Result<(), Failure> {
-    let Announcement { engine, address, asks_for_credentials, warning } = what;
+async fn announce(what: ReadyAnnouncement, asked: impl Future<Output = ()>, screen: Screen) -> Result<(), CommandFailure> {
+    let ReadyAnnouncement { engine, address, asks_for_credentials, warning } = what;
     let waiting = screen.wait("waiting for the servers to answer");
     asked.await;
     waiting.finish_and_clear();
     let tools = engine.catalog().listing(&ClientCapabilities::none()).tools.len();
-    let answering = engine.discovery().answering();
-    let silent = || answering.iter().filter(|(_, answering)| **answering != Answering::Yes);
+    let answering = engine.discovery().reachability();
+    let silent = || answering.iter().filter(|(_, answering)| **answering != UpstreamReachability::Yes);
     if screen.json {
         let not_answering: BTreeMap<&String, Option<&String>> = silent()
             .map(|(id, answering)| match answering {
-                Answering::No(why) => (id, Some(why)),
+                UpstreamReachability::No(why) => (id, Some(why)),
                 _ => (id, None),
             })
             .collect();
@@ -108,7 +108,7 @@ async fn announce(what: Announcement, asked: impl Future<Output = ()>, screen: S
     for (id, answering) in silent() {
         // The reason has just been logged.
         let more = match answering {
-            Answering::No(_) => "`servanda doctor` says more",
+            UpstreamReachability::No(_) => "`servanda doctor` says more",
             _ => "it has not answered yet, and is waited for",
         };
         screen.say(format_args!("`{id}` does not answer, so its tools cannot be called: {more}"));
@@ -126,23 +126,23 @@ async fn announce(what: Announcement, asked: impl Future<Output = ()>, screen: S
 
 /// Serves MCP over HTTP until told to stop, then takes the gateway apart. `files` are the configuration to keep up with.
 pub(crate) async fn serve_http(
-    station: &Station,
+    station: &AssembledGateway,
     listener: TcpListener,
     stop: &Stop,
-    files: Option<Files>,
+    files: Option<WatchedConfig>,
     screen: Screen,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let mut options = HttpOptions::new(super::server_identity());
-    options.doorkeeper = station.porter.clone();
+    options.authenticator = station.authenticator.clone();
     let configuration = files.as_ref().map(|files| running_gateway::configuration(&files.loaded.file));
     options.health = Arc::new(station.health(configuration));
     options.session_idle_ms_max = station.session_idle_ms_max;
     let router = http::router(station.engine.clone(), options);
     // Held until everything has ended: calls go on there when the door is closed.
-    let threads = Threads::start(available_parallelism().map_or(1, NonZero::get))?;
+    let threads = DoorThreads::start(available_parallelism().map_or(1, NonZero::get))?;
     let drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
-    let serving = Serving { drain_ms_max, threads: threads.clone(), ..Serving::default() };
-    let serving = http::serve_with(listener, router, stop.told.clone(), serving);
+    let serving = ServingOptions { drain_ms_max, threads: threads.clone(), ..ServingOptions::default() };
+    let serving = http::serve_with(listener, router, stop.requested.clone(), serving);
     let ended = Box::pin(until_the_end(station, stop, files, serving, screen)).await;
     drop(threads);
     ended
@@ -151,12 +151,12 @@ pub(crate) async fn serve_http(
 /// Serves, meanwhile works by what the configuration's files come to say, where there are files, and takes the gateway
 /// apart in the end. Whoever has to wait for that is told so, and can have it end at once.
 pub(crate) async fn until_the_end(
-    station: &Station,
+    station: &AssembledGateway,
     stop: &Stop,
-    files: Option<Files>,
+    files: Option<WatchedConfig>,
     serving: impl Future<Output = io::Result<()>>,
     screen: Screen,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let keeping_up = async {
         match files {
             Some(files) => match reload::keep_up(station, files, screen).await {},
@@ -183,16 +183,16 @@ pub(crate) async fn until_the_end(
     };
     let (served, unfinished) = tokio::select! {
         ended = whole => ended,
-        never = stop.tell(&station.engine, screen) => match never {},
+        never = stop.report_waiting(&station.engine, screen) => match never {},
     };
     served?;
     let calls = |count: usize| if count == 1 { "1 call was".to_owned() } else { format!("{count} calls were") };
     let what = match unfinished {
-        Unfinished { cut_off: 0, unsettled: 0 } => return Ok(()),
-        Unfinished { cut_off: 0, unsettled } => {
+        UnfinishedWork { cut_off: 0, unsettled: 0 } => return Ok(()),
+        UnfinishedWork { cut_off: 0, unsettled } => {
             format!("stopped in time; {} not settled and may have happened", calls(unsettled))
         }
-        Unfinished { cut_off, .. } => format!("stopped at once; {} cut off and may have happened", calls(cut_off)),
+        UnfinishedWork { cut_off, .. } => format!("stopped at once; {} cut off and may have happened", calls(cut_off)),
     };
-    Err(Failure::failed(what).hint("`servanda explain` lists the latest calls: look for `unknown` and `dispatching`"))
+    Err(CommandFailure::failed(what).hint("`servanda explain` lists the latest calls: look for `unknown` and `dispatching`"))
 }

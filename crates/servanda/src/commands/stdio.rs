@@ -12,16 +12,16 @@ use servanda_ledger::LedgerSchemaPolicy;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
-    failure::Failure,
+    failure::CommandFailure,
     policies,
     screen::Screen,
     stopping::Stop,
-    wiring::{Station, reload::Files},
+    wiring::{AssembledGateway, reload::WatchedConfig},
 };
 
-pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
-    let files = Files::read(config)?;
-    let station = Station::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, None).await?;
+pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), CommandFailure> {
+    let files = WatchedConfig::read(config)?;
+    let station = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, None).await?;
     super::migrate::tell(station.migration(), screen);
     if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
         screen.say(warning);
@@ -30,18 +30,18 @@ pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let stop = Stop::on_signals(files.loaded.config.limits.drain_ms_max)?;
     let mut options = StdioOptions::new(super::server_identity());
     options.drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
-    let input = UntilEnd { input: tokio::io::stdin(), stop: stop.clone() };
-    let serving = stdio::serve(station.engine.clone(), options, input, tokio::io::stdout(), stop.told.clone());
+    let input = StoppingInput { input: tokio::io::stdin(), stop: stop.clone() };
+    let serving = stdio::serve(station.engine.clone(), options, input, tokio::io::stdout(), stop.requested.clone());
     Box::pin(super::serve::until_the_end(&station, &stop, Some(files), serving, screen)).await
 }
 
 /// The client's input. Its end is how a client tells the gateway to end, and the time for that counts from there.
-struct UntilEnd<I> {
+struct StoppingInput<I> {
     input: I,
     stop: Stop,
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for UntilEnd<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for StoppingInput<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

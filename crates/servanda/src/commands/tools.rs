@@ -12,14 +12,14 @@ use servanda_mcp::ClientCapabilities;
 use crate::{
     cli::ToolsArgs,
     commands::{
-        doubts,
-        next_step::{self, Trouble},
+        objections,
+        next_step::{self, ToolTrouble},
     },
-    config::Loaded,
+    config::LoadedConfig,
     contracts,
-    failure::Failure,
-    screen::{Mood, Screen, lines, paint, table},
-    wiring::{self, remembered, survey},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, lines, paint, table},
+    wiring::{self, remembered_names, survey},
 };
 
 /// What a tool is as long as approvals do not exist and its contract asks for one.
@@ -44,12 +44,12 @@ struct Row {
     notes: Vec<String>,
 }
 
-pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     if args.latency {
         return latency::run(&loaded, screen).await;
     }
-    let catalog = remembered::catalog(&loaded, contracts::load(&loaded)?).await?;
+    let catalog = remembered_names::catalog(&loaded, contracts::load(&loaded)?).await?;
     if !args.offline {
         ask(&loaded, &catalog, screen).await?;
     }
@@ -72,7 +72,7 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
             paint(row.side_effect_class, mood(row.side_effect_class)),
             timeout(row.timeout_ms),
             if row.always_refused && !row.state.starts_with("held") {
-                paint(ALWAYS_REFUSED, Mood::Careful)
+                paint(ALWAYS_REFUSED, TextStyle::Careful)
             } else {
                 row.state.clone()
             },
@@ -92,23 +92,23 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
     Ok(())
 }
 
-fn trouble(name: &str, entry: &CatalogEntry, catalog: &Catalog) -> Option<Trouble> {
+fn trouble(name: &str, entry: &CatalogEntry, catalog: &Catalog) -> Option<ToolTrouble> {
     match &*catalog.standing(name, &ClientCapabilities::none()) {
-        ToolStanding::Held(ToolHold::Quarantined { .. } | ToolHold::Unpinned) => Some(Trouble::NotAgreed),
-        ToolStanding::Held(ToolHold::Observed { .. } | ToolHold::Blocked { .. }) => Some(Trouble::Quarantined),
-        ToolStanding::Held(ToolHold::Rejected { .. }) => Some(Trouble::Rejected),
-        ToolStanding::Held(ToolHold::Incompatible { .. }) => Some(Trouble::Misfit),
-        ToolStanding::Withdrawn => Some(Trouble::Withdrawn),
-        ToolStanding::Offered { objections, .. } if !objections.is_empty() => Some(Trouble::Doubted),
+        ToolStanding::Held(ToolHold::Quarantined { .. } | ToolHold::Unpinned) => Some(ToolTrouble::NotAgreed),
+        ToolStanding::Held(ToolHold::Observed { .. } | ToolHold::Blocked { .. }) => Some(ToolTrouble::Quarantined),
+        ToolStanding::Held(ToolHold::Rejected { .. }) => Some(ToolTrouble::Rejected),
+        ToolStanding::Held(ToolHold::Incompatible { .. }) => Some(ToolTrouble::Misfit),
+        ToolStanding::Withdrawn => Some(ToolTrouble::Withdrawn),
+        ToolStanding::Offered { objections, .. } if !objections.is_empty() => Some(ToolTrouble::Doubted),
         ToolStanding::Unasked | ToolStanding::Offered { .. } => {
             let silence = catalog.unreachable_reason(&entry.contract.contract().binding.upstream);
-            silence.map(|_| Trouble::Unreachable)
+            silence.map(|_| ToolTrouble::Unreachable)
         }
     }
 }
 
 /// Asks every upstream at once; says which could not be asked, and which definitions cannot be used.
-async fn ask(loaded: &Loaded, catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
+async fn ask(loaded: &LoadedConfig, catalog: &Catalog, screen: Screen) -> Result<(), CommandFailure> {
     for (id, offered) in survey::ask(loaded, None, screen).await? {
         match offered {
             Ok(inventory) => {
@@ -138,7 +138,7 @@ fn row(name: &str, entry: &CatalogEntry, catalog: &Catalog) -> Row {
         ToolStanding::Offered { gaps, drift, objections } => {
             let gaps = gaps.iter().map(|gap| format!("{gap}"));
             let drift = drift.iter().map(|grown| format!("`{}`: {}", grown.pointer, grown.what));
-            let objections = objections.iter().map(doubts::sentence);
+            let objections = objections.iter().map(objections::sentence);
             ("offered", gaps.chain(drift).chain(objections).collect())
         }
         ToolStanding::Held(hold) => held(hold),
@@ -177,15 +177,15 @@ fn held(hold: &ToolHold) -> (&'static str, Vec<String>) {
     }
 }
 
-pub(crate) fn mood(side_effect_class: &str) -> Mood {
+pub(crate) fn mood(side_effect_class: &str) -> TextStyle {
     if side_effect_class == SideEffectClass::ReadOnly.word() {
-        Mood::Good
+        TextStyle::Good
     } else if [SideEffectClass::HighRiskExternal.word(), SideEffectClass::CriticalMutation.word()]
         .contains(&side_effect_class)
     {
-        Mood::Bad
+        TextStyle::Bad
     } else {
-        Mood::Careful
+        TextStyle::Careful
     }
 }
 

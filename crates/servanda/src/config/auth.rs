@@ -7,18 +7,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_authority::{
     Rights,
-    caller::{NotAName, checked_name, checked_tenant},
+    caller::{InvalidCallerName, checked_name, checked_tenant},
     challenge::ResourceMetadata,
-    rights::{Resources, Scope, Scopes, Tools},
+    rights::{ResourcePatterns, Scope, Scopes, ToolPatterns},
     signature::Algorithm,
     token::{Issuer, LEEWAY_MS_MAX, TenantSource},
 };
 use servanda_catalog::Catalog;
 use servanda_contract::tool::SideEffectClass;
-use servanda_porter::{CACHE_TERMS, IssuerTerms, RequiredTerms, Terms, fetchable};
+use servanda_porter::{KEY_CACHE_POLICY, IssuerSettings, RequiredAuthnSettings, AuthnSettings, fetchable_url};
 
-use super::{Config, Loaded};
-use crate::failure::Failure;
+use super::{Config, LoadedConfig};
+use crate::failure::CommandFailure;
 
 /// Issuers of one configuration.
 const ISSUERS_MAX: usize = 32;
@@ -132,21 +132,21 @@ impl AuthConfig {
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Refuses to listen beyond this machine for whoever comes.
-    pub(crate) fn require_guarded(&self, address: SocketAddr) -> Result<(), Failure> {
+    pub(crate) fn require_guarded(&self, address: SocketAddr) -> Result<(), CommandFailure> {
         let auth = &self.config.auth;
         if address.ip().is_loopback() {
             return Ok(());
         }
         if auth.mode != AuthMode::Required {
-            return Err(Failure::bad_input(format!(
+            return Err(CommandFailure::bad_input(format!(
                 "`{address}` is not a loopback address, and nobody would have to say who they are there"
             ))
             .hint("set `auth: {mode: required, resource: https://...}`, or listen on 127.0.0.1 or [::1]"));
         }
         if auth.resource.is_none() {
-            return Err(Failure::bad_input(format!(
+            return Err(CommandFailure::bad_input(format!(
                 "`{address}` is not a loopback address, and `auth.resource` does not say what clients call the gateway"
             ))
             .hint("set `auth.resource` to its address from outside, like https://gateway.example/mcp"));
@@ -155,11 +155,11 @@ impl Loaded {
     }
 
     /// On which terms people are let in at that address, to the tools of that catalog.
-    pub(crate) fn admission_terms(&self, address: SocketAddr, catalog: &Catalog) -> Result<Terms, Failure> {
+    pub(crate) fn admission_terms(&self, address: SocketAddr, catalog: &Catalog) -> Result<AuthnSettings, CommandFailure> {
         self.require_guarded(address)?;
         let auth = &self.config.auth;
         if auth.mode == AuthMode::Local {
-            return Ok(Terms::Local);
+            return Ok(AuthnSettings::Local);
         }
         let resource = auth.resource.clone().unwrap_or_else(|| format!("http://{address}/mcp"));
         let issuers = auth.issuers.iter().map(|issuer| issuer.terms(&resource)).collect::<Result<_, _>>();
@@ -175,7 +175,7 @@ impl Loaded {
             Some(scopes) => words("auth.scopes", scopes).map_err(|fault| self.auth_fault(fault))?,
             None => first.flat_map(|contract| contract.scopes().iter().cloned()).collect(),
         };
-        Ok(Terms::Required(Box::new(RequiredTerms {
+        Ok(AuthnSettings::Required(Box::new(RequiredAuthnSettings {
             resource,
             keys: auth.keys,
             issuers: issuers.map_err(|fault| self.auth_fault(fault))?,
@@ -184,31 +184,31 @@ impl Loaded {
         })))
     }
 
-    fn auth_fault(&self, (field, reason): Fault) -> Failure {
-        Failure::bad_input(reason)
+    fn auth_fault(&self, (field, reason): ConfigFieldFault) -> CommandFailure {
+        CommandFailure::bad_input(reason)
             .at(&self.file, &field)
             .hint("nothing was started; correct the file and run `servanda check`")
     }
 }
 
 /// A field that cannot be meant, and why.
-type Fault = (String, String);
+type ConfigFieldFault = (String, String);
 
 impl IssuerConfig {
-    fn terms(&self, resource: &str) -> Result<IssuerTerms, Fault> {
+    fn terms(&self, resource: &str) -> Result<IssuerSettings, ConfigFieldFault> {
         let field = |name: &str| format!("auth.issuers[{}].{name}", self.issuer);
         let wrong = |name: &str, reason: &dyn std::fmt::Display| (field(name), reason.to_string());
-        fetchable(&self.issuer).map_err(|reason| wrong("issuer", &reason))?;
+        fetchable_url(&self.issuer).map_err(|reason| wrong("issuer", &reason))?;
         if let Some(address) = &self.jwks_uri {
-            fetchable(address).map_err(|reason| wrong("jwks_uri", &reason))?;
+            fetchable_url(address).map_err(|reason| wrong("jwks_uri", &reason))?;
         }
         let names = |name: &str, listed: &Option<Vec<String>>| match listed {
-            Some(listed) => Tools::read(listed).map_err(|error| wrong(name, &error)),
-            None => Ok(Tools::all()),
+            Some(listed) => ToolPatterns::read(listed).map_err(|error| wrong(name, &error)),
+            None => Ok(ToolPatterns::all()),
         };
         let resources = match &self.resources {
-            Some(listed) => Resources::read(listed).map_err(|error| wrong("resources", &error))?,
-            None => Resources::all(),
+            Some(listed) => ResourcePatterns::read(listed).map_err(|error| wrong("resources", &error))?,
+            None => ResourcePatterns::all(),
         };
         let scopes = match &self.scopes {
             Some(scopes) => Scopes::These(words(&field("scopes"), scopes)?),
@@ -236,7 +236,7 @@ impl IssuerConfig {
             rights: Rights { scopes, tools, resources, ceiling, ..top },
             leeway_ms,
         };
-        Ok(IssuerTerms { issuer, jwks_uri: self.jwks_uri.clone(), cache: CACHE_TERMS })
+        Ok(IssuerSettings { issuer, jwks_uri: self.jwks_uri.clone(), cache: KEY_CACHE_POLICY })
     }
 
     fn algorithms(&self) -> Result<Vec<Algorithm>, String> {
@@ -257,7 +257,7 @@ impl IssuerConfig {
 }
 
 impl TenantConfig {
-    fn source(&self) -> Result<TenantSource, NotAName> {
+    fn source(&self) -> Result<TenantSource, InvalidCallerName> {
         let tenants = self.listed().unwrap_or_default();
         tenants.iter().try_for_each(|tenant| checked_tenant(tenant).map(drop))?;
         Ok(match self {
@@ -286,7 +286,7 @@ impl TenantConfig {
 }
 
 /// The first field that cannot be meant, and why.
-pub(super) fn fault(config: &Config) -> Option<Fault> {
+pub(super) fn fault(config: &Config) -> Option<ConfigFieldFault> {
     let auth = &config.auth;
     let wrong = |field: &str, reason: &str| Some((format!("auth.{field}"), reason.to_owned()));
     if auth.mode == AuthMode::Local && (!auth.issuers.is_empty() || auth.resource.is_some()) {
@@ -296,7 +296,7 @@ pub(super) fn fault(config: &Config) -> Option<Fault> {
         return wrong("issuers", &format!("there are more than {ISSUERS_MAX}"));
     }
     if let Some(resource) = &auth.resource {
-        if let Err(reason) = fetchable(resource) {
+        if let Err(reason) = fetchable_url(resource) {
             return wrong("resource", reason);
         }
         if ResourceMetadata::address_of(resource).is_none() {
@@ -327,8 +327,8 @@ pub(super) fn fault(config: &Config) -> Option<Fault> {
     None
 }
 
-fn words(field: &str, listed: &[String]) -> Result<BTreeSet<Scope>, Fault> {
-    match Scopes::of(listed) {
+fn words(field: &str, listed: &[String]) -> Result<BTreeSet<Scope>, ConfigFieldFault> {
+    match Scopes::from_words(listed) {
         Ok(Scopes::These(scopes)) => Ok(scopes),
         Ok(Scopes::All) => Ok(BTreeSet::new()),
         Err(error) => Err((field.to_owned(), error.to_string())),

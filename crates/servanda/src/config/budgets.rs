@@ -110,17 +110,17 @@ impl BudgetConfig {
     }
 
     /// What a new configuration says about critical changes.
-    pub(crate) fn of_new_users() -> Vec<Self> {
+    pub(crate) fn defaults_for_new_users() -> Vec<Self> {
         let (per, period) = (PerWhom::Caller, InPeriod::Day);
-        Self::of_calls(CountedDimension::Critical, CRITICAL_A_DAY, per, period).into_iter().collect()
+        Self::limit_on_calls(CountedDimension::Critical, CRITICAL_A_DAY, per, period).into_iter().collect()
     }
 
     /// What the demo says about what leaves the house: once in a run.
-    pub(crate) fn of_sent_mail() -> Option<Self> {
-        Self::of_calls(CountedDimension::External, 1, PerWhom::Run, InPeriod::Total)
+    pub(crate) fn default_for_sent_mail() -> Option<Self> {
+        Self::limit_on_calls(CountedDimension::External, 1, PerWhom::Run, InPeriod::Total)
     }
 
-    fn of_calls(dimension: CountedDimension, calls: u64, per: PerWhom, period: InPeriod) -> Option<Self> {
+    fn limit_on_calls(dimension: CountedDimension, calls: u64, per: PerWhom, period: InPeriod) -> Option<Self> {
         let (amount, currency) = (Amount::Whole(calls), None);
         let (tenant, principal, tool) = (None, None, None);
         Self::try_from(BudgetEntry { dimension, amount, currency, per, period, tenant, principal, tool }).ok()
@@ -278,9 +278,9 @@ mod tests {
 
     #[test]
     fn what_a_new_user_gets_is_written_and_read_back() {
-        let written = document::write(&BudgetConfig::of_new_users()).unwrap();
+        let written = document::write(&BudgetConfig::defaults_for_new_users()).unwrap();
         let read: Vec<BudgetConfig> = document::read("servanda.yaml", &written).unwrap();
-        assert_eq!(read, BudgetConfig::of_new_users());
+        assert_eq!(read, BudgetConfig::defaults_for_new_users());
         let allowance = read[0].allowance();
         assert_eq!((allowance.dimension, allowance.amount, allowance.period), (BudgetDimension::Critical, 10, Period::Day));
     }

@@ -6,14 +6,14 @@ use std::{collections::BTreeSet, fmt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_effects::effect::EffectEnding;
-use servanda_engine::callbacks::{Callback, Callbacks, SigningSecret, Subscription};
-use servanda_upstream::PostAddress;
+use servanda_engine::callbacks::{Callback, Callbacks, SigningSecret, CallbackSubscription};
+use servanda_upstream::WebhookAddress;
 
 use super::{
-    Loaded,
+    LoadedConfig,
     expansion::{expand, references, unset},
 };
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// Callbacks of one configuration.
 const CALLBACKS_MAX: usize = 32;
@@ -29,10 +29,10 @@ pub(crate) struct CallbackConfig {
     /// Where events are sent: `https`, or `http` on this machine. `${NAME}` stands for a variable of the environment.
     pub url: String,
     /// What events are signed with: `${NAME}`, a variable that holds at least 24 bytes; behind `whsec_` they are base64.
-    pub secret: SecretReference,
+    pub secret: SigningSecretReference,
     /// Which ends are told.
     #[serde(default = "every_end", skip_serializing_if = "is_every_end")]
-    pub on: Vec<End>,
+    pub on: Vec<CallbackTrigger>,
     /// Of which tools, by exposed names in which `*` stands for anything. If not said: of every tool whose timeout class is
     /// `long_running` or `async`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,12 +42,12 @@ pub(crate) struct CallbackConfig {
 /// Where a secret comes from. Should somebody write the secret itself, it is not shown either.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(crate) struct SecretReference(String);
+pub(crate) struct SigningSecretReference(String);
 
 /// How a call ended, to whoever waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum End {
+pub(crate) enum CallbackTrigger {
     /// It is done.
     Completed,
     /// It failed, never ran, or its answer was kept back.
@@ -56,15 +56,15 @@ pub(crate) enum End {
     Unknown,
 }
 
-impl fmt::Debug for SecretReference {
+impl fmt::Debug for SigningSecretReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("SecretReference")
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Everybody who wants to be told something.
-    pub(crate) fn callbacks(&self) -> Result<Callbacks, Failure> {
+    pub(crate) fn callbacks(&self) -> Result<Callbacks, CommandFailure> {
         let subscriptions = self.subscriptions()?;
         let mut callbacks = Vec::new();
         for (number, (config, subscription)) in self.config.callbacks.iter().zip(subscriptions).enumerate() {
@@ -76,7 +76,7 @@ impl Loaded {
     }
 
     /// What they want to be told: known without any secret.
-    pub(crate) fn subscriptions(&self) -> Result<Vec<Subscription>, Failure> {
+    pub(crate) fn subscriptions(&self) -> Result<Vec<CallbackSubscription>, CommandFailure> {
         let configured = &self.config.callbacks;
         if configured.len() > CALLBACKS_MAX {
             return Err(self.wrong("callbacks", &format!("there are more than {CALLBACKS_MAX}"), FEWER));
@@ -95,7 +95,7 @@ impl Loaded {
             if config.on.is_empty() {
                 return Err(self.wrong(&field("on"), "it wants to be told of nothing", ENDS));
             }
-            subscriptions.push(Subscription {
+            subscriptions.push(CallbackSubscription {
                 name: config.name.clone(),
                 on: config.on.iter().map(|end| end.ending()).collect(),
                 tools: config.tools.clone(),
@@ -105,14 +105,14 @@ impl Loaded {
     }
 
     /// Where one of them is told.
-    pub(crate) fn address(&self, number: usize, config: &CallbackConfig) -> Result<PostAddress, Failure> {
+    pub(crate) fn address(&self, number: usize, config: &CallbackConfig) -> Result<WebhookAddress, CommandFailure> {
         let (field, url) = (format!("callbacks[{number}].url"), &config.url);
         let url = expand(url).map_err(|reason| self.unfilled(&field, &reason, url))?;
-        PostAddress::parse(&url).map_err(|reason| self.wrong(&field, &reason, "write it like https://example.com/hook"))
+        WebhookAddress::parse(&url).map_err(|reason| self.wrong(&field, &reason, "write it like https://example.com/hook"))
     }
 
-    fn secret(&self, field: &str, reference: &SecretReference) -> Result<SigningSecret, Failure> {
-        let SecretReference(text) = reference;
+    fn secret(&self, field: &str, reference: &SigningSecretReference) -> Result<SigningSecret, CommandFailure> {
+        let SigningSecretReference(text) = reference;
         if references(text).is_empty() {
             let reason = if text.is_empty() { "there is none" } else { "the secret itself stands in the file" };
             return Err(self.wrong(field, reason, SECRET));
@@ -121,14 +121,14 @@ impl Loaded {
         SigningSecret::parse(&secret).map_err(|bad| self.wrong(field, &bad.to_string(), SECRET))
     }
 
-    fn unfilled(&self, field: &str, reason: &str, text: &str) -> Failure {
+    fn unfilled(&self, field: &str, reason: &str, text: &str) -> CommandFailure {
         let hint =
             unset(text).map_or_else(|| SECRET.to_owned(), |name| format!("nothing was started; `export {name}=...`"));
         self.wrong(field, reason, &hint)
     }
 
-    fn wrong(&self, field: &str, reason: &str, hint: &str) -> Failure {
-        Failure::bad_input(reason.to_owned()).at(&self.file, field).hint(hint.to_owned())
+    fn wrong(&self, field: &str, reason: &str, hint: &str) -> CommandFailure {
+        CommandFailure::bad_input(reason.to_owned()).at(&self.file, field).hint(hint.to_owned())
     }
 }
 
@@ -138,7 +138,7 @@ const ENDS: &str = "leave `on` out, or name some of completed, failed, unknown";
 const SECRET: &str = "write `secret: ${NAME}` and set NAME to 24 random bytes or more: \
                       `export NAME=whsec_$(head -c 32 /dev/urandom | base64)`";
 
-impl End {
+impl CallbackTrigger {
     const ALL: [Self; 3] = [Self::Completed, Self::Failed, Self::Unknown];
 
     const fn ending(self) -> EffectEnding {
@@ -155,10 +155,10 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.chars().all(known)
 }
 
-fn every_end() -> Vec<End> {
-    End::ALL.to_vec()
+fn every_end() -> Vec<CallbackTrigger> {
+    CallbackTrigger::ALL.to_vec()
 }
 
-fn is_every_end(ends: &[End]) -> bool {
-    End::ALL.iter().all(|end| ends.contains(end))
+fn is_every_end(ends: &[CallbackTrigger]) -> bool {
+    CallbackTrigger::ALL.iter().all(|end| ends.contains(end))
 }

@@ -7,7 +7,7 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
-use servanda_vault::{NotAReference, SecretName, SecretReference, is_variable};
+use servanda_vault::{InvalidSecretReference, SecretName, SecretReference, is_variable};
 
 use super::{UpstreamConfig, oauth::OauthConfig};
 
@@ -89,7 +89,7 @@ impl SecretPlace {
     }
 
     /// The reference.
-    pub(crate) fn reference(&self) -> Result<SecretReference, NotAReference> {
+    pub(crate) fn reference(&self) -> Result<SecretReference, InvalidSecretReference> {
         self.0.parse()
     }
 }

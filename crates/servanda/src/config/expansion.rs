@@ -3,7 +3,7 @@
 
 /// A variable that a text refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reference<'a> {
+pub(crate) struct VariableReference<'a> {
     /// Its name.
     pub name: &'a str,
     /// What stands in if it is not set or empty.
@@ -19,17 +19,17 @@ pub(crate) fn expand(text: &str) -> Result<String, String> {
 /// Fills in what it can; a variable that is not set stays as it is written, as clients leave it. For asking a server what
 /// it offers while it is imported, never for serving it.
 pub(crate) fn expand_or_keep(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
-    let keep = |reference: Reference<'_>| format!("${{{}}}", reference.name);
+    let keep = |reference: VariableReference<'_>| format!("${{{}}}", reference.name);
     let filled = fill(text, |reference| Ok(value(reference, &variable).unwrap_or_else(|| keep(reference))));
     filled.unwrap_or_else(|_| text.to_owned())
 }
 
 /// The variables a text refers to, in its order.
-pub(crate) fn references(text: &str) -> Vec<Reference<'_>> {
+pub(crate) fn references(text: &str) -> Vec<VariableReference<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((_, inside, behind)) = next(rest) {
-        found.push(Reference::of(inside));
+        found.push(VariableReference::parse(inside));
         rest = behind;
     }
     found
@@ -57,9 +57,9 @@ pub(crate) fn replace(text: &str, mut with: impl FnMut(&str) -> Result<String, S
     Ok(replaced)
 }
 
-impl<'a> Reference<'a> {
+impl<'a> VariableReference<'a> {
     /// What stands between the braces.
-    pub(crate) fn of(inside: &'a str) -> Self {
+    pub(crate) fn parse(inside: &'a str) -> Self {
         let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
         Self { name, default }
     }
@@ -74,13 +74,13 @@ fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<
     })
 }
 
-fn value(reference: Reference<'_>, variable: &impl Fn(&str) -> Option<String>) -> Option<String> {
+fn value(reference: VariableReference<'_>, variable: &impl Fn(&str) -> Option<String>) -> Option<String> {
     let value = variable(reference.name).filter(|value| reference.default.is_none() || !value.is_empty());
     value.or_else(|| reference.default.map(str::to_owned))
 }
 
-fn fill(text: &str, mut with: impl FnMut(Reference<'_>) -> Result<String, String>) -> Result<String, String> {
-    replace(text, |inside| with(Reference::of(inside)))
+fn fill(text: &str, mut with: impl FnMut(VariableReference<'_>) -> Result<String, String>) -> Result<String, String> {
+    replace(text, |inside| with(VariableReference::parse(inside)))
 }
 
 /// What stands before, inside and behind the next pair of braces.
@@ -92,7 +92,7 @@ fn next(text: &str) -> Option<(&str, &str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reference, expand_or_keep, expand_with, references};
+    use super::{VariableReference, expand_or_keep, expand_with, references};
 
     fn environment(name: &str) -> Option<String> {
         match name {
@@ -139,6 +139,6 @@ mod tests {
     fn references_are_found() {
         let found = references("a ${B} $C ${D:-e} ${F:-} ${");
         let expected = [("B", None), ("D", Some("e")), ("F", Some(""))];
-        assert_eq!(found, expected.map(|(name, default)| Reference { name, default }));
+        assert_eq!(found, expected.map(|(name, default)| VariableReference { name, default }));
     }
 }

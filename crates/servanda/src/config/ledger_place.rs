@@ -7,9 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use servanda_ledger::{LedgerGuard, Ledger, LedgerError, Reader, LedgerSchemaPolicy, Upkeep};
+use servanda_ledger::{LedgerGuard, Ledger, LedgerError, LedgerReader, LedgerSchemaPolicy, Upkeep};
 
-use crate::{config::expansion, failure::Failure};
+use crate::{config::expansion, failure::CommandFailure};
 
 /// Where the ledger is, and where it is known how far it had come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,16 +29,16 @@ enum StorePlace {
 
 impl LedgerPlace {
     /// What the configuration says; `beside` finds files.
-    pub(crate) fn of(
+    pub(crate) fn parse(
         text: &str,
         position_file: PathBuf,
         beside: impl FnOnce(&str) -> PathBuf,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandFailure> {
         if !is_url(text) {
             return Ok(Self { store: StorePlace::File(beside(text)), position_file });
         }
         let expanded = expansion::expand(text).map_err(|why| {
-            Failure::bad_input(format!("`ledger` cannot be used: {why}"))
+            CommandFailure::bad_input(format!("`ledger` cannot be used: {why}"))
                 .hint("set the variable before starting, e.g. `export DATABASE_URL=…`")
         });
         Ok(Self { store: StorePlace::Postgres(expanded?), position_file })
@@ -66,10 +66,10 @@ impl LedgerPlace {
     }
 
     /// Opens it for reading.
-    pub(crate) async fn read(&self) -> Result<Reader, LedgerError> {
+    pub(crate) async fn read(&self) -> Result<LedgerReader, LedgerError> {
         match &self.store {
-            StorePlace::File(file) => Reader::open(file),
-            StorePlace::Postgres(url) => Reader::connect(url).await,
+            StorePlace::File(file) => LedgerReader::open(file),
+            StorePlace::Postgres(url) => LedgerReader::connect(url).await,
         }
     }
 
@@ -140,15 +140,15 @@ mod tests {
             ("postgres:///servanda?host=/run/postgresql", "postgres:///servanda"),
         ];
         for (url, shown) in table {
-            let place = LedgerPlace::of(url, PathBuf::new(), |file| PathBuf::from(file)).unwrap();
+            let place = LedgerPlace::parse(url, PathBuf::new(), |file| PathBuf::from(file)).unwrap();
             assert_eq!(place.store, StorePlace::Postgres(url.to_owned()));
             assert_eq!(place.to_string(), shown);
         }
         let file =
-            LedgerPlace::of(".servanda/ledger.db", PathBuf::new(), |text| PathBuf::from("/here").join(text)).unwrap();
+            LedgerPlace::parse(".servanda/ledger.db", PathBuf::new(), |text| PathBuf::from("/here").join(text)).unwrap();
         assert_eq!(file.to_string(), "/here/.servanda/ledger.db");
         let unset =
-            LedgerPlace::of("${SERVANDA_NO_SUCH_VARIABLE}", PathBuf::new(), |file| PathBuf::from(file)).unwrap_err();
+            LedgerPlace::parse("${SERVANDA_NO_SUCH_VARIABLE}", PathBuf::new(), |file| PathBuf::from(file)).unwrap_err();
         assert!(unset.to_string().contains("SERVANDA_NO_SUCH_VARIABLE"), "{unset}");
     }
 }

@@ -59,14 +59,14 @@ impl Default for LimitsConfig {
             arguments_depth_max: 64,
             message_bytes_max: 16 << 20,
             connect_ms_max: 60_000,
-            upstream_connections_max: servanda_upstream::Limits::default().connections_max,
+            upstream_connections_max: servanda_upstream::UpstreamLimits::default().connections_max,
             repair_attempts_max: 5,
-            refused_calls_per_minute_max: servanda_engine::RefusedLimits::default().calls_per_minute_max,
-            refused_records_per_day_max: servanda_engine::RefusedLimits::default().records_per_day_max,
+            refused_calls_per_minute_max: servanda_engine::RefusedCallLimits::default().calls_per_minute_max,
+            refused_records_per_day_max: servanda_engine::RefusedCallLimits::default().records_per_day_max,
             probe_interval_ms: 30_000,
             drain_ms_max: DRAIN_MS_MAX,
             session_idle_ms_max: servanda_doors::SESSION_IDLE_MS_MAX,
-            upstream_connection_idle_ms_max: servanda_upstream::Limits::default().connection_idle_ms_max,
+            upstream_connection_idle_ms_max: servanda_upstream::UpstreamLimits::default().connection_idle_ms_max,
         }
     }
 }

@@ -4,7 +4,7 @@
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_oauth::{client::ProofMethod, scope::Scopes};
+use servanda_oauth::{client::ClientAuthMethod, scope::OauthScopes};
 use servanda_vault::SecretReference;
 
 /// Tokens of an OAuth 2.1 authorization server.
@@ -170,7 +170,7 @@ impl OauthConfig {
         if self.client_document.is_some() && !document.is_some_and(is_document) {
             return Some(("client_document", "must be an https address with a path".to_owned()));
         }
-        Scopes::new(self.scopes.clone()).err().map(|error| ("scopes", error.to_string()))
+        OauthScopes::new(self.scopes.clone()).err().map(|error| ("scopes", error.to_string()))
     }
 
     fn bad_combination(&self) -> Option<(&'static str, String)> {
@@ -212,12 +212,12 @@ fn is_local(url: &Url) -> bool {
 
 impl ClientAuth {
     /// What it means.
-    pub(crate) const fn method(self) -> ProofMethod {
+    pub(crate) const fn method(self) -> ClientAuthMethod {
         match self {
-            Self::None => ProofMethod::None,
-            Self::ClientSecretBasic => ProofMethod::ClientSecretBasic,
-            Self::ClientSecretPost => ProofMethod::ClientSecretPost,
-            Self::PrivateKeyJwt => ProofMethod::PrivateKeyJwt,
+            Self::None => ClientAuthMethod::None,
+            Self::ClientSecretBasic => ClientAuthMethod::ClientSecretBasic,
+            Self::ClientSecretPost => ClientAuthMethod::ClientSecretPost,
+            Self::PrivateKeyJwt => ClientAuthMethod::PrivateKeyJwt,
         }
     }
 }

@@ -7,10 +7,10 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use servanda_files::Mended;
+use servanda_files::ModeRepair;
 use servanda_vault::KEY_FILE;
 
-use crate::{failure::Failure, files, screen};
+use crate::{failure::CommandFailure, files, screen};
 
 /// What the gateway keeps for itself, beside the configuration.
 pub(crate) const STATE_FOLDER: &str = ".servanda";
@@ -27,17 +27,17 @@ pub(crate) fn make(root: &Path, folder: &Path) -> io::Result<()> {
 }
 
 /// Refuses a state folder that is a link, and takes all permissions of others from the folder and our files in it, except the key.
-pub(crate) fn guard(root: &Path) -> Result<(), Failure> {
+pub(crate) fn guard(root: &Path) -> Result<(), CommandFailure> {
     require_own(root, Path::new(STATE_FOLDER), &root.join(STATE_FOLDER))?;
     // Others may have copied a key that they could read, so mending its mode would hide the problem. The key is refused where it is
     // needed, and `doctor` says so.
     for exposed in exposed(root).into_iter().filter(|exposed| !is_key(&exposed.path)) {
         let cannot = |error: io::Error| {
             let path = exposed.path.display();
-            Failure::failed(format!("others can use `{path}`, and that cannot be changed: {error}"))
+            CommandFailure::failed(format!("others can use `{path}`, and that cannot be changed: {error}"))
                 .hint(format!("have its owner run `chmod go= {path}`"))
         };
-        if let Some(mended) = servanda_files::mend(&exposed.path).map_err(cannot)? {
+        if let Some(mended) = servanda_files::restrict_to_owner(&exposed.path).map_err(cannot)? {
             screen::warn(&mended);
         }
     }
@@ -45,7 +45,7 @@ pub(crate) fn guard(root: &Path) -> Result<(), Failure> {
 }
 
 /// The folder and our files in it, if others may use them.
-pub(crate) fn exposed(root: &Path) -> Vec<Mended> {
+pub(crate) fn exposed(root: &Path) -> Vec<ModeRepair> {
     let folder = if root == Path::new(".") { PathBuf::from(STATE_FOLDER) } else { root.join(STATE_FOLDER) };
     if files::refuse_link(&folder).is_err() {
         return Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn exposed(root: &Path) -> Vec<Mended> {
     let mut inside: Vec<PathBuf> =
         entries.filter(|entry| entry.file_name().to_str().is_some_and(is_ours)).map(|entry| entry.path()).collect();
     inside.sort();
-    let exposed = |path: PathBuf| servanda_files::open_to_others(&path).map(|mode| Mended { path, mode });
+    let exposed = |path: PathBuf| servanda_files::open_to_others(&path).map(|mode| ModeRepair { path, mode });
     [folder].into_iter().chain(inside).filter_map(exposed).collect()
 }
 
@@ -66,12 +66,12 @@ pub(crate) fn is_key(path: &Path) -> bool {
 
 /// Refuses a file inside the configuration's folder that is reached through a link. A file that the configuration names elsewhere is taken
 /// as the operator wants it.
-pub(crate) fn require_own(root: &Path, named: &Path, file: &Path) -> Result<(), Failure> {
+pub(crate) fn require_own(root: &Path, named: &Path, file: &Path) -> Result<(), CommandFailure> {
     if is_elsewhere(named) {
         return Ok(());
     }
     files::require_unlinked(root, file).map_err(|error| {
-        Failure::bad_input(error.to_string())
+        CommandFailure::bad_input(error.to_string())
             .hint("nothing was changed; remove the link, or name the place it leads to in servanda.yaml")
     })
 }

@@ -9,7 +9,7 @@ use servanda_contract::{
     layers::{Defaults, ServerContracts, ToolEntry},
 };
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// What stands at the head of a file that `init` writes.
 const HEAD: &str = "\
@@ -18,16 +18,16 @@ const HEAD: &str = "\
 ";
 
 /// A new file.
-pub(crate) fn compose(server: &str, tools: BTreeMap<String, ToolEntry>) -> Result<String, Failure> {
+pub(crate) fn compose(server: &str, tools: BTreeMap<String, ToolEntry>) -> Result<String, CommandFailure> {
     let file = ServerContracts { server: server.to_owned(), defaults: Defaults::default(), tools };
-    let text = document::write(&file).map_err(|error| Failure::failed(error.to_string()))?;
+    let text = document::write(&file).map_err(|error| CommandFailure::failed(error.to_string()))?;
     Ok(format!("{HEAD}{text}"))
 }
 
 /// The text with more tools at its end.
-pub(crate) fn append(file: &Path, text: &str, tools: BTreeMap<String, ToolEntry>) -> Result<String, Failure> {
+pub(crate) fn append(file: &Path, text: &str, tools: BTreeMap<String, ToolEntry>) -> Result<String, CommandFailure> {
     let before = read(file, text)?;
-    let added = document::write(&tools).map_err(|error| Failure::failed(error.to_string()))?;
+    let added = document::write(&tools).map_err(|error| CommandFailure::failed(error.to_string()))?;
     let mut after = text.trim_end().to_owned();
     after.push('\n');
     // `tools: {}` has no block to add to.
@@ -51,10 +51,10 @@ pub(crate) fn change(
     text: &str,
     tool: &str,
     changes: &[(&str, Option<Value>)],
-) -> Result<String, Failure> {
+) -> Result<String, CommandFailure> {
     let before = read(file, text)?;
     let Some(entry) = before.tools.get(tool) else {
-        return Err(Failure::failed(format!("{} has no tool `{tool}` any more", file.display())));
+        return Err(CommandFailure::failed(format!("{} has no tool `{tool}` any more", file.display())));
     };
     let mut members: Map<String, Value> = entry.clone().into();
     for (name, value) in changes {
@@ -64,7 +64,7 @@ pub(crate) fn change(
         };
     }
     let decided = ToolEntry::try_from(members)
-        .map_err(|reason| Failure::failed(format!("{}: `tools.{tool}`: {reason}", file.display())))?;
+        .map_err(|reason| CommandFailure::failed(format!("{}: `tools.{tool}`: {reason}", file.display())))?;
     let mut expected = before;
     expected.tools.insert(tool.to_owned(), decided);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -79,33 +79,33 @@ pub(crate) fn change(
     verified(file, after, &expected, &format!("change `tools.{tool}` there by hand"))
 }
 
-fn read(file: &Path, text: &str) -> Result<ServerContracts, Failure> {
-    document::read(&file.display().to_string(), text).map_err(|error| Failure::bad_input(error.to_string()))
+fn read(file: &Path, text: &str) -> Result<ServerContracts, CommandFailure> {
+    document::read(&file.display().to_string(), text).map_err(|error| CommandFailure::bad_input(error.to_string()))
 }
 
 /// The text, if it says what it should.
-fn verified(file: &Path, text: String, expected: &ServerContracts, otherwise: &str) -> Result<String, Failure> {
+fn verified(file: &Path, text: String, expected: &ServerContracts, otherwise: &str) -> Result<String, CommandFailure> {
     match document::read::<ServerContracts>("after", &text) {
         Ok(after) if after == *expected => Ok(text),
         _ => Err(by_hand(file, otherwise)),
     }
 }
 
-fn by_hand(file: &Path, otherwise: &str) -> Failure {
-    Failure::failed(format!("`{}` is not laid out as `servanda init` writes it, and stays as it is", file.display()))
+fn by_hand(file: &Path, otherwise: &str) -> CommandFailure {
+    CommandFailure::failed(format!("`{}` is not laid out as `servanda init` writes it, and stays as it is", file.display()))
         .hint(otherwise.to_owned())
 }
 
 /// Where a tool's entry is: its own line, and the line after its last.
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct ToolEntryBlock {
     start: usize,
     end: usize,
     indent: usize,
 }
 
 /// Finds the block of a tool below `tools:`.
-fn block_of(lines: &[String], tool: &str) -> Option<Block> {
+fn block_of(lines: &[String], tool: &str) -> Option<ToolEntryBlock> {
     let tools = lines.iter().position(|line| line.trim_end() == "tools:")?;
     let mut at = tools + 1;
     while let Some(line) = lines.get(at) {
@@ -114,7 +114,7 @@ fn block_of(lines: &[String], tool: &str) -> Option<Block> {
             Some(indent) if key_of(line) == Some(tool.to_owned()) && line.trim_end().ends_with(':') => {
                 let after = lines.iter().skip(at + 1).take_while(|line| indent_of(line).is_none_or(|its| its > indent));
                 let length = after.count();
-                return Some(Block { start: at, end: trimmed(lines, at + 1 + length), indent });
+                return Some(ToolEntryBlock { start: at, end: trimmed(lines, at + 1 + length), indent });
             }
             Some(indent) => {
                 let below = lines.iter().skip(at + 1).take_while(|line| indent_of(line).is_none_or(|its| its > indent));
@@ -136,7 +136,7 @@ fn trimmed(lines: &[String], end: usize) -> usize {
 }
 
 /// Sets or removes one member of a block.
-fn set(lines: &mut Vec<String>, block: Block, name: &str, value: Option<&Value>) {
+fn set(lines: &mut Vec<String>, block: ToolEntryBlock, name: &str, value: Option<&Value>) {
     let mut inside = lines.iter().take(block.end).skip(block.start + 1);
     let indent = inside.find_map(|line| indent_of(line)).unwrap_or(block.indent + 2);
     let there = (block.start + 1..block.end).find(|at| {

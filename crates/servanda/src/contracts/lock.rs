@@ -14,7 +14,7 @@ use servanda_contract::time::Clock as _;
 use servanda_engine::{Discovery, SystemClock};
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Loaded, failure::Failure, files};
+use crate::{config::LoadedConfig, failure::CommandFailure, files};
 
 /// How often a running gateway looks whether the file changed, if it does not probe more often anyway.
 const LOOK_MS_MAX: u64 = 2_000;
@@ -26,12 +26,12 @@ const LOCK_MODE: u32 = 0o644;
 pub(crate) const LOCK_BYTES_MAX: u64 = 256 << 20;
 
 /// The pins of a configuration.
-pub(crate) fn pins(loaded: &Loaded) -> Result<Pins, Failure> {
+pub(crate) fn pins(loaded: &LoadedConfig) -> Result<Pins, CommandFailure> {
     Ok(Pins::new(read(&loaded.lock_file())?, loaded.config.pins.policy()))
 }
 
 /// The pins of a configuration that a running gateway is to work by. Where the file is gone, what was agreed to before holds.
-pub(crate) fn pins_after(loaded: &Loaded, before: Option<Arc<LockFile>>) -> Result<Pins, Failure> {
+pub(crate) fn pins_after(loaded: &LoadedConfig, before: Option<Arc<LockFile>>) -> Result<Pins, CommandFailure> {
     let mut pins = pins(loaded)?;
     if pins.lock.is_none() && before.is_some() {
         tracing::warn!("{} is gone; what it said holds until the gateway ends", loaded.lock_file().display());
@@ -41,47 +41,47 @@ pub(crate) fn pins_after(loaded: &Loaded, before: Option<Arc<LockFile>>) -> Resu
 }
 
 /// What the file says; none where there is no file.
-pub(crate) fn read(file: &Path) -> Result<Option<LockFile>, Failure> {
+pub(crate) fn read(file: &Path) -> Result<Option<LockFile>, CommandFailure> {
     let text = match files::read_text(file, LOCK_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Failure::bad_input(format!("cannot read `{}`: {error}", file.display()))),
+        Err(error) => return Err(CommandFailure::bad_input(format!("cannot read `{}`: {error}", file.display()))),
     };
     let lock = LockFile::read(&file.display().to_string(), &text).map_err(|error| {
-        Failure::bad_input(error.to_string())
+        CommandFailure::bad_input(error.to_string())
             .hint("restore the file from version control, or move it away and agree anew with `servanda pin --all`")
     })?;
     Ok(Some(lock))
 }
 
 /// The text of the file, as it would be written.
-pub(crate) fn text(lock: &LockFile) -> Result<String, Failure> {
-    lock.write().map_err(|error| Failure::failed(format!("the pins cannot be written: {error}")))
+pub(crate) fn text(lock: &LockFile) -> Result<String, CommandFailure> {
+    lock.write().map_err(|error| CommandFailure::failed(format!("the pins cannot be written: {error}")))
 }
 
 /// Writes the file in one step: whoever reads it meanwhile reads the one before or the one after.
-pub(crate) fn write(file: &Path, lock: &LockFile) -> Result<(), Failure> {
+pub(crate) fn write(file: &Path, lock: &LockFile) -> Result<(), CommandFailure> {
     let text = text(lock)?;
     let folder = file.parent().unwrap_or(Path::new("."));
     files::write_inside(folder, file, &text, LOCK_MODE)
-        .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", file.display())))
+        .map_err(|error| CommandFailure::failed(format!("cannot write `{}`: {error}", file.display())))
 }
 
 /// Keeps a running gateway and the file in step.
 #[derive(Debug)]
-pub(crate) struct LockKeeper {
+pub(crate) struct LockFileWatcher {
     file: PathBuf,
     config: PathBuf,
     discovery: Arc<Discovery>,
-    seen: Mutex<Option<Stamp>>,
+    seen: Mutex<Option<LockFileStamp>>,
 }
 
 /// What tells one version of a file from another without reading it.
-type Stamp = (u64, i64, i64, u64);
+type LockFileStamp = (u64, i64, i64, u64);
 
-impl LockKeeper {
+impl LockFileWatcher {
     /// The file has just been read.
-    pub(crate) fn new(loaded: &Loaded, discovery: Arc<Discovery>) -> Self {
+    pub(crate) fn new(loaded: &LoadedConfig, discovery: Arc<Discovery>) -> Self {
         let file = loaded.lock_file();
         let seen = Mutex::new(stamp(&file));
         Self { file, config: loaded.file.clone(), discovery, seen }
@@ -129,7 +129,7 @@ impl LockKeeper {
         }
         let kept = read(&self.file).and_then(|lock| {
             // A file that went away takes nothing back.
-            let agreed = || self.discovery.agreed().map(|agreed| (*agreed).clone());
+            let agreed = || self.discovery.agreed_lock().map(|agreed| (*agreed).clone());
             let mut lock = lock.or_else(agreed).unwrap_or_default();
             let now = SystemClock.now();
             for (upstream, definition) in &sights {
@@ -166,11 +166,11 @@ impl LockKeeper {
     /// The pins of the file, and those held before of servers that the configuration has lost. `servanda remove` is taking such a server out:
     /// the next reload drops it, and until then the gateway must not ask for consent to its tools again.
     fn with_removed(&self, mut lock: LockFile) -> LockFile {
-        let before = self.discovery.agreed().unwrap_or_default();
+        let before = self.discovery.agreed_lock().unwrap_or_default();
         let has = |lock: &LockFile, id: &String| lock.upstreams.contains_key(id) || lock.listed.contains_key(id);
         let known = before.upstreams.keys().chain(before.listed.keys());
         let lost: BTreeSet<&String> = known.filter(|id| !has(&lock, id)).collect();
-        let Some(configured) = (!lost.is_empty()).then(|| Loaded::read(&self.config).ok()).flatten() else {
+        let Some(configured) = (!lost.is_empty()).then(|| LoadedConfig::read(&self.config).ok()).flatten() else {
             return lock;
         };
         for id in lost.into_iter().filter(|id| !configured.config.upstreams.contains_key(*id)) {
@@ -181,7 +181,7 @@ impl LockKeeper {
     }
 }
 
-fn stamp(file: &Path) -> Option<Stamp> {
+fn stamp(file: &Path) -> Option<LockFileStamp> {
     let metadata = std::fs::metadata(file).ok()?;
     Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
 }

@@ -15,9 +15,9 @@ use servanda_contract::{
 use servanda_identity::layers::gateway::near_names;
 
 use crate::{
-    config::Loaded,
+    config::LoadedConfig,
     contracts::{in_parallel, lock},
-    failure::Failure,
+    failure::CommandFailure,
     files,
 };
 
@@ -27,7 +27,7 @@ const SERVER: &str = "server";
 
 /// Where a contract is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ContractLocation {
     /// The file.
     pub file: PathBuf,
     /// The tool's own name, where the file has several.
@@ -36,18 +36,18 @@ pub(crate) struct Place {
 
 /// A contract as it was read.
 #[derive(Debug, Clone)]
-pub(crate) struct Written {
+pub(crate) struct LocatedContract {
     /// Where.
-    pub place: Place,
+    pub place: ContractLocation,
     /// The whole contract.
     pub contract: ToolContract,
     /// How it was composed, where it was.
-    pub composed: Option<Composed>,
+    pub composed: Option<ContractComposition>,
 }
 
 /// How a contract was composed of layers.
 #[derive(Debug, Clone)]
-pub(crate) struct Composed {
+pub(crate) struct ContractComposition {
     /// The tool's entry.
     pub entry: ToolEntry,
     /// Which layer each value comes from.
@@ -56,9 +56,9 @@ pub(crate) struct Composed {
 
 /// A contract that could not be read.
 #[derive(Debug, Clone)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadableContract {
     /// Where.
-    pub place: Place,
+    pub place: ContractLocation,
     /// Which tool it is about, as far as that is known.
     pub binding: Option<(String, String)>,
     /// Why.
@@ -67,22 +67,22 @@ pub(crate) struct Unread {
 
 /// Everything in the folder, in a fixed order.
 #[derive(Debug, Default)]
-pub(crate) struct Folder {
+pub(crate) struct ContractFolder {
     /// What was read.
-    pub written: Vec<Written>,
+    pub written: Vec<LocatedContract>,
     /// What was not.
-    pub unread: Vec<Unread>,
+    pub unread: Vec<UnreadableContract>,
 }
 
-impl Folder {
+impl ContractFolder {
     /// Reads every file. A lock file that cannot be read is a failure of its own: schemas are taken from it.
-    pub(crate) fn read(loaded: &Loaded) -> Result<Self, Failure> {
+    pub(crate) fn read(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
         let lock = lock::read(&loaded.lock_file())?;
         Self::read_with(loaded, lock.as_ref())
     }
 
     /// Reads every file with the pins of a lock that was read already.
-    pub(crate) fn read_with(loaded: &Loaded, lock: Option<&LockFile>) -> Result<Self, Failure> {
+    pub(crate) fn read_with(loaded: &LoadedConfig, lock: Option<&LockFile>) -> Result<Self, CommandFailure> {
         let (written, unread) = read_each(loaded, lock, |written| written)?;
         Ok(Self { written, unread })
     }
@@ -91,24 +91,24 @@ impl Folder {
 /// Reads every contract, and has `take` have each as soon as it is composed: how a contract is composed takes many times the room of what is
 /// made of it. Several are read at once; the results are in the order of the files.
 pub(crate) fn read_each<T: Send>(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     lock: Option<&LockFile>,
-    take: impl Fn(Written) -> T + Sync,
-) -> Result<(Vec<T>, Vec<Unread>), Failure> {
+    take: impl Fn(LocatedContract) -> T + Sync,
+) -> Result<(Vec<T>, Vec<UnreadableContract>), CommandFailure> {
     let files = contract_files(&loaded.contracts_folder())?;
     let mut parts = Vec::new();
     for read in in_parallel::map(files, |file| read_one(file, loaded)) {
         match read {
-            Ok((file, ContractFile::Whole(contract))) => parts.push(Ok(Part::Whole(file, contract))),
+            Ok((file, ContractFile::Whole(contract))) => parts.push(Ok(ContractPart::Whole(file, contract))),
             Ok((file, ContractFile::Server(server))) => {
                 let server = Arc::new((file, server));
-                let part = |tool: &String| Ok(Part::Tool(Arc::clone(&server), tool.clone()));
+                let part = |tool: &String| Ok(ContractPart::Tool(Arc::clone(&server), tool.clone()));
                 parts.extend(server.1.tools.keys().map(part));
             }
             Err(unread) => parts.push(Err(unread)),
         }
     }
-    let done = in_parallel::map(parts, |part| part.and_then(|part| part.written(loaded, lock)).map(&take));
+    let done = in_parallel::map(parts, |part| part.and_then(|part| part.located(loaded, lock)).map(&take));
     let (mut taken, mut unread) = (Vec::with_capacity(done.len()), Vec::new());
     for one in done {
         match one {
@@ -120,18 +120,18 @@ pub(crate) fn read_each<T: Send>(
 }
 
 /// What one contract is read from.
-enum Part {
+enum ContractPart {
     /// A file of its own.
     Whole(PathBuf, Box<ToolContract>),
     /// The file of its server, and its own name there.
     Tool(Arc<(PathBuf, ServerContracts)>, String),
 }
 
-impl Part {
-    fn written(self, loaded: &Loaded, lock: Option<&LockFile>) -> Result<Written, Unread> {
+impl ContractPart {
+    fn located(self, loaded: &LoadedConfig, lock: Option<&LockFile>) -> Result<LocatedContract, UnreadableContract> {
         match self {
             Self::Whole(file, contract) => {
-                Ok(Written { place: Place { file, tool: None }, contract: *contract, composed: None })
+                Ok(LocatedContract { place: ContractLocation { file, tool: None }, contract: *contract, composed: None })
             }
             Self::Tool(server, tool) => {
                 let (file, server) = &*server;
@@ -141,10 +141,10 @@ impl Part {
     }
 }
 
-fn read_one(file: PathBuf, loaded: &Loaded) -> Result<(PathBuf, ContractFile), Unread> {
+fn read_one(file: PathBuf, loaded: &LoadedConfig) -> Result<(PathBuf, ContractFile), UnreadableContract> {
     let unread = |reason: String| {
-        let place = Place { file: file.clone(), tool: None };
-        Unread { place, binding: None, reason }
+        let place = ContractLocation { file: file.clone(), tool: None };
+        UnreadableContract { place, binding: None, reason }
     };
     let text = files::read_text(&file, files::TEXT_BYTES_MAX).map_err(|error| unread(error.to_string()))?;
     match read_file(&file, &text).map_err(unread)? {
@@ -156,7 +156,7 @@ fn read_one(file: PathBuf, loaded: &Loaded) -> Result<(PathBuf, ContractFile), U
     }
 }
 
-impl Written {
+impl LocatedContract {
     /// Where a member of the contract is written, or would have to be written to be changed: for messages.
     pub(crate) fn field(&self, field: &str, config: &Path) -> String {
         // Agents are told too: they need not know where the project's folder is.
@@ -206,8 +206,8 @@ pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String>
 }
 
 /// Composes the contracts of a server's tools.
-pub(crate) fn compose(file: &Path, server: &ServerContracts, loaded: &Loaded, lock: Option<&LockFile>) -> Folder {
-    let mut folder = Folder::default();
+pub(crate) fn compose(file: &Path, server: &ServerContracts, loaded: &LoadedConfig, lock: Option<&LockFile>) -> ContractFolder {
+    let mut folder = ContractFolder::default();
     for tool in server.tools.keys() {
         match compose_tool(file, server, tool, loaded, lock) {
             Ok(written) => folder.written.push(written),
@@ -221,12 +221,12 @@ fn compose_tool(
     file: &Path,
     server: &ServerContracts,
     tool: &str,
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     lock: Option<&LockFile>,
-) -> Result<Written, Unread> {
-    let place = Place { file: file.to_owned(), tool: Some(tool.to_owned()) };
+) -> Result<LocatedContract, UnreadableContract> {
+    let place = ContractLocation { file: file.to_owned(), tool: Some(tool.to_owned()) };
     let Some(entry) = server.tools.get(tool) else {
-        return Err(Unread { place, binding: None, reason: format!("`tools.{tool}`: there is no such entry") });
+        return Err(UnreadableContract { place, binding: None, reason: format!("`tools.{tool}`: there is no such entry") });
     };
     let pin = lock.and_then(|lock| lock.pin(&server.server, tool));
     let offered = pin.map(|pin| definition_layer(&pin.definition).0);
@@ -240,30 +240,30 @@ fn compose_tool(
     };
     match layers.compose() {
         Ok(EffectiveContract { contract, origins }) => {
-            let composed = Some(Composed { entry: entry.clone(), origins });
-            Ok(Written { place, contract, composed })
+            let composed = Some(ContractComposition { entry: entry.clone(), origins });
+            Ok(LocatedContract { place, contract, composed })
         }
         Err(error) => {
             let binding = Some((server.server.clone(), tool.to_owned()));
-            let meant = lock.filter(|_| pin.is_none()).and_then(|lock| meant(lock, &server.server, tool));
+            let meant = lock.filter(|_| pin.is_none()).and_then(|lock| similar_tool_name(lock, &server.server, tool));
             let reason = match meant {
                 Some(meant) => format!("`tools.{tool}`: the server has no such tool; did you mean `{meant}`?"),
-                None => told(&error, tool, &loaded.file),
+                None => describe_layer_error(&error, tool, &loaded.file),
             };
-            Err(Unread { place, binding, reason })
+            Err(UnreadableContract { place, binding, reason })
         }
     }
 }
 
 /// The tool of a server that a misspelt name probably means.
-fn meant(lock: &LockFile, server: &str, tool: &str) -> Option<String> {
+fn similar_tool_name(lock: &LockFile, server: &str, tool: &str) -> Option<String> {
     let names =
         lock.pins().filter(|(upstream, ..)| *upstream == server).map(|(_, name, _)| (name.as_str(), name.as_str()));
     near_names(tool, names, 1).first().map(|name| (*name).to_owned())
 }
 
 /// What is wrong with layers, and in which file.
-fn told(error: &LayerError, tool: &str, config: &Path) -> String {
+fn describe_layer_error(error: &LayerError, tool: &str, config: &Path) -> String {
     let LayerError { layer, field, reason } = error;
     match layer {
         Some(Layer::Configuration) => format!("`defaults.{field}` in {}: {reason}", config.display()),
@@ -274,12 +274,12 @@ fn told(error: &LayerError, tool: &str, config: &Path) -> String {
 }
 
 /// YAML and JSON files of a folder and the folders in it, in a fixed order.
-pub(crate) fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(&folder).map_err(|error| {
-            Failure::bad_input(format!("cannot read the contracts' folder `{}`: {error}", folder.display()))
+            CommandFailure::bad_input(format!("cannot read the contracts' folder `{}`: {error}", folder.display()))
                 .hint("run `servanda init`, or correct `contracts` in servanda.yaml")
         })?;
         for entry in entries {

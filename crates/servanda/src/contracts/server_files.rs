@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use servanda_contract::{ToolContract, layers::contract_name};
 
 use crate::{
-    config::Loaded,
-    contracts::reading::{ContractFile, Folder, contract_files, read_file},
-    failure::Failure,
+    config::LoadedConfig,
+    contracts::reading::{ContractFile, ContractFolder, contract_files, read_file},
+    failure::CommandFailure,
     files,
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct ServerFiles {
 }
 
 /// The files that belong to a server. A file that cannot be read is an error that names it: its server is not known.
-pub(crate) fn of_server(loaded: &Loaded, server: &str) -> Result<ServerFiles, Failure> {
+pub(crate) fn files_of_server(loaded: &LoadedConfig, server: &str) -> Result<ServerFiles, CommandFailure> {
     let mut found = ServerFiles::default();
     if !loaded.contracts_folder().exists() {
         return Ok(found);
@@ -29,7 +29,7 @@ pub(crate) fn of_server(loaded: &Loaded, server: &str) -> Result<ServerFiles, Fa
     for file in contract_files(&loaded.contracts_folder())? {
         let text = files::read_text(&file, files::TEXT_BYTES_MAX).map_err(|error| error.to_string());
         let read = text.and_then(|text| read_file(&file, &text)).map_err(|why| {
-            Failure::bad_input(format!("the server of `{}` is not known: {why}", file.display()))
+            CommandFailure::bad_input(format!("the server of `{}` is not known: {why}", file.display()))
                 .hint("correct the file or move it away; nothing was changed")
         })?;
         let (of, names) = match read {
@@ -48,7 +48,7 @@ pub(crate) fn of_server(loaded: &Loaded, server: &str) -> Result<ServerFiles, Fa
 }
 
 /// Every contract that can be read, with its file.
-pub(crate) fn readable(loaded: &Loaded) -> Vec<(PathBuf, ToolContract)> {
-    let written = Folder::read(loaded).map(|folder| folder.written).unwrap_or_default();
+pub(crate) fn readable(loaded: &LoadedConfig) -> Vec<(PathBuf, ToolContract)> {
+    let written = ContractFolder::read(loaded).map(|folder| folder.written).unwrap_or_default();
     written.into_iter().map(|written| (written.place.file, written.contract)).collect()
 }

@@ -13,28 +13,28 @@ use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey
 use servanda_contract::time::Clock as _;
 use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_porter::roots::{ROOTS_PURPOSE, RootBook, SealingKeys};
+use servanda_porter::root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource};
 use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
-use servanda_vault::{KEY_VARIABLE, LocalStore, NoSecret, SecretReference, Vault};
+use servanda_vault::{KEY_VARIABLE, LocalStore, SecretError, SecretReference, Vault};
 
-pub(crate) use oauth::{VaultTerms, book};
+pub(crate) use oauth::{VaultOauthTerms, login_store};
 pub(crate) use statement::published_keys;
 
-use self::{statement::Statements, stored_secret::StoredSecret};
+use self::{statement::StatementCredentialSource, stored_secret::SecretCredentialSource};
 use crate::{
-    config::{CredentialConfig, Loaded, NamedSecret, UpstreamConfig},
-    failure::Failure,
+    config::{CredentialConfig, LoadedConfig, NamedSecret, UpstreamConfig},
+    failure::CommandFailure,
 };
 
 /// A secret that an upstream needs.
 #[derive(Debug)]
-pub(crate) struct Needed {
+pub(crate) struct NeededSecret {
     /// Which upstream.
     pub upstream: String,
     /// Which secret.
     pub secret: SecretReference,
     /// Why it is not there, if it is not.
-    pub lack: Option<NoSecret>,
+    pub lack: Option<SecretError>,
 }
 
 /// The places of a configuration in that folder, whose state is in that one.
@@ -45,61 +45,61 @@ pub(crate) fn vault(folder: &Path, state_folder: &Path) -> Vault {
 
 /// An upstream with everything that it is shown. Logins are looked for in the notebook.
 pub(crate) fn upstream(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     config: &UpstreamConfig,
     spec: UpstreamSpec,
     notebook: Arc<dyn Notebook>,
-) -> Result<Upstream, Failure> {
+) -> Result<Upstream, CommandFailure> {
     let sources = sources(loaded, config, &spec, &notebook)?;
-    Ok(Upstream::showing(spec, notebook, sources))
+    Ok(Upstream::with_credentials(spec, notebook, sources))
 }
 
 /// Every secret that somebody has to set for an upstream, and whether it is there and can be used.
-pub(crate) fn needed(loaded: &Loaded) -> Vec<Needed> {
+pub(crate) fn needed(loaded: &LoadedConfig) -> Vec<NeededSecret> {
     let vault = loaded.vault();
     let all = loaded.config.upstreams.iter().flat_map(|(id, upstream)| {
         upstream.credential.iter().flat_map(CredentialConfig::secrets).map(move |secret| (id.clone(), secret))
     });
     all.map(|(upstream, NamedSecret { reference, shown })| {
         let lack = lack(&vault, &reference, shown);
-        Needed { upstream, secret: reference, lack }
+        NeededSecret { upstream, secret: reference, lack }
     })
     .collect()
 }
 
 /// Why a secret cannot be used. One that the upstream itself is shown must be long enough to be found in its answers.
-fn lack(vault: &Vault, reference: &SecretReference, shown: bool) -> Option<NoSecret> {
+fn lack(vault: &Vault, reference: &SecretReference, shown: bool) -> Option<SecretError> {
     match vault.get(reference) {
         Ok(secret) if shown && secret.expose().len() < SECRET_BYTES_MIN => {
-            Some(NoSecret::TooShort { reference: reference.clone(), bytes_min: SECRET_BYTES_MIN })
+            Some(SecretError::TooShort { reference: reference.clone(), bytes_min: SECRET_BYTES_MIN })
         }
         Ok(_) => None,
         Err(lack) => Some(lack),
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Where its secrets are kept.
     pub(crate) fn vault(&self) -> Vault {
         vault(&self.folder, &self.state_folder())
     }
 
     /// The root keys of agent credentials, sealed with a key of the encrypted store.
-    pub(crate) fn root_book(&self, notebook: Arc<dyn Notebook>) -> RootBook {
-        RootBook::new(notebook, self.sealing_keys())
+    pub(crate) fn root_book(&self, notebook: Arc<dyn Notebook>) -> RootKeyStore {
+        RootKeyStore::new(notebook, self.sealing_keys())
     }
 
     /// The source of the key that root keys are sealed with.
-    pub(crate) fn sealing_keys(&self) -> Arc<dyn SealingKeys> {
-        Arc::new(StoreKeys(self.vault()))
+    pub(crate) fn sealing_keys(&self) -> Arc<dyn SealingKeySource> {
+        Arc::new(VaultSealingKeys(self.vault()))
     }
 }
 
 /// Keys of the encrypted store.
 #[derive(Debug)]
-struct StoreKeys(Vault);
+struct VaultSealingKeys(Vault);
 
-impl SealingKeys for StoreKeys {
+impl SealingKeySource for VaultSealingKeys {
     fn roots_key(&self) -> Result<SealingKey, String> {
         let store = self.0.local().ok_or("there is no encrypted store for the key of root keys")?;
         let key =
@@ -110,23 +110,23 @@ impl SealingKeys for StoreKeys {
 
 /// What an upstream is shown, made from its configuration. Nothing is asked of anybody yet.
 pub(crate) fn sources(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     config: &UpstreamConfig,
     spec: &UpstreamSpec,
     notebook: &Arc<dyn Notebook>,
-) -> Result<Vec<Arc<dyn CredentialSource>>, Failure> {
+) -> Result<Vec<Arc<dyn CredentialSource>>, CommandFailure> {
     let vault = loaded.vault();
     let mut sources: Vec<Arc<dyn CredentialSource>> = Vec::with_capacity(config.credential.len());
     for credential in &config.credential {
         match (&credential.statement, &credential.oauth, &spec.transport) {
             (Some(statement), ..) => {
-                sources.push(Arc::new(Statements::new(vault.clone(), statement, config.url.as_deref())));
+                sources.push(Arc::new(StatementCredentialSource::new(vault.clone(), statement, config.url.as_deref())));
             }
             (None, Some(oauth), Transport::Http { url, .. }) => {
-                let terms = VaultTerms::new(spec.id.as_str(), url, oauth, vault.clone())?;
+                let terms = VaultOauthTerms::new(spec.id.as_str(), url, oauth, vault.clone())?;
                 sources.push(oauth::source(terms, Arc::clone(notebook))?);
             }
-            _ => sources.extend(StoredSecret::new(vault.clone(), credential).map(|source| Arc::new(source) as _)),
+            _ => sources.extend(SecretCredentialSource::new(vault.clone(), credential).map(|source| Arc::new(source) as _)),
         }
     }
     Ok(sources)

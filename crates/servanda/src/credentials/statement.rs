@@ -7,18 +7,18 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use servanda_authority::{
-    Need, Secret,
-    caller::Standing,
+    RequiredRights, Secret,
+    caller::RevocationStatus,
     invocation::{self, INVOCATION_LIFETIME_MS_MAX, Invocation, StatementKey},
 };
 use servanda_contract::{digest::hex, time::Clock as _};
 use servanda_effects::PortFuture;
 use servanda_engine::SystemClock;
-use servanda_upstream::{CallErrand, CredentialSource, Entrusted, Errand, NotPresented, Presented, Rejection, Remedy};
-use servanda_vault::{StoreFault, Vault};
+use servanda_upstream::{CredentialCall, CredentialSource, CallRequirements, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
+use servanda_vault::{SecretStoreError, Vault};
 use sha2::{Digest as _, Sha256};
 
-use crate::{config::StatementConfig, failure::Failure};
+use crate::{config::StatementConfig, failure::CommandFailure};
 
 /// What the key is called in the store.
 const KEY_NAME: &str = "statement-key";
@@ -28,7 +28,7 @@ const SLACK_MS: u64 = 5_000;
 
 /// Statements for one upstream.
 #[derive(Debug)]
-pub(super) struct Statements {
+pub(super) struct StatementCredentialSource {
     vault: Vault,
     header: String,
     issuer: String,
@@ -37,14 +37,14 @@ pub(super) struct Statements {
 }
 
 /// The public halves of the keys that statements are signed with, as a JWK set. Makes the key if there is none.
-pub(crate) fn published_keys(vault: &Vault) -> Result<Value, Failure> {
-    let key = key_of(vault).map_err(|fault| Failure::failed(fault.to_string()).hint(fault.hint()))?;
-    let key = key.ok_or_else(|| Failure::failed("the key in the store is no key"))?;
+pub(crate) fn published_keys(vault: &Vault) -> Result<Value, CommandFailure> {
+    let key = key_of(vault).map_err(|fault| CommandFailure::failed(fault.to_string()).hint(fault.hint()))?;
+    let key = key.ok_or_else(|| CommandFailure::failed("the key in the store is no key"))?;
     Ok(invocation::published_keys(&[&key]))
 }
 
 /// The key; none if what is kept is none.
-pub(super) fn key_of(vault: &Vault) -> Result<Option<StatementKey>, StoreFault> {
+pub(super) fn key_of(vault: &Vault) -> Result<Option<StatementKey>, SecretStoreError> {
     let Some(store) = vault.local() else { return Ok(None) };
     let seed = store.own(KEY_NAME, SEED_BYTES, SystemClock.now())?;
     let hash = Sha256::new().chain_update(b"servanda/statement-key").chain_update(seed.expose()).finalize();
@@ -52,21 +52,21 @@ pub(super) fn key_of(vault: &Vault) -> Result<Option<StatementKey>, StoreFault> 
     Ok(StatementKey::from_seed(&kid, &seed).ok())
 }
 
-impl Statements {
+impl StatementCredentialSource {
     pub(super) fn new(vault: Vault, config: &StatementConfig, url: Option<&str>) -> Self {
         let audience = config.audience.clone().or_else(|| url.map(str::to_owned));
         Self { vault, header: config.header.clone(), issuer: config.issuer.clone(), audience, key: OnceLock::new() }
     }
 
-    async fn key(&self) -> Result<Arc<StatementKey>, NotPresented> {
+    async fn key(&self) -> Result<Arc<StatementKey>, MissingCredential> {
         if let Some(key) = self.key.get() {
             return Ok(Arc::clone(key));
         }
         let vault = self.vault.clone();
         let found = tokio::task::spawn_blocking(move || key_of(&vault)).await;
-        let unusable = || NotPresented::unavailable("the key of statements cannot be used").hinting("servanda doctor");
+        let unusable = || MissingCredential::unavailable("the key of statements cannot be used").with_hint("servanda doctor");
         let found = found.map_err(|_| unusable())?;
-        let found = found.map_err(|fault| NotPresented::unavailable(fault.to_string()).hinting(fault.hint()))?;
+        let found = found.map_err(|fault| MissingCredential::unavailable(fault.to_string()).with_hint(fault.hint()))?;
         let key = Arc::new(found.ok_or_else(unusable)?);
         Ok(Arc::clone(self.key.get_or_init(|| key)))
     }
@@ -74,21 +74,21 @@ impl Statements {
     fn mint(
         &self,
         key: &StatementKey,
-        errand: &Errand,
-        call: &CallErrand,
-        under: &Entrusted,
-    ) -> Result<Secret, NotPresented> {
+        errand: &CredentialRequest,
+        call: &CredentialCall,
+        under: &CallRequirements,
+    ) -> Result<Secret, MissingCredential> {
         let Some(authority) = &errand.authority else {
-            return Err(NotPresented::not_permitted("there is no credential of the caller to state the call by"));
+            return Err(MissingCredential::not_permitted("there is no credential of the caller to state the call by"));
         };
         let now = SystemClock.now();
         // Upholds: the engine has looked up the whole lineage just before it sent this.
-        let caller = authority.recheck(now, |_| Standing::Good);
-        let caller = caller.map_err(|over| NotPresented::not_permitted(over.to_string()))?;
+        let caller = authority.recheck(now, |_| RevocationStatus::Good);
+        let caller = caller.map_err(|over| MissingCredential::not_permitted(over.to_string()))?;
         let left = errand.deadline.saturating_duration_since(tokio::time::Instant::now()).as_millis();
         let lifetime_ms = u64::try_from(left).unwrap_or(u64::MAX).saturating_add(SLACK_MS);
         // What the payload touches was judged at gate 7, and is in no statement.
-        let need = Need { scopes: &under.scopes, tool: &under.tool, resources: &[], class: under.class, at: now };
+        let need = RequiredRights { scopes: &under.scopes, tool: &under.tool, resources: &[], class: under.class, at: now };
         let invocation = Invocation {
             issuer: &self.issuer,
             audience: self.audience.as_deref().unwrap_or(errand.upstream.as_str()),
@@ -98,28 +98,28 @@ impl Statements {
             lifetime_ms: lifetime_ms.min(INVOCATION_LIFETIME_MS_MAX),
         };
         let minted = key.mint(caller, &need, &invocation);
-        minted.map_err(|why| NotPresented::not_permitted(format!("no statement about the call: {why}")))
+        minted.map_err(|why| MissingCredential::not_permitted(format!("no statement about the call: {why}")))
     }
 }
 
-impl CredentialSource for Statements {
-    fn present<'a>(&'a self, errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
+impl CredentialSource for StatementCredentialSource {
+    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
-            let Some(call) = &errand.call else { return Ok(Presented::default()) };
-            let Some(under) = call.entrusted.as_deref().filter(|_| errand.authority.is_some()) else {
-                return Ok(Presented::default());
+            let Some(call) = &errand.call else { return Ok(PresentedCredentials::default()) };
+            let Some(under) = call.requirements.as_deref().filter(|_| errand.authority.is_some()) else {
+                return Ok(PresentedCredentials::default());
             };
             let key = self.key().await?;
             let statement = self.mint(&key, errand, call, under)?;
             let stems = vec![Secret::from(key.stem())];
-            Ok(Presented { stems, ..Presented::header(self.header.clone(), statement) })
+            Ok(PresentedCredentials { stems, ..PresentedCredentials::header(self.header.clone(), statement) })
         })
     }
 
-    fn rejected<'a>(&'a self, _: &'a Errand, _: &'a Rejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(&'a self, _: &'a CredentialRequest, _: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async {
             let told = "it does not take our statement about the call; it has to know our public key";
-            Remedy::GiveUp(NotPresented::not_permitted(told).hinting("servanda secret jwks"))
+            Remedy::GiveUp(MissingCredential::not_permitted(told).with_hint("servanda secret jwks"))
         })
     }
 

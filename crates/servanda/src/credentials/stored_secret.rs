@@ -11,7 +11,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
 use servanda_effects::PortFuture;
-use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
+use servanda_upstream::{CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
 use servanda_vault::{SecretReference, Vault};
 use tokio::time::Instant;
 
@@ -37,11 +37,11 @@ fn inside_of_basic(written: &Secret) -> Vec<Secret> {
 
 /// One secret of one upstream.
 #[derive(Debug)]
-pub(super) struct StoredSecret {
+pub(super) struct SecretCredentialSource {
     vault: Vault,
     reference: SecretReference,
     config: CredentialConfig,
-    known: Mutex<Option<CachedSecret>>,
+    cached: Mutex<Option<CachedSecret>>,
 }
 
 #[derive(Debug, Clone)]
@@ -52,54 +52,54 @@ struct CachedSecret {
     replaced: Option<Instant>,
 }
 
-impl StoredSecret {
+impl SecretCredentialSource {
     /// None where the configuration names no secret.
     pub(super) fn new(vault: Vault, config: &CredentialConfig) -> Option<Self> {
         let reference = config.reference()?;
-        Some(Self { vault, reference, config: config.clone(), known: Mutex::default() })
+        Some(Self { vault, reference, config: config.clone(), cached: Mutex::default() })
     }
 
-    fn known(&self) -> Option<CachedSecret> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn cached(&self) -> Option<CachedSecret> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn learn(&self, secret: &Secret) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    fn cache(&self, secret: &Secret) {
+        let mut known = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let same = |before: &CachedSecret| before.secret.expose() == secret.expose();
         let replaced = known.as_ref().and_then(|before| if same(before) { before.replaced } else { Some(now) });
         *known = Some(CachedSecret { secret: secret.clone(), looked_up: now, replaced });
     }
 
-    async fn look_up(&self) -> Result<Secret, NotPresented> {
+    async fn look_up(&self) -> Result<Secret, MissingCredential> {
         let (vault, reference) = (self.vault.clone(), self.reference.clone());
         let looked_up = tokio::task::spawn_blocking(move || vault.get(&reference)).await;
-        let looked_up = looked_up.map_err(|_| NotPresented::unavailable("the secret could not be looked up"))?;
-        let secret = looked_up.map_err(|lack| NotPresented::unavailable(lack.to_string()).hinting(lack.hint()))?;
-        self.learn(&secret);
+        let looked_up = looked_up.map_err(|_| MissingCredential::unavailable("the secret could not be looked up"))?;
+        let secret = looked_up.map_err(|lack| MissingCredential::unavailable(lack.to_string()).with_hint(lack.hint()))?;
+        self.cache(&secret);
         Ok(secret)
     }
 
-    async fn secret(&self) -> Result<Secret, NotPresented> {
-        match self.known() {
+    async fn secret(&self) -> Result<Secret, MissingCredential> {
+        match self.cached() {
             Some(known) if known.looked_up.elapsed() < FRESH => Ok(known.secret),
             _ => self.look_up().await,
         }
     }
 
-    fn shown(&self, secret: Secret) -> Result<Presented, NotPresented> {
+    fn shown(&self, secret: Secret) -> Result<PresentedCredentials, MissingCredential> {
         let text = secret.as_text().ok_or_else(|| {
-            NotPresented::unavailable(format!("the secret `{}` is no text", self.reference)).hinting(self.how_to_set())
+            MissingCredential::unavailable(format!("the secret `{}` is no text", self.reference)).with_hint(self.how_to_set())
         })?;
         let written = Secret::from(self.config.written(text));
         let CredentialConfig { header, argument, env, .. } = &self.config;
         let at = |place: &Option<String>| place.clone().map(|name| (name, written.clone())).into_iter().collect();
-        Ok(Presented {
+        Ok(PresentedCredentials {
             headers: at(header),
             arguments: at(argument),
             environment: at(env),
             hidden: [secret].into_iter().chain(inside_of_basic(&written)).collect(),
-            ..Presented::default()
+            ..PresentedCredentials::default()
         })
     }
 
@@ -111,28 +111,28 @@ impl StoredSecret {
     }
 }
 
-impl CredentialSource for StoredSecret {
-    fn present<'a>(&'a self, _: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
+impl CredentialSource for SecretCredentialSource {
+    fn present<'a>(&'a self, _: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async { self.shown(self.secret().await?) })
     }
 
-    fn rejected<'a>(&'a self, _: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(&'a self, _: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async {
             if let Err(lack) = self.look_up().await {
                 return Remedy::GiveUp(lack);
             }
             // Whoever is refused now, while it is new, showed the one before.
-            let replaced = self.known().and_then(|known| known.replaced);
+            let replaced = self.cached().and_then(|known| known.replaced);
             if rejection.rejected_before == 0 && replaced.is_some_and(|at| at.elapsed() < FRESH) {
                 return Remedy::TryAgain;
             }
             let told = format!("it does not take the secret `{}`", self.reference);
             // A server that knows who we are and says no will not be persuaded by the same secret.
             let lack = match rejection.status {
-                403 => NotPresented::not_permitted(told),
-                _ => NotPresented::unavailable(told),
+                403 => MissingCredential::not_permitted(told),
+                _ => MissingCredential::unavailable(told),
             };
-            Remedy::GiveUp(lack.hinting(self.how_to_set()))
+            Remedy::GiveUp(lack.with_hint(self.how_to_set()))
         })
     }
 
@@ -156,18 +156,18 @@ mod tests {
         fs::set_permissions(folder.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    fn source(folder: &Path, format: &str) -> StoredSecret {
+    fn source(folder: &Path, format: &str) -> SecretCredentialSource {
         let config = serde_json::json!({"secret": "file:secret", "header": "authorization", "format": format});
-        StoredSecret::new(Vault::new(folder, None), &serde_json::from_value(config).unwrap()).unwrap()
+        SecretCredentialSource::new(Vault::new(folder, None), &serde_json::from_value(config).unwrap()).unwrap()
     }
 
-    fn errand() -> Errand {
+    fn errand() -> CredentialRequest {
         let deadline = Instant::now() + Duration::from_secs(30);
-        Errand { upstream: "crm".into(), on_behalf_of: None, authority: None, call: None, deadline }
+        CredentialRequest { upstream: "crm".into(), on_behalf_of: None, authority: None, call: None, deadline }
     }
 
-    fn rejection(rejected_before: usize) -> Rejection {
-        Rejection { status: 401, www_authenticate: None, rejected_before }
+    fn rejection(rejected_before: usize) -> CredentialRejection {
+        CredentialRejection { status: 401, www_authenticate: None, rejected_before }
     }
 
     #[tokio::test]

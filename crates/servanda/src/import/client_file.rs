@@ -9,14 +9,14 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    Imported, Source,
-    entry::{self, Entry, Unfit},
+    ImportResult, ImportSource,
+    entry::{self, ImportedEntry, ImportEntryError},
     is_this_gateway,
-    variables::Editor,
+    variables::EditorContext,
 };
 use crate::{
     clients::{
-        json::{Member, Node, place},
+        json::{JsoncMember, JsoncNode, line_and_column},
         likely_secrets::variable_name,
         notation::{CONTAINERS, servers_of},
     },
@@ -25,7 +25,7 @@ use crate::{
 
 /// Every server of a client's file as it would be imported, secrets and all, or why it would not be.
 pub(crate) fn listed(file: &Path, document: &Value) -> Vec<(String, Result<UpstreamConfig, String>)> {
-    let editor = Editor::of(file, document.get("inputs"));
+    let editor = EditorContext::for_file(file, document.get("inputs"));
     let servers = servers_of(document).map(|(_, servers)| servers);
     let read = |server: &Value| entry::read(server, &editor).map(|entry| entry.upstream).map_err(|why| why.to_string());
     servers.into_iter().flatten().map(|(name, server)| (name.clone(), read(server))).collect()
@@ -45,16 +45,16 @@ pub(crate) fn inputs_of(server: &Value) -> BTreeMap<String, String> {
 }
 
 /// Reads a client's file, if it is one.
-pub(super) fn import(source: &Source<'_>, document: &Value, places: &Places) -> Option<Imported> {
+pub(super) fn import(source: &ImportSource<'_>, document: &Value, places: &ServerLines) -> Option<ImportResult> {
     // VS Code once kept them among its settings.
     let document = document.get("mcp").filter(|settings| servers_of(settings).is_some()).unwrap_or(document);
     let listed = servers_of(document);
     let projects = document.get("projects").and_then(Value::as_object);
     let known = listed.is_some() || projects.is_some();
-    let mut imported = Imported { bypass: true, ..Imported::default() };
-    let editor = Editor::of(source.file, document.get("inputs"));
+    let mut imported = ImportResult { bypass: true, ..ImportResult::default() };
+    let editor = EditorContext::for_file(source.file, document.get("inputs"));
     for (name, server) in sorted(listed.map(|(_, servers)| servers)) {
-        let listed = Listed { name, server, project: None, line: places.get(name).copied() };
+        let listed = ListedServer { name, server, project: None, line: places.get(name).copied() };
         take(&mut imported, source, &editor, &listed);
     }
     if document.get("sandbox").is_some() {
@@ -67,7 +67,7 @@ pub(super) fn import(source: &Source<'_>, document: &Value, places: &Places) -> 
 }
 
 /// In a project that the file knows, its servers; elsewhere those of all projects, each in its folder.
-fn import_projects(imported: &mut Imported, source: &Source<'_>, editor: &Editor, projects: &Map<String, Value>) {
+fn import_projects(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorContext, projects: &Map<String, Value>) {
     let folder = std::path::absolute(source.folder).unwrap_or_else(|_| source.folder.to_owned());
     let folder = folder.canonicalize().unwrap_or(folder);
     let with_servers = projects.iter().filter_map(|(path, project)| {
@@ -91,35 +91,35 @@ fn import_projects(imported: &mut Imported, source: &Source<'_>, editor: &Editor
             let taken = imported.upstreams.contains_key(&id);
             let project = path.file_name().unwrap_or_default().to_string_lossy();
             let name = if taken { format!("{name}-{project}") } else { name.to_owned() };
-            take(imported, source, editor, &Listed { name: &name, server, project: Some(path), line: None });
+            take(imported, source, editor, &ListedServer { name: &name, server, project: Some(path), line: None });
         }
     }
 }
 
 /// On which line of the file each server begins, where that is known.
-pub(super) type Places = BTreeMap<String, usize>;
+pub(super) type ServerLines = BTreeMap<String, usize>;
 
 /// The places of the servers in a text.
-pub(super) fn places(root: &Node, text: &str) -> Places {
+pub(super) fn server_lines(root: &JsoncNode, text: &str) -> ServerLines {
     let list = CONTAINERS.into_iter().find_map(|field| root.member(field)?.value.members());
-    let place = |member: &Member| (member.key.clone(), place(text, member.start).0);
+    let place = |member: &JsoncMember| (member.key.clone(), line_and_column(text, member.start).0);
     list.into_iter().flatten().map(place).collect()
 }
 
 /// A server of the file.
-struct Listed<'a> {
+struct ListedServer<'a> {
     name: &'a str,
     server: &'a Value,
     project: Option<&'a Path>,
     line: Option<usize>,
 }
 
-fn take(imported: &mut Imported, source: &Source<'_>, editor: &Editor, listed: &Listed<'_>) {
-    let Listed { name, project, .. } = *listed;
-    let Entry { mut upstream, remarks, asked, private } = match entry::read(listed.server, editor) {
+fn take(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorContext, listed: &ListedServer<'_>) {
+    let ListedServer { name, project, .. } = *listed;
+    let ImportedEntry { mut upstream, remarks, asked, private } = match entry::read(listed.server, editor) {
         Ok(entry) => entry,
         Err(why) => {
-            let line = listed.line.filter(|_| matches!(why, Unfit::Malformed(_)));
+            let line = listed.line.filter(|_| matches!(why, ImportEntryError::Malformed(_)));
             let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
             return imported.leave_out(name, &format!("{line}{why}"));
         }
@@ -135,7 +135,7 @@ fn take(imported: &mut Imported, source: &Source<'_>, editor: &Editor, listed: &
     }
     let id = servanda_catalog::names::to_upstream_id(name);
     for (variable, value) in private {
-        let held = imported.held.hold(&id, &variable, &value);
+        let held = imported.held.insert(&id, &variable, &value);
         if let Some(reference) = upstream.env.get_mut(&variable) {
             *reference = format!("${{{held}}}");
         }
@@ -145,7 +145,7 @@ fn take(imported: &mut Imported, source: &Source<'_>, editor: &Editor, listed: &
 }
 
 /// Where a server runs. A client's relative path is relative to the folder it has open, ours to our file's.
-fn cwd(source: &Source<'_>, editor: &Editor, cwd: Option<PathBuf>, project: Option<&Path>) -> Option<PathBuf> {
+fn cwd(source: &ImportSource<'_>, editor: &EditorContext, cwd: Option<PathBuf>, project: Option<&Path>) -> Option<PathBuf> {
     let base = project.unwrap_or_else(|| editor.workspace());
     match cwd {
         None => project.map(Path::to_owned),

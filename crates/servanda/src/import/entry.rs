@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     env_file,
-    variables::{Editor, is_variable},
+    variables::{EditorContext, is_variable},
 };
 use crate::config::{UpstreamConfig, expansion::expand_or_keep};
 
@@ -46,7 +46,7 @@ const ELSEWHERE: [(&str, &[&str]); 5] = [
 
 /// A server, read.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ImportedEntry {
     /// The upstream it makes.
     pub upstream: UpstreamConfig,
     /// What was not taken over, and why.
@@ -59,14 +59,14 @@ pub(crate) struct Entry {
 
 /// Why a server cannot be an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum ImportEntryError {
     /// It is not written as it should be.
     Malformed(String),
     /// It is, and means something that is not done here.
     Foreign(String),
 }
 
-impl std::fmt::Display for Unfit {
+impl std::fmt::Display for ImportEntryError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (Self::Malformed(why) | Self::Foreign(why)) = self;
         formatter.write_str(why)
@@ -75,15 +75,15 @@ impl std::fmt::Display for Unfit {
 
 /// How a server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EntryTransport {
     Stdio,
     Http,
 }
 
 /// Reads one server; an error says why it cannot be an upstream.
-pub(crate) fn read(server: &Value, editor: &Editor) -> Result<Entry, Unfit> {
+pub(crate) fn read(server: &Value, editor: &EditorContext) -> Result<ImportedEntry, ImportEntryError> {
     let server = server.as_object().ok_or_else(|| malformed("it is not an object"))?;
-    let mut fields = Fields::of(server, editor);
+    let mut fields = EntryFields::new(server, editor);
     if fields.flag("disabled")? == Some(true)
         || fields.flag("enabled")? == Some(false)
         || fields.flag("isActive")? == Some(false)
@@ -94,30 +94,30 @@ pub(crate) fn read(server: &Value, editor: &Editor) -> Result<Entry, Unfit> {
     let command = fields.text(&["command"])?;
     let url = fields.text(&["url", "httpUrl", "serverUrl"])?;
     let upstream = match (command, url) {
-        (Some(command), None) if kind != Some(Kind::Http) => {
+        (Some(command), None) if kind != Some(EntryTransport::Http) => {
             UpstreamConfig { command: Some(command), ..fields.program()? }
         }
-        (None, Some(url)) if kind != Some(Kind::Stdio) => fields.address(url)?,
+        (None, Some(url)) if kind != Some(EntryTransport::Stdio) => fields.address(url)?,
         (Some(_), None) => return Err(malformed("it says it is reached over HTTP, and has a `command`")),
         (None, Some(_)) => return Err(malformed("it says it is a command, and has a `url`")),
         _ => return Err(malformed("it needs either a `command` or a `url`")),
     };
     let remarks = fields.remarks();
-    Ok(Entry { upstream, remarks, asked: fields.asked, private: fields.private })
+    Ok(ImportedEntry { upstream, remarks, asked: fields.asked, private: fields.private })
 }
 
 /// The fields of a server, and which of them were understood.
-struct Fields<'a> {
+struct EntryFields<'a> {
     members: BTreeMap<&'a str, &'a Value>,
     read: BTreeSet<&'a str>,
-    editor: &'a Editor,
+    editor: &'a EditorContext,
     asked: Vec<(String, String)>,
     private: BTreeMap<String, String>,
     remarks: Vec<String>,
 }
 
-impl<'a> Fields<'a> {
-    fn of(server: &'a Map<String, Value>, editor: &'a Editor) -> Self {
+impl<'a> EntryFields<'a> {
+    fn new(server: &'a Map<String, Value>, editor: &'a EditorContext) -> Self {
         let mut members: BTreeMap<&str, &Value> = server.iter().map(|(name, value)| (name.as_str(), value)).collect();
         // Some put the fields of a transport, or of a command, into an object of their own.
         for (outer, inner) in [("transport", ["", ""]), ("command", ["path", "command"])] {
@@ -144,36 +144,36 @@ impl<'a> Fields<'a> {
         names.iter().find_map(|name| Some((*name, *self.members.get(name)?))).filter(|(_, value)| !value.is_null())
     }
 
-    fn flag(&mut self, name: &'a str) -> Result<Option<bool>, Unfit> {
+    fn flag(&mut self, name: &'a str) -> Result<Option<bool>, ImportEntryError> {
         let Some((name, value)) = self.get(&[name]) else { return Ok(None) };
         value.as_bool().map(Some).ok_or_else(|| malformed(format!("`{name}` should be true or false")))
     }
 
-    fn text(&mut self, names: &[&'a str]) -> Result<Option<String>, Unfit> {
+    fn text(&mut self, names: &[&'a str]) -> Result<Option<String>, ImportEntryError> {
         let Some((name, value)) = self.get(names) else { return Ok(None) };
         let text = value.as_str().ok_or_else(|| malformed(format!("`{name}` should be text")))?;
         self.translate(text).map(Some)
     }
 
     /// A text in our terms.
-    fn translate(&mut self, text: &str) -> Result<String, Unfit> {
+    fn translate(&mut self, text: &str) -> Result<String, ImportEntryError> {
         self.asked.extend(self.editor.asked_in(text));
-        self.editor.translate(text).map_err(Unfit::Foreign)
+        self.editor.translate(text).map_err(ImportEntryError::Foreign)
     }
 
-    fn kind(&mut self) -> Result<Option<Kind>, Unfit> {
+    fn kind(&mut self) -> Result<Option<EntryTransport>, ImportEntryError> {
         let Some((name, value)) = self.get(&["type", "transportType", "transport"]) else { return Ok(None) };
         let word = value.as_str().ok_or_else(|| malformed(format!("`{name}` should be text")))?;
         match word.to_lowercase().replace(['-', '_', ' '], "").as_str() {
-            "stdio" | "local" | "command" => Ok(Some(Kind::Stdio)),
-            "http" | "https" | "streamablehttp" | "streamable" | "remote" => Ok(Some(Kind::Http)),
+            "stdio" | "local" | "command" => Ok(Some(EntryTransport::Stdio)),
+            "http" | "https" | "streamablehttp" | "streamable" | "remote" => Ok(Some(EntryTransport::Http)),
             "sse" => Err(foreign("HTTP+SSE is deprecated and not spoken; use the server's Streamable HTTP address")),
             _ => Err(foreign(format!("`{word}` is not a transport that is spoken here"))),
         }
     }
 
     /// Everything about a command but the command.
-    fn program(&mut self) -> Result<UpstreamConfig, Unfit> {
+    fn program(&mut self) -> Result<UpstreamConfig, ImportEntryError> {
         let mut args = Vec::new();
         if let Some((_, value)) = self.get(&["args"]) {
             for argument in value.as_array().ok_or_else(|| malformed("`args` should be a list"))? {
@@ -193,7 +193,7 @@ impl<'a> Fields<'a> {
         Ok(UpstreamConfig { args, env, env_pass, cwd, ..UpstreamConfig::default() })
     }
 
-    fn address(&mut self, url: String) -> Result<UpstreamConfig, Unfit> {
+    fn address(&mut self, url: String) -> Result<UpstreamConfig, ImportEntryError> {
         if url.starts_with("unix:") || url.starts_with("pipe:") {
             return Err(foreign("an address that is no http:// or https:// one is not spoken here"));
         }
@@ -208,7 +208,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Names and values. `null` unsets a variable, which nothing needs that inherits none.
-    fn pairs(&mut self, names: &[&'a str]) -> Result<BTreeMap<String, String>, Unfit> {
+    fn pairs(&mut self, names: &[&'a str]) -> Result<BTreeMap<String, String>, ImportEntryError> {
         let Some((field, value)) = self.get(names) else { return Ok(BTreeMap::new()) };
         let mut pairs = BTreeMap::new();
         for (name, value) in value.as_object().ok_or_else(|| malformed(format!("`{field}` should be an object")))? {
@@ -249,12 +249,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn malformed(why: impl Into<String>) -> Unfit {
-    Unfit::Malformed(why.into())
+fn malformed(why: impl Into<String>) -> ImportEntryError {
+    ImportEntryError::Malformed(why.into())
 }
 
-fn foreign(why: impl Into<String>) -> Unfit {
-    Unfit::Foreign(why.into())
+fn foreign(why: impl Into<String>) -> ImportEntryError {
+    ImportEntryError::Foreign(why.into())
 }
 
 fn variable(name: &str) -> Option<String> {

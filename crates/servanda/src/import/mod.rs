@@ -23,11 +23,11 @@ use serde_json::Value;
 use servanda_catalog::names;
 use sha2::{Digest as _, Sha256};
 
-use self::client_file::Places;
+use self::client_file::ServerLines;
 pub(crate) use self::{
-    bundle::Unpacked,
+    bundle::UnpackedBundle,
     client_file::{inputs_of, listed},
-    secrets::Held,
+    secrets::ImportedSecrets,
 };
 use crate::{
     clients::{entry::is_listened_at, json, search_path::is_this_program, toml},
@@ -35,7 +35,7 @@ use crate::{
         UpstreamConfig,
         expansion::{expand, references},
     },
-    failure::Failure,
+    failure::CommandFailure,
     files,
 };
 
@@ -48,7 +48,7 @@ const ZIP_MARK: &[u8] = b"PK\x03\x04";
 
 /// What is to be imported, and for whom.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct ImportSource<'a> {
     /// The file.
     pub file: &'a Path,
     /// The folder of our configuration.
@@ -63,26 +63,26 @@ pub(crate) struct Source<'a> {
 
 /// What a file gave.
 #[derive(Debug, Default)]
-pub(crate) struct Imported {
+pub(crate) struct ImportResult {
     /// The servers, by our id for them.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// What was not taken over and why, and what is to be done.
     pub notes: Vec<String>,
     /// Secrets of the file, for asking the servers now.
-    pub held: Held,
+    pub held: ImportedSecrets,
     /// Whether a client reads the file, and so reaches the servers past us.
     pub bypass: bool,
     /// The bundle that was unpacked for this import, until it is kept.
-    pub unpacked: Option<Unpacked>,
+    pub unpacked: Option<UnpackedBundle>,
     /// What the client itself would ask for, by the variable to be set instead.
     asked: BTreeMap<String, String>,
     /// Where secrets stood, by upstream: the field, and the variable in its place.
     kept_out: BTreeMap<String, Vec<(String, String)>>,
 }
 
-impl Imported {
+impl ImportResult {
     /// The same, unless there is nothing to start from.
-    pub(crate) fn usable(self, file: &Path) -> Result<Self, Failure> {
+    pub(crate) fn usable(self, file: &Path) -> Result<Self, CommandFailure> {
         if !self.upstreams.is_empty() {
             return Ok(self);
         }
@@ -92,7 +92,7 @@ impl Imported {
         } else {
             "nothing was written; `servanda init --help` says what can be imported"
         };
-        Err(Failure::bad_input(format!("`{}` lists no server that can be used{why}", file.display())).hint(hint))
+        Err(CommandFailure::bad_input(format!("`{}` lists no server that can be used{why}", file.display())).hint(hint))
     }
 
     /// Takes an upstream under a name of theirs.
@@ -104,7 +104,7 @@ impl Imported {
         if id != name {
             self.notes.push(format!("`{name}` is called `{id}` here"));
         }
-        let kept_out = secrets::keep_out(&id, &mut upstream, &mut self.held);
+        let kept_out = secrets::extract_secrets(&id, &mut upstream, &mut self.held);
         self.kept_out.insert(id.clone(), kept_out);
         self.upstreams.insert(id, upstream);
     }
@@ -164,7 +164,7 @@ pub(crate) fn needed(upstream: &UpstreamConfig) -> BTreeSet<String> {
 }
 
 /// Reads a file of any known format.
-pub(crate) fn read(source: &Source<'_>) -> Result<Imported, Failure> {
+pub(crate) fn read(source: &ImportSource<'_>) -> Result<ImportResult, CommandFailure> {
     let mut imported = read_any(source)?;
     // Much of a note is somebody else's, and is not to steer a terminal.
     for note in &mut imported.notes {
@@ -173,18 +173,18 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Imported, Failure> {
     Ok(imported)
 }
 
-fn read_any(source: &Source<'_>) -> Result<Imported, Failure> {
+fn read_any(source: &ImportSource<'_>) -> Result<ImportResult, CommandFailure> {
     let (mut file, mark) = open(source.file)?;
     let zip = mark.starts_with(ZIP_MARK);
     let bytes_max = if zip { bundle::ARCHIVE_BYTES_MAX } else { TEXT_BYTES_MAX };
     let mut bytes = mark;
     file.by_ref().take(bytes_max).read_to_end(&mut bytes).map_err(|error| unreadable(source.file, &error))?;
     if bytes.len() as u64 > bytes_max {
-        return Err(Failure::bad_input(format!("`{}` is larger than {bytes_max} bytes", source.file.display())));
+        return Err(CommandFailure::bad_input(format!("`{}` is larger than {bytes_max} bytes", source.file.display())));
     }
     let digest = servanda_contract::digest::hex(&Sha256::digest(&bytes));
     if let Some(expected) = source.sha256.filter(|expected| !expected.trim().eq_ignore_ascii_case(&digest)) {
-        return Err(Failure::bad_input(format!(
+        return Err(CommandFailure::bad_input(format!(
             "`{}` is not the file that was meant: its SHA-256 is {digest}, not {expected}",
             source.file.display()
         ))
@@ -194,28 +194,28 @@ fn read_any(source: &Source<'_>) -> Result<Imported, Failure> {
         return bundle::import(source, &bytes, &digest);
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::bad_input(format!("`{}` is neither text nor a bundle", source.file.display())))?;
+        .map_err(|_| CommandFailure::bad_input(format!("`{}` is neither text nor a bundle", source.file.display())))?;
     let (document, places) = document(source.file, &text)?;
     recognise(source, &document, &places)
 }
 
 /// A text of the formats that clients keep, as a value, and where servers stand in it.
-fn document(file: &Path, text: &str) -> Result<(Value, Places), Failure> {
+fn document(file: &Path, text: &str) -> Result<(Value, ServerLines), CommandFailure> {
     let error = match json::parse(text) {
-        Ok(root) => return Ok((root.value(), client_file::places(&root, text))),
+        Ok(root) => return Ok((root.value(), client_file::server_lines(&root, text))),
         Err(error) => error,
     };
     // A heading or a name without quotes is TOML, as Codex has it.
     if !text.trim_start().starts_with(['{', '"', '/', '\u{feff}'])
         && let Ok(value) = toml::read(text)
     {
-        return Ok((value, Places::new()));
+        return Ok((value, ServerLines::new()));
     }
-    Err(Failure::bad_input(format!("{}:{}:{}: {}", file.display(), error.line, error.column, error.reason))
+    Err(CommandFailure::bad_input(format!("{}:{}:{}: {}", file.display(), error.line, error.column, error.reason))
         .hint("it should look like {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": []}}}"))
 }
 
-fn recognise(source: &Source<'_>, document: &Value, places: &Places) -> Result<Imported, Failure> {
+fn recognise(source: &ImportSource<'_>, document: &Value, places: &ServerLines) -> Result<ImportResult, CommandFailure> {
     let has = |field: &str| document.get(field).is_some();
     let described = |value: &Value| value.get("packages").is_some() || value.get("remotes").is_some();
     if (has("manifest_version") || has("dxt_version")) && has("server") {
@@ -227,16 +227,16 @@ fn recognise(source: &Source<'_>, document: &Value, places: &Places) -> Result<I
         return Ok(registry::import(server, &registry::is_installed));
     }
     client_file::import(source, document, places).ok_or_else(|| {
-        Failure::bad_input(format!("`{}` is in no format that is known here", source.file.display())).hint(
+        CommandFailure::bad_input(format!("`{}` is in no format that is known here", source.file.display())).hint(
             "known are \"mcpServers\" (Claude, Cursor and others), VS Code's mcp.json, Codex's config.toml, the registry's \
              server.json and .mcpb bundles",
         )
     })
 }
 
-fn open(file: &Path) -> Result<(std::fs::File, Vec<u8>), Failure> {
+fn open(file: &Path) -> Result<(std::fs::File, Vec<u8>), CommandFailure> {
     let mut opened = files::open(file).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::bad_input(format!("there is no `{}`", file.display()))
+        std::io::ErrorKind::NotFound => CommandFailure::bad_input(format!("there is no `{}`", file.display()))
             .hint("name your client's file with `servanda init --from FILE`, or see it work with `servanda demo`"),
         _ => unreadable(file, &error),
     })?;
@@ -245,8 +245,8 @@ fn open(file: &Path) -> Result<(std::fs::File, Vec<u8>), Failure> {
     Ok((opened, mark))
 }
 
-fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::bad_input(format!("cannot read `{}`: {error}", file.display()))
+fn unreadable(file: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::bad_input(format!("cannot read `{}`: {error}", file.display()))
 }
 
 /// Whether an upstream would be the gateway that listens at `listen`: it would call itself, round and round.

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use self::package::Package;
-use super::Imported;
+use self::package::RegistryPackage;
+use super::ImportResult;
 use crate::{
     clients::{likely_secrets::variable_name, search_path::on_search_path},
     config::UpstreamConfig,
@@ -23,32 +23,32 @@ use crate::{
 /// What an author says about a server.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Server {
+struct RegistryServer {
     name: String,
     #[serde(default)]
-    packages: Vec<Package>,
+    packages: Vec<RegistryPackage>,
     #[serde(default)]
-    remotes: Vec<Remote>,
+    remotes: Vec<RegistryRemote>,
 }
 
 /// An address.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Remote {
+struct RegistryRemote {
     #[serde(default, rename = "type", alias = "transportType")]
     transport: String,
     #[serde(default)]
     url: String,
     #[serde(default)]
-    headers: Vec<Input>,
+    headers: Vec<RegistryInput>,
     #[serde(default)]
-    variables: BTreeMap<String, Input>,
+    variables: BTreeMap<String, RegistryInput>,
 }
 
 /// A value that its author fixed, proposes, or leaves to the user: of an argument, a variable, a header.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Input {
+struct RegistryInput {
     #[serde(rename = "type")]
     kind: String,
     name: String,
@@ -60,12 +60,12 @@ struct Input {
     description: String,
     is_required: bool,
     is_secret: bool,
-    variables: BTreeMap<String, Input>,
+    variables: BTreeMap<String, RegistryInput>,
 }
 
 /// A value, as far as the file settles it.
 #[derive(Debug, PartialEq, Eq)]
-enum Settled {
+enum RegistryInputValue {
     /// It is this.
     Fixed(String),
     /// It is this unless somebody wants it otherwise.
@@ -77,9 +77,9 @@ enum Settled {
 }
 
 /// Takes the first of the packages and addresses that can be used here.
-pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> Imported {
-    let mut imported = Imported::default();
-    let server: Server = match serde_path_to_error::deserialize(camel(document.clone())) {
+pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> ImportResult {
+    let mut imported = ImportResult::default();
+    let server: RegistryServer = match serde_path_to_error::deserialize(camel(document.clone())) {
         Ok(server) => server,
         Err(error) => {
             imported.notes.push(format!("`{}`: {}", error.path(), error.inner()));
@@ -88,7 +88,7 @@ pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> I
     };
     // `io.github.somebody/weather`: the first part is its author's.
     let name = server.name.rsplit('/').next().unwrap_or(&server.name).to_owned();
-    let mut offers: Vec<(String, Offer)> = Vec::new();
+    let mut offers: Vec<(String, RegistryOffer)> = Vec::new();
     for package in &server.packages {
         let (shown, offer) = (package.shown(), package.offer(&name));
         match offer {
@@ -102,7 +102,7 @@ pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> I
             Err(why) => imported.leave_out(&remote.url, &why),
         }
     }
-    let startable = |(_, offer): &(String, Offer)| offer.upstream.command.as_deref().is_none_or(is_installed);
+    let startable = |(_, offer): &(String, RegistryOffer)| offer.upstream.command.as_deref().is_none_or(is_installed);
     let chosen = offers.iter().position(startable).unwrap_or(0);
     for (index, (shown, offer)) in offers.into_iter().enumerate() {
         if index != chosen {
@@ -126,31 +126,31 @@ pub(super) fn is_installed(program: &str) -> bool {
 
 /// An upstream that a file offers.
 #[derive(Debug, Default)]
-struct Offer {
+struct RegistryOffer {
     upstream: UpstreamConfig,
     notes: Vec<String>,
     asked: BTreeMap<String, String>,
 }
 
-impl Offer {
+impl RegistryOffer {
     /// A reference to a variable that somebody has to set.
-    fn ask(&mut self, variable: &str, input: &Input) -> String {
+    fn ask(&mut self, variable: &str, input: &RegistryInput) -> String {
         let words = if input.description.is_empty() { input.label() } else { &input.description };
         self.asked.insert(variable.to_owned(), words.to_owned());
         format!("${{{variable}}}")
     }
 
     /// `{name}` in a text, from the variables that stand beside it; an unknown one stays.
-    fn fill(&mut self, server: &str, text: &str, variables: &BTreeMap<String, Input>) -> Result<String, String> {
+    fn fill(&mut self, server: &str, text: &str, variables: &BTreeMap<String, RegistryInput>) -> Result<String, String> {
         let mut filled = own(text)?.to_owned();
         for (name, input) in variables {
             let place = format!("{{{name}}}");
             if !filled.contains(&place) {
                 continue;
             }
-            let value = match input.settled()? {
-                Settled::Fixed(value) | Settled::Proposed(value) => value,
-                Settled::Missing | Settled::Optional => self.ask(&variable_name(&format!("{server}_{name}")), input),
+            let value = match input.resolved()? {
+                RegistryInputValue::Fixed(value) | RegistryInputValue::Proposed(value) => value,
+                RegistryInputValue::Missing | RegistryInputValue::Optional => self.ask(&variable_name(&format!("{server}_{name}")), input),
             };
             filled = filled.replace(&place, &value);
         }
@@ -158,22 +158,22 @@ impl Offer {
     }
 }
 
-impl Remote {
-    fn offer(&self, server: &str) -> Result<Offer, String> {
+impl RegistryRemote {
+    fn offer(&self, server: &str) -> Result<RegistryOffer, String> {
         match self.transport.to_lowercase().as_str() {
             "streamable-http" | "streamable" | "http" => {}
             "sse" => return Err("HTTP+SSE is deprecated and not spoken".to_owned()),
             other => return Err(format!("`{other}` is not a transport that is spoken here")),
         }
-        let mut offer = Offer::default();
+        let mut offer = RegistryOffer::default();
         let url = offer.fill(server, &self.url, &self.variables)?;
         offer.upstream.url = Some(url);
         for header in &self.headers {
-            let value = match header.settled()? {
-                Settled::Fixed(value) => offer.fill(server, &value, &header.variables)?,
-                Settled::Proposed(value) => value,
-                Settled::Missing => offer.ask(&variable_name(&format!("{server}_{}", header.name)), header),
-                Settled::Optional => {
+            let value = match header.resolved()? {
+                RegistryInputValue::Fixed(value) => offer.fill(server, &value, &header.variables)?,
+                RegistryInputValue::Proposed(value) => value,
+                RegistryInputValue::Missing => offer.ask(&variable_name(&format!("{server}_{}", header.name)), header),
+                RegistryInputValue::Optional => {
                     offer.notes.push(format!("the header `{}` is optional and was not set", header.name));
                     continue;
                 }
@@ -184,14 +184,14 @@ impl Remote {
     }
 }
 
-impl Input {
-    fn settled(&self) -> Result<Settled, String> {
+impl RegistryInput {
+    fn resolved(&self) -> Result<RegistryInputValue, String> {
         Ok(match (&self.value, &self.default) {
-            (Some(value), _) => Settled::Fixed(own(value)?.to_owned()),
+            (Some(value), _) => RegistryInputValue::Fixed(own(value)?.to_owned()),
             // Whatever an author proposes as everybody's secret is nobody's.
-            (None, Some(default)) if !self.is_secret => Settled::Proposed(own(default)?.to_owned()),
-            (None, _) if self.is_required => Settled::Missing,
-            (None, _) => Settled::Optional,
+            (None, Some(default)) if !self.is_secret => RegistryInputValue::Proposed(own(default)?.to_owned()),
+            (None, _) if self.is_required => RegistryInputValue::Missing,
+            (None, _) => RegistryInputValue::Optional,
         })
     }
 

@@ -12,15 +12,15 @@ use crate::{
 
 /// Values of variables that stand in the client's file and are not written into ours.
 #[derive(Default, Clone, PartialEq, Eq)]
-pub(crate) struct Held(BTreeMap<String, String>);
+pub(crate) struct ImportedSecrets(BTreeMap<String, String>);
 
-impl fmt::Debug for Held {
+impl fmt::Debug for ImportedSecrets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-impl Held {
+impl ImportedSecrets {
     /// The value of a variable: the held one, or the environment's.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
@@ -37,7 +37,7 @@ impl Held {
     }
 
     /// Holds a value, and says under which name: the wanted one, unless that already means something else.
-    pub(crate) fn hold(&mut self, upstream: &str, wanted: &str, value: &str) -> String {
+    pub(crate) fn insert(&mut self, upstream: &str, wanted: &str, value: &str) -> String {
         let wanted = variable_name(wanted);
         let longer = variable_name(&format!("{upstream}_{wanted}"));
         let numbered = (2..).map(|number| format!("{longer}_{number}"));
@@ -53,43 +53,43 @@ impl Held {
 }
 
 /// Replaces every secret of an upstream by a reference. Says which fields those were, and the variables in their place.
-pub(crate) fn keep_out(id: &str, upstream: &mut UpstreamConfig, held: &mut Held) -> Vec<(String, String)> {
-    let mut keeper = Keeper { id, held, field: String::new(), replaced: Vec::new() };
+pub(crate) fn extract_secrets(id: &str, upstream: &mut UpstreamConfig, held: &mut ImportedSecrets) -> Vec<(String, String)> {
+    let mut extractor = SecretExtractor { id, held, field: String::new(), replaced: Vec::new() };
     for (name, value) in &mut upstream.env {
-        keeper.field = format!("env.{name}");
-        keeper.value(name, name, value);
+        extractor.field = format!("env.{name}");
+        extractor.value(name, name, value);
     }
     for (name, value) in &mut upstream.headers {
-        keeper.field = format!("headers.{name}");
+        extractor.field = format!("headers.{name}");
         // Every server's header has the same name.
-        keeper.value(name, &format!("{id}_{name}"), value);
+        extractor.value(name, &format!("{id}_{name}"), value);
     }
     if let Some(url) = &mut upstream.url {
-        "url".clone_into(&mut keeper.field);
-        keeper.address(url);
+        "url".clone_into(&mut extractor.field);
+        extractor.address(url);
     }
     let mut flag = None;
     for (index, argument) in upstream.args.iter_mut().enumerate() {
-        keeper.field = format!("args[{index}]");
+        extractor.field = format!("args[{index}]");
         let next = argument.starts_with('-').then(|| argument.clone());
-        keeper.argument(flag.as_deref(), argument);
+        extractor.argument(flag.as_deref(), argument);
         flag = next;
     }
-    keeper.replaced
+    extractor.replaced
 }
 
 /// Puts references in the place of secrets, field by field.
-struct Keeper<'a> {
+struct SecretExtractor<'a> {
     id: &'a str,
-    held: &'a mut Held,
+    held: &'a mut ImportedSecrets,
     field: String,
     replaced: Vec<(String, String)>,
 }
 
-impl Keeper<'_> {
+impl SecretExtractor<'_> {
     /// The reference that takes a secret's place.
-    fn hold(&mut self, wanted: &str, secret: &str) -> String {
-        let variable = self.held.hold(self.id, wanted, secret);
+    fn replace(&mut self, wanted: &str, secret: &str) -> String {
+        let variable = self.held.insert(self.id, wanted, secret);
         let reference = format!("${{{variable}}}");
         self.replaced.push((self.field.clone(), variable));
         reference
@@ -101,7 +101,7 @@ impl Keeper<'_> {
         if let [reference] = references(value).as_slice() {
             if let Some(secret) = reference.default.filter(|default| is_secret(name, default)) {
                 let written = format!("${{{}:-{secret}}}", reference.name);
-                let reference = self.hold(reference.name, secret);
+                let reference = self.replace(reference.name, secret);
                 *value = value.replacen(&written, &reference, 1);
             }
             return;
@@ -109,7 +109,7 @@ impl Keeper<'_> {
         let secret = without_scheme(value).to_owned();
         if is_secret(name, &secret) {
             let scheme = value.strip_suffix(&secret).unwrap_or_default().to_owned();
-            *value = format!("{scheme}{}", self.hold(wanted, &secret));
+            *value = format!("{scheme}{}", self.replace(wanted, &secret));
         } else {
             self.address(value);
         }
@@ -153,7 +153,7 @@ impl Keeper<'_> {
         let login = authority.rsplit_once('@').and_then(|(login, host)| Some((login.split_once(':')?, host)));
         match login {
             Some(((user, password), host)) if !password.is_empty() && references(password).is_empty() => {
-                let reference = self.hold(&format!("{}_PASSWORD", self.id), password);
+                let reference = self.replace(&format!("{}_PASSWORD", self.id), password);
                 edited.extend([user, ":", &reference, "@", host]);
             }
             _ => edited += authority,
@@ -163,7 +163,7 @@ impl Keeper<'_> {
             edited.push(if index == 0 { '?' } else { '&' });
             match parameter.split_once('=') {
                 Some((name, value)) if is_secret(name, value) => {
-                    let reference = self.hold(&format!("{}_{name}", self.id), value);
+                    let reference = self.replace(&format!("{}_{name}", self.id), value);
                     edited.extend([name, "=", &reference]);
                 }
                 _ => edited += parameter,
@@ -177,7 +177,7 @@ impl Keeper<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Held, keep_out};
+    use super::{ImportedSecrets, extract_secrets};
     use crate::import::tests::{http, stdio};
 
     #[test]
@@ -197,34 +197,34 @@ mod tests {
         ];
         for (written, expected, value) in arguments {
             let mut upstream = stdio("x", &[written]);
-            let mut held = Held::default();
-            keep_out("s", &mut upstream, &mut held);
+            let mut held = ImportedSecrets::default();
+            extract_secrets("s", &mut upstream, &mut held);
             assert_eq!(upstream.args, [expected], "{written}");
             assert_eq!(held.0.into_values().collect::<Vec<_>>().join(" "), value, "{written}");
         }
         let mut upstream = stdio("x", &["-y", "pkg", "--token", "abc", "--port", "80"]);
-        let mut held = Held::default();
-        assert_eq!(keep_out("s", &mut upstream, &mut held), [("args[3]".to_owned(), "S_TOKEN".to_owned())]);
+        let mut held = ImportedSecrets::default();
+        assert_eq!(extract_secrets("s", &mut upstream, &mut held), [("args[3]".to_owned(), "S_TOKEN".to_owned())]);
         assert_eq!(upstream.args, ["-y", "pkg", "--token", "${S_TOKEN}", "--port", "80"]);
         let mut upstream = http("https://h/mcp", &[("Authorization", "Bearer abc"), ("X-Region", "eu")]);
-        keep_out("gh", &mut upstream, &mut held);
+        extract_secrets("gh", &mut upstream, &mut held);
         assert_eq!(upstream.headers["Authorization"], "Bearer ${GH_AUTHORIZATION}");
         assert_eq!(upstream.headers["X-Region"], "eu");
         let mut upstream = stdio("x", &[]);
         upstream.env = BTreeMap::from([("A_TOKEN".to_owned(), "${A_TOKEN:-t0p}".to_owned())]);
-        keep_out("s", &mut upstream, &mut held);
+        extract_secrets("s", &mut upstream, &mut held);
         assert_eq!(upstream.env["A_TOKEN"], "${A_TOKEN}");
     }
 
     #[test]
     fn two_values_never_share_a_name() {
-        let mut held = Held::default();
-        assert_eq!(held.hold("one", "API_KEY", "a"), "API_KEY");
-        assert_eq!(held.hold("two", "API_KEY", "a"), "API_KEY");
-        assert_eq!(held.hold("two", "API_KEY", "b"), "TWO_API_KEY");
-        assert_eq!(held.hold("two", "API_KEY", "c"), "TWO_API_KEY_2");
+        let mut held = ImportedSecrets::default();
+        assert_eq!(held.insert("one", "API_KEY", "a"), "API_KEY");
+        assert_eq!(held.insert("two", "API_KEY", "a"), "API_KEY");
+        assert_eq!(held.insert("two", "API_KEY", "b"), "TWO_API_KEY");
+        assert_eq!(held.insert("two", "API_KEY", "c"), "TWO_API_KEY_2");
         // The environment has it, with another value.
-        assert_eq!(held.hold("my-db", "PATH", "x"), "MY_DB_PATH");
+        assert_eq!(held.insert("my-db", "PATH", "x"), "MY_DB_PATH");
         assert_eq!(format!("{held:?}").matches('a').count(), 0, "a held value is not shown");
     }
 }

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use super::Held;
+use super::ImportedSecrets;
 use crate::{
     clients::likely_secrets::is_secret,
     config::{
         UpstreamConfig,
-        expansion::{Reference, references, replace},
+        expansion::{VariableReference, references, replace},
     },
     screen::{count, shell_word::quoted, spelled_out},
 };
@@ -58,7 +58,7 @@ const SECRET_ARGUMENT_CHARS_MIN: usize = 12;
 
 /// Which values of the file are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Values {
+pub(crate) enum ShownValues {
     /// All of them: a person is asked to agree to them.
     All,
     /// Those that do not look like secrets: the output may be kept.
@@ -66,8 +66,8 @@ pub(crate) enum Values {
 }
 
 /// The lines about one server: how it is reached, and below that everything that goes with it.
-pub(crate) fn lines(config: &UpstreamConfig, held: &Held, values: Values) -> Vec<String> {
-    let mut page = Page { held, values, lines: Vec::new(), named: BTreeSet::new(), left_out: Vec::new() };
+pub(crate) fn lines(config: &UpstreamConfig, held: &ImportedSecrets, values: ShownValues) -> Vec<String> {
+    let mut page = ServerPage { held, values, lines: Vec::new(), named: BTreeSet::new(), left_out: Vec::new() };
     match &config.command {
         Some(command) => page.command(command, config),
         None => page.address(config),
@@ -75,16 +75,16 @@ pub(crate) fn lines(config: &UpstreamConfig, held: &Held, values: Values) -> Vec
     page.ended(config.command.is_some())
 }
 
-struct Page<'a> {
-    held: &'a Held,
-    values: Values,
+struct ServerPage<'a> {
+    held: &'a ImportedSecrets,
+    values: ShownValues,
     lines: Vec<String>,
     /// Variables of the environment that are read.
     named: BTreeSet<String>,
     left_out: Vec<String>,
 }
 
-impl Page<'_> {
+impl ServerPage<'_> {
     fn command(&mut self, command: &str, config: &UpstreamConfig) {
         let words = [command].into_iter().chain(config.args.iter().map(String::as_str));
         let words: Vec<String> = words.map(|word| quoted(&self.text(word, is_secret_argument))).collect();
@@ -112,10 +112,10 @@ impl Page<'_> {
     /// environment stay references.
     fn text(&mut self, text: &str, is_secret: impl Fn(&str) -> bool) -> String {
         let whole = replace(text, |inside| {
-            let name = Reference::of(inside).name;
+            let name = VariableReference::parse(inside).name;
             let kept = format!("${{{inside}}}");
             Ok(match self.held.value(name) {
-                Some(value) if self.values == Values::ButSecrets && is_secret(value) => {
+                Some(value) if self.values == ShownValues::ButSecrets && is_secret(value) => {
                     let length = count(value.chars().count(), "character");
                     self.left_out.push(format!("${{{name}}} stands for {length}"));
                     kept
@@ -174,20 +174,20 @@ fn is_secret_argument(value: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Values, lines};
+    use super::{ShownValues, lines};
     use crate::{
         config::UpstreamConfig,
-        import::{Held, secrets::keep_out},
+        import::{ImportedSecrets, secrets::extract_secrets},
         screen::shell_word::quoted,
     };
 
     fn shown(config: UpstreamConfig) -> Vec<String> {
-        shown_with(config, Values::ButSecrets)
+        shown_with(config, ShownValues::ButSecrets)
     }
 
-    fn shown_with(mut config: UpstreamConfig, values: Values) -> Vec<String> {
-        let mut held = Held::default();
-        keep_out("s", &mut config, &mut held);
+    fn shown_with(mut config: UpstreamConfig, values: ShownValues) -> Vec<String> {
+        let mut held = ImportedSecrets::default();
+        extract_secrets("s", &mut config, &mut held);
         lines(&config, &held, values)
     }
 
@@ -238,13 +238,13 @@ mod tests {
             (command(&[], &[("A_TOKEN", "${A_TOKEN:-hunter2}")]), "with A_TOKEN=hunter2".to_owned()),
         ];
         for (config, expected) in cases {
-            let text = shown_with(config, Values::All).join("\n");
+            let text = shown_with(config, ShownValues::All).join("\n");
             assert!(text.contains(&expected) && !text.contains("stands for"), "{expected}: {text}");
         }
         let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer hunter2\u{202e}".to_owned())]);
         let config = UpstreamConfig { url: Some("http://h/".to_owned()), headers, ..UpstreamConfig::default() };
         let expected = ["http://h/", "with the header Authorization: Bearer hunter2<U+202E>"];
-        assert_eq!(shown_with(config, Values::All), expected);
+        assert_eq!(shown_with(config, ShownValues::All), expected);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::{
     path::Path,
 };
 
-use super::{Imported, Source, read};
-use crate::{config::UpstreamConfig, failure::Failure};
+use super::{ImportResult, ImportSource, read};
+use crate::{config::UpstreamConfig, failure::CommandFailure};
 
 /// A command.
 pub(super) fn stdio(command: &str, args: &[&str]) -> UpstreamConfig {
@@ -24,11 +24,11 @@ pub(super) fn http(url: &str, headers: &[(&str, &str)]) -> UpstreamConfig {
 }
 
 /// Imports a file that stands in a folder of its own.
-fn import_in(folder: &Path, name: &str, text: &str) -> Result<Imported, Failure> {
+fn import_in(folder: &Path, name: &str, text: &str) -> Result<ImportResult, CommandFailure> {
     let file = folder.join(name);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, text).unwrap();
-    read(&Source { file: &file, folder, listen: "127.0.0.1:7332", sha256: None, anew: false })
+    read(&ImportSource { file: &file, folder, listen: "127.0.0.1:7332", sha256: None, anew: false })
 }
 
 fn import(name: &str, text: &str) -> Vec<String> {
@@ -38,7 +38,7 @@ fn import(name: &str, text: &str) -> Vec<String> {
 }
 
 /// What was imported, a line each, with the folder as `~~`.
-pub(super) fn lines(imported: &mut Imported, folder: &Path) -> Vec<String> {
+pub(super) fn lines(imported: &mut ImportResult, folder: &Path) -> Vec<String> {
     let all = imported.upstreams.clone();
     imported.settle(Path::new("servanda.yaml"), &all, &BTreeSet::new());
     let upstreams = imported.upstreams.iter().map(|(id, upstream)| format!("{id}: {}", line(upstream)));
@@ -220,7 +220,7 @@ fn claudes_own_file_knows_projects() {
     let file = folder.path().join(".claude.json");
     fs::write(&file, text.to_string()).unwrap();
     let import = |config: &Path| {
-        let source = Source { file: &file, folder: config, listen: "127.0.0.1:7332", sha256: None, anew: false };
+        let source = ImportSource { file: &file, folder: config, listen: "127.0.0.1:7332", sha256: None, anew: false };
         lines(&mut read(&source).unwrap(), folder.path())
     };
     same(
@@ -263,7 +263,7 @@ fn a_file_that_is_too_large_is_not_read() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(super::TEXT_BYTES_MAX + 1).unwrap();
     let folder = Path::new("/");
-    let source = Source { file: file.path(), folder, listen: "127.0.0.1:1", sha256: None, anew: false };
+    let source = ImportSource { file: file.path(), folder, listen: "127.0.0.1:1", sha256: None, anew: false };
     assert!(read(&source).unwrap_err().to_string().contains("is larger than"));
 }
 

@@ -11,7 +11,7 @@ pub(crate) use servanda_vault::is_variable;
 
 use crate::{
     clients::likely_secrets::variable_name,
-    config::expansion::{Reference, replace},
+    config::expansion::{VariableReference, replace},
 };
 
 /// Folders in which editors keep what is about the folder around them.
@@ -19,25 +19,25 @@ const FOLDERS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".codex", ".zed", "
 
 /// What an editor would know.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Editor {
+pub(crate) struct EditorContext {
     /// The folder that is open in it.
     workspace: PathBuf,
     /// What it would ask for, by id.
-    inputs: BTreeMap<String, Input>,
+    inputs: BTreeMap<String, EditorInput>,
 }
 
 /// What an editor would ask for.
 #[derive(Debug, Clone, Default)]
-struct Input {
+struct EditorInput {
     description: Option<String>,
     default: Option<String>,
     /// A command of the editor's gives the value.
     computed: bool,
 }
 
-impl Editor {
+impl EditorContext {
     /// The editor that reads this file. A file in a folder of the editor's own is about the folder around that.
-    pub(crate) fn of(file: &Path, inputs: Option<&Value>) -> Self {
+    pub(crate) fn for_file(file: &Path, inputs: Option<&Value>) -> Self {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let folder = file.parent().unwrap_or(Path::new("/"));
         let of_editor = folder.file_name().is_some_and(|name| FOLDERS.iter().any(|known| name == *known));
@@ -82,7 +82,7 @@ impl Editor {
             }
             "userHome" => Ok("${HOME}".to_owned()),
             "pathSeparator" | "/" => Ok("/".to_owned()),
-            _ if is_variable(Reference::of(inside).name) => Ok(format!("${{{inside}}}")),
+            _ if is_variable(VariableReference::parse(inside).name) => Ok(format!("${{{inside}}}")),
             _ => Err(format!("`${{{inside}}}` is known to the client only")),
         }
     }
@@ -101,13 +101,13 @@ impl Editor {
 }
 
 /// Whether a shell would take it as the name of a variable.
-fn input(input: &Value) -> Option<(String, Input)> {
+fn input(input: &Value) -> Option<(String, EditorInput)> {
     let text = |field: &str| input.get(field).and_then(Value::as_str).map(str::to_owned);
     let hidden = input.get("password").and_then(Value::as_bool).unwrap_or_default();
     // The default of a password would be a secret in our file; one with a brace in it could not be written as a reference.
     let default = text("default").filter(|default| !hidden && !default.is_empty() && !default.contains('}'));
     let computed = input.get("type").and_then(Value::as_str) == Some("command");
-    Some((text("id")?, Input { description: text("description"), default, computed }))
+    Some((text("id")?, EditorInput { description: text("description"), default, computed }))
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::Editor;
+    use super::EditorContext;
 
     #[test]
     fn editors_variables_become_paths_and_references() {
@@ -125,7 +125,7 @@ mod tests {
             { "type": "pickString", "id": "region", "options": ["eu", "us"], "default": "eu" },
             { "type": "command", "id": "computed", "command": "x.y" },
         ]);
-        let editor = Editor::of(Path::new("/w/shop/.vscode/mcp.json"), Some(&inputs));
+        let editor = EditorContext::for_file(Path::new("/w/shop/.vscode/mcp.json"), Some(&inputs));
         let cases = [
             ("no variable, $HOME", Ok("no variable, $HOME")),
             ("${workspaceFolder}/a:${userHome}", Ok("/w/shop/a:${HOME}")),
@@ -150,6 +150,6 @@ mod tests {
         let asked = editor.asked_in("${input:api-key} ${input:region} ${input:x}");
         let asked: Vec<_> = asked.iter().map(|(name, words)| (name.as_str(), words.as_str())).collect();
         assert_eq!(asked, [("API_KEY", "The key"), ("X", "x")]);
-        assert_eq!(Editor::of(Path::new("/w/shop/mcp.json"), None).workspace(), Path::new("/w/shop"));
+        assert_eq!(EditorContext::for_file(Path::new("/w/shop/mcp.json"), None).workspace(), Path::new("/w/shop"));
     }
 }

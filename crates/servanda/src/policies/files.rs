@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Written;
-use crate::{config::Loaded, failure::Failure, files};
+use super::PolicyTexts;
+use crate::{config::LoadedConfig, failure::CommandFailure, files};
 
 /// Where policies are if nobody says otherwise.
 const FOLDER: &str = "policies";
@@ -22,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 32 << 20;
 const DEPTH_MAX: usize = 8;
 
 /// The files of `policy.files`, or of the folder that is meant where nothing is said.
-pub(super) fn named(loaded: &Loaded) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn policy_files(loaded: &LoadedConfig) -> Result<Vec<PathBuf>, CommandFailure> {
     if let Some(patterns) = &loaded.config.policy.files {
         return expand_all(loaded, "policy.files", patterns);
     }
@@ -31,7 +31,7 @@ pub(super) fn named(loaded: &Loaded) -> Result<Vec<PathBuf>, Failure> {
         Ok(_) => in_folder(&folder),
         // Nobody is meant to lose every policy because a folder was moved, or is not mounted.
         Err(error) if error.kind() == ErrorKind::NotFound && loaded.had_policies => {
-            Err(Failure::bad_input(format!("the policies' folder `{}` is gone", folder.display()))
+            Err(CommandFailure::bad_input(format!("the policies' folder `{}` is gone", folder.display()))
                 .hint("put it back; if there are to be no policies, leave it empty or say so: `policy: { files: [] }`"))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -40,54 +40,54 @@ pub(super) fn named(loaded: &Loaded) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Whether the folder is there that is meant where nothing is said.
-pub(crate) fn has_folder(loaded: &Loaded) -> bool {
+pub(crate) fn has_folder(loaded: &LoadedConfig) -> bool {
     loaded.config.policy.files.is_none() && fs::metadata(loaded.beside(Path::new(FOLDER))).is_ok()
 }
 
 /// The files of `policy.shadow`.
-pub(super) fn next(loaded: &Loaded) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn shadow_files(loaded: &LoadedConfig) -> Result<Vec<PathBuf>, CommandFailure> {
     expand_all(loaded, "policy.shadow", &loaded.config.policy.shadow)
 }
 
 /// Every file whose change is a change of the policies. What cannot be found now is told when they are read.
-pub(crate) fn watched(loaded: &Loaded) -> Vec<PathBuf> {
-    [named(loaded), next(loaded)].into_iter().flat_map(Result::unwrap_or_default).collect()
+pub(crate) fn watched(loaded: &LoadedConfig) -> Vec<PathBuf> {
+    [policy_files(loaded), shadow_files(loaded)].into_iter().flat_map(Result::unwrap_or_default).collect()
 }
 
 /// Reads files of a configuration; they are called as the configuration would call them.
-pub(super) fn read(loaded: &Loaded, files: &[PathBuf]) -> Result<Written, Failure> {
+pub(super) fn read(loaded: &LoadedConfig, files: &[PathBuf]) -> Result<PolicyTexts, CommandFailure> {
     let shown = |file: &Path| {
         let inside = file.strip_prefix(&loaded.folder).ok().filter(|inside| !inside.as_os_str().is_empty());
         inside.unwrap_or(file).display().to_string()
     };
-    files.iter().map(|file| Ok((shown(file), text(file)?))).collect::<Result<_, _>>().map(Written)
+    files.iter().map(|file| Ok((shown(file), text(file)?))).collect::<Result<_, _>>().map(PolicyTexts)
 }
 
 /// Reads a file or a folder that somebody named.
-pub(super) fn read_at(path: &Path) -> Result<Written, Failure> {
+pub(super) fn read_at(path: &Path) -> Result<PolicyTexts, CommandFailure> {
     let files = if path.is_dir() { in_folder(path)? } else { vec![path.to_owned()] };
     if files.is_empty() {
-        return Err(Failure::bad_input(format!("there is no `*.{ENDING}` file in `{}`", path.display()))
+        return Err(CommandFailure::bad_input(format!("there is no `*.{ENDING}` file in `{}`", path.display()))
             .hint("name a file of policies, or a folder that has some"));
     }
-    files.iter().map(|file| Ok((file.display().to_string(), text(file)?))).collect::<Result<_, _>>().map(Written)
+    files.iter().map(|file| Ok((file.display().to_string(), text(file)?))).collect::<Result<_, _>>().map(PolicyTexts)
 }
 
-fn text(file: &Path) -> Result<String, Failure> {
+fn text(file: &Path) -> Result<String, CommandFailure> {
     let unreadable = |error: std::io::Error| {
-        Failure::bad_input(format!("cannot read the policies in `{}`: {error}", file.display()))
+        CommandFailure::bad_input(format!("cannot read the policies in `{}`: {error}", file.display()))
             .hint("nothing was started; policies are text files in UTF-8")
     };
     files::read_text(file, FILE_BYTES_MAX).map_err(unreadable)
 }
 
 /// Each pattern has to mean something: a typo must not be a gateway without policies.
-fn expand_all(loaded: &Loaded, field: &str, patterns: &[String]) -> Result<Vec<PathBuf>, Failure> {
+fn expand_all(loaded: &LoadedConfig, field: &str, patterns: &[String]) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut found = BTreeSet::new();
     for pattern in patterns {
         let files = expand(&loaded.beside(Path::new(pattern))).map_err(|failure| failure.at(&loaded.file, field))?;
         if files.is_empty() {
-            return Err(Failure::bad_input(format!("`{pattern}` means no file"))
+            return Err(CommandFailure::bad_input(format!("`{pattern}` means no file"))
                 .at(&loaded.file, field)
                 .hint("nothing was started; paths are relative to the configuration, and folders are looked through for *.cedar"));
         }
@@ -96,11 +96,11 @@ fn expand_all(loaded: &Loaded, field: &str, patterns: &[String]) -> Result<Vec<P
     Ok(found.into_iter().collect())
 }
 
-fn expand(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn expand(path: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let parent = path.parent().unwrap_or(Path::new(""));
     if parent.to_str().is_none_or(|parent| parent.contains('*')) {
-        return Err(Failure::bad_input("`*` stands for a part of a file's name, not of a folder's")
+        return Err(CommandFailure::bad_input("`*` stands for a part of a file's name, not of a folder's")
             .hint("nothing was started; name the folder itself to have all that is in it"));
     }
     if !name.contains('*') {
@@ -128,15 +128,15 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Files that are not read would be policies that do not hold.
-fn few_enough(files: usize) -> Result<(), Failure> {
+fn few_enough(files: usize) -> Result<(), CommandFailure> {
     if files <= FILES_MAX {
         return Ok(());
     }
-    Err(Failure::bad_input(format!("there are more than {FILES_MAX} files of policies")))
+    Err(CommandFailure::bad_input(format!("there are more than {FILES_MAX} files of policies")))
 }
 
-fn unreadable_folder(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::bad_input(format!("cannot read the policies' folder `{}`: {error}", folder.display()))
+fn unreadable_folder(folder: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::bad_input(format!("cannot read the policies' folder `{}`: {error}", folder.display()))
 }
 
 /// Whether a name is what a pattern means.
@@ -148,7 +148,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 }
 
 /// The files of policies in a folder and the folders in it, in a fixed order.
-fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut found = BTreeSet::new();
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
@@ -158,7 +158,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
             if path.is_dir() {
                 if depth >= DEPTH_MAX {
                     let message = format!("`{}` is deeper than {DEPTH_MAX} folders in each other", path.display());
-                    return Err(Failure::bad_input(message).hint("move its policies up, or name it by itself"));
+                    return Err(CommandFailure::bad_input(message).hint("move its policies up, or name it by itself"));
                 }
                 folders.push((path, depth + 1));
             } else if path.extension().is_some_and(|ending| ending == ENDING) {

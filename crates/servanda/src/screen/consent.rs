@@ -2,11 +2,11 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use crate::{failure::Failure, screen::Screen};
+use crate::{failure::CommandFailure, screen::Screen};
 
 /// What a person is asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Question {
+pub(crate) struct ConsentQuestion {
     /// `settle 3 effects as done?`
     pub asked: String,
     /// The message without a yes: `nothing was settled`.
@@ -16,9 +16,9 @@ pub(crate) struct Question {
 }
 
 /// Asks, unless `yes` says so already. It asks on another thread, so that a signal that stops the command is handled meanwhile.
-pub(crate) async fn agree(question: Question, yes: bool, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn agree(question: ConsentQuestion, yes: bool, screen: Screen) -> Result<(), CommandFailure> {
     let asking = tokio::task::spawn_blocking(move || agree_here(&question, yes, screen));
-    asking.await.map_err(|error| Failure::failed(error.to_string()))?
+    asking.await.map_err(|error| CommandFailure::failed(error.to_string()))?
 }
 
 /// Whether a person is asked: the answer was not given before, and there is a terminal to ask on.
@@ -27,12 +27,12 @@ pub(crate) fn is_asked(yes: bool, screen: Screen) -> bool {
 }
 
 /// Asks on this thread, for a command that has nothing else to handle meanwhile.
-pub(crate) fn agree_here(question: &Question, yes: bool, screen: Screen) -> Result<(), Failure> {
+pub(crate) fn agree_here(question: &ConsentQuestion, yes: bool, screen: Screen) -> Result<(), CommandFailure> {
     if yes {
         return Ok(());
     }
     if !is_asked(yes, screen) {
-        return Err(Failure::bad_input(format!("{}: there is nobody to ask", question.nothing)).hint(question.hint));
+        return Err(CommandFailure::bad_input(format!("{}: there is nobody to ask", question.nothing)).hint(question.hint));
     }
     // A failed write is ignored: without stderr the person sees no question, and without an answer nothing is done.
     let _ = write!(io::stderr(), "{} [y/N] ", crate::screen::one_line(&question.asked));
@@ -41,6 +41,6 @@ pub(crate) fn agree_here(question: &Question, yes: bool, screen: Screen) -> Resu
     if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
         Ok(())
     } else {
-        Err(Failure::failed(question.nothing))
+        Err(CommandFailure::failed(question.nothing))
     }
 }

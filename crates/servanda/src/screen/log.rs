@@ -24,9 +24,9 @@ use crate::screen::{fitted, spelled_out, stderr_width, wrapped};
 
 /// Writes fields as the formatter does, with hidden characters spelled out.
 #[derive(Debug)]
-struct Shown(DefaultFields);
+struct EscapedFields(DefaultFields);
 
-impl<'writer> FormatFields<'writer> for Shown {
+impl<'writer> FormatFields<'writer> for EscapedFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
         let mut text = String::new();
         // Without colour, so that every escape in this text is foreign and is spelled out.
@@ -38,7 +38,7 @@ impl<'writer> FormatFields<'writer> for Shown {
 /// Writes events as the formatter does, broken between words on a terminal. A line about a call is a whole sentence with its own time, and is written by itself, on a
 /// terminal on one line.
 #[derive(Debug)]
-struct Lines(Format);
+struct LogEventFormat(Format);
 
 /// A line about a call, and a shorter one.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Visit for CallLine {
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for LogEventFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -95,13 +95,13 @@ pub(crate) fn start(level: &str, prints_calls: bool) {
     let has_colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .fmt_fields(Shown(DefaultFields::new()))
+        .fmt_fields(EscapedFields(DefaultFields::new()))
         .with_ansi(has_colour)
         .with_writer(std::io::stderr)
         // If the log cannot be written (a full disk, a closed terminal), the library would report that with a print that panics, on any
         // thread, for example the ledger's.
         .log_internal_errors(false)
-        .event_format(Lines(format().with_target(false).with_ansi(has_colour)))
+        .event_format(LogEventFormat(format().with_target(false).with_ansi(has_colour)))
         .init();
     std::panic::set_hook(Box::new(|panic| {
         // The message of a panic may quote the text that led to it.
@@ -120,7 +120,7 @@ mod tests {
 
     use tracing_subscriber::fmt::{MakeWriter, format::DefaultFields};
 
-    use super::Shown;
+    use super::EscapedFields;
 
     #[derive(Clone, Default)]
     struct Paper(Arc<Mutex<Vec<u8>>>);
@@ -150,7 +150,7 @@ mod tests {
             "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\u{202e}\u{2066}\u{200b}\u{8}\rCR\nFAKE LOG LINE\u{1b}[32m\u{e0041}";
         let paper = Paper::default();
         let subscriber = tracing_subscriber::fmt()
-            .fmt_fields(Shown(DefaultFields::new()))
+            .fmt_fields(EscapedFields(DefaultFields::new()))
             .with_writer(paper.clone())
             .with_ansi(true)
             .finish();

@@ -5,7 +5,7 @@ mod layout;
 
 use std::cmp::Reverse;
 
-use self::layout::{Column, GAP, INDENT, Layout, MARGIN, beside, widen};
+use self::layout::{TableColumn, GAP, INDENT, TableLayout, MARGIN, beside, widen};
 use super::{shown, stdout_width};
 
 /// How wide a column stays whose longest cells have lines of their own.
@@ -13,20 +13,20 @@ const OVERHUNG_MIN: usize = 12;
 
 /// A table with a head; plain enough to be cut and pasted.
 #[derive(Debug)]
-pub(crate) struct Table {
-    rows: Vec<Vec<Cell>>,
+pub(crate) struct TextTable {
+    rows: Vec<Vec<TableCell>>,
     width: usize,
     prose: Option<usize>,
 }
 
 /// A cell: as it was given, with our colour codes, and as it shows without colour.
 #[derive(Debug)]
-struct Cell {
+struct TableCell {
     given: String,
     plain: String,
 }
 
-impl Table {
+impl TextTable {
     /// A table as wide as the terminal.
     pub(crate) fn new(head: &[&str]) -> Self {
         Self::of_width(head, stdout_width().unwrap_or(usize::MAX))
@@ -44,7 +44,7 @@ impl Table {
         I: IntoIterator,
         I::Item: Into<String>,
     {
-        self.rows.push(cells.into_iter().map(|cell| Cell::of(cell.into())).collect());
+        self.rows.push(cells.into_iter().map(|cell| TableCell::new(cell.into())).collect());
         self
     }
 
@@ -57,7 +57,7 @@ impl Table {
     /// The table as text, without blanks at the ends of its lines.
     pub(crate) fn lines(&self) -> String {
         let all = 0..self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let natural: usize = all.clone().map(|number| GAP + self.widest(number, Cell::width)).sum();
+        let natural: usize = all.clone().map(|number| GAP + self.widest(number, TableCell::width)).sum();
         let below = self.prose.filter(|_| MARGIN + natural > self.width.saturating_add(GAP));
         let beside: Vec<usize> = all.filter(|number| below != Some(*number)).collect();
         let layout = self.layout(&beside);
@@ -73,21 +73,21 @@ impl Table {
         lines.join("\n")
     }
 
-    fn widest(&self, number: usize, of: fn(&Cell) -> usize) -> usize {
+    fn widest(&self, number: usize, of: fn(&TableCell) -> usize) -> usize {
         self.rows.iter().filter_map(|row| row.get(number)).map(of).max().unwrap_or(0)
     }
 
     /// The columns beside each other if they fit, else with the longest names of one column breaking their rows, else on several lines.
-    fn layout(&self, numbers: &[usize]) -> Layout {
+    fn layout(&self, numbers: &[usize]) -> TableLayout {
         // A word that is wider than a whole line has to be broken.
         let needed =
-            |number: usize| self.widest(number, Cell::longest_word).clamp(1, self.width - INDENT.min(self.width));
-        let columns: Vec<Column> =
-            numbers.iter().map(|number| Column { number: *number, width: needed(*number) }).collect();
+            |number: usize| self.widest(number, TableCell::longest_word).clamp(1, self.width - INDENT.min(self.width));
+        let columns: Vec<TableColumn> =
+            numbers.iter().map(|number| TableColumn { number: *number, width: needed(*number) }).collect();
         if MARGIN + beside(&columns) <= self.width {
-            return Layout { groups: vec![self.widened(columns, MARGIN)], overhang: None, width: self.width };
+            return TableLayout { groups: vec![self.widened(columns, MARGIN)], overhang: None, width: self.width };
         }
-        self.overhanging(&columns).unwrap_or_else(|| Layout {
+        self.overhanging(&columns).unwrap_or_else(|| TableLayout {
             groups: self.groups(columns),
             overhang: None,
             width: self.width,
@@ -96,7 +96,7 @@ impl Table {
 
     /// The columns beside each other with one that is narrower than its longest cells, if that is enough. Whatever follows on such a cell
     /// goes to the next line.
-    fn overhanging(&self, columns: &[Column]) -> Option<Layout> {
+    fn overhanging(&self, columns: &[TableColumn]) -> Option<TableLayout> {
         let (place, longest) =
             columns.iter().enumerate().max_by_key(|(place, column)| (column.width, Reverse(*place)))?;
         let upto = columns.get(..=place)?;
@@ -105,19 +105,19 @@ impl Table {
         if MARGIN + beside(upto) > self.width {
             return None;
         }
-        let cells = self.rows.iter().filter_map(|row| row.get(longest.number)).map(Cell::longest_word);
+        let cells = self.rows.iter().filter_map(|row| row.get(longest.number)).map(TableCell::longest_word);
         let width = cells.filter(|width| *width <= most).max().unwrap_or(most);
-        let mut columns: Vec<Column> = columns.to_vec();
+        let mut columns: Vec<TableColumn> = columns.to_vec();
         columns.get_mut(place)?.width = width;
         let left = self.width.saturating_sub(MARGIN + beside(&columns));
-        let wanted = |number: usize| if number == longest.number { width } else { self.widest(number, Cell::width) };
+        let wanted = |number: usize| if number == longest.number { width } else { self.widest(number, TableCell::width) };
         widen(&mut columns, left, wanted);
-        Some(Layout { groups: vec![columns], overhang: Some(place), width: self.width })
+        Some(TableLayout { groups: vec![columns], overhang: Some(place), width: self.width })
     }
 
     /// The columns by line, each with its width.
-    fn groups(&self, columns: Vec<Column>) -> Vec<Vec<Column>> {
-        let mut groups: Vec<Vec<Column>> = Vec::new();
+    fn groups(&self, columns: Vec<TableColumn>) -> Vec<Vec<TableColumn>> {
+        let mut groups: Vec<Vec<TableColumn>> = Vec::new();
         let mut left = 0;
         for column in columns {
             let needed = column.width;
@@ -134,15 +134,15 @@ impl Table {
         groups.into_iter().enumerate().map(|(position, group)| self.widened(group, indent(position))).collect()
     }
 
-    fn widened(&self, mut group: Vec<Column>, indent: usize) -> Vec<Column> {
+    fn widened(&self, mut group: Vec<TableColumn>, indent: usize) -> Vec<TableColumn> {
         let left = self.width.saturating_sub(indent + beside(&group));
-        widen(&mut group, left, |number| self.widest(number, Cell::width));
+        widen(&mut group, left, |number| self.widest(number, TableCell::width));
         group
     }
 }
 
-impl Cell {
-    fn of(given: String) -> Self {
+impl TableCell {
+    fn new(given: String) -> Self {
         let plain = shown(&given, false);
         Self { given, plain }
     }
@@ -208,7 +208,7 @@ mod tests {
     const ID: &str = "eff_0193a5b2c3d4e5f60718293a4b5c6d7e";
 
     fn effects(width: usize) -> String {
-        let mut table = Table::of_width(&["handle", "state", "class", "tool", "changed"], width);
+        let mut table = TextTable::of_width(&["handle", "state", "class", "tool", "changed"], width);
         table.add_row([ID, "outcome_unknown", "N", "company__pay_invoice", "2026-11-17 10:04:31"]);
         table.add_row(["eff_1", "completed", "K", "a", "10:04:31"]);
         table.lines()
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_long_name_breaks_its_own_row_only_and_sentences_stand_below() {
-        let mut table = Table::of_width(&["tool", "class", "state"], 40);
+        let mut table = TextTable::of_width(&["tool", "class", "state"], 40);
         table.add_row(["a__tool", "READ_ONLY", "offered"]);
         table.add_row(["a__tool_with_a_name_that_is_long", "READ_ONLY", "offered"]);
         assert_eq!(
@@ -239,27 +239,27 @@ mod tests {
         // What is long may have several words, and is broken between them.
         table.add_row(["resource `a://place/that/is/long` of a server", "READ_ONLY", "offered"]);
         assert!(table.lines().lines().all(|line| width(line) <= 40), "{}", table.lines());
-        let mut table = Table::of_width(&["tool", "why", "by"], 30).with_prose(1);
+        let mut table = TextTable::of_width(&["tool", "why", "by"], 30).with_prose(1);
         table.add_row(["a__tool", "it deletes what nobody can bring back", "ada"]);
         table.add_row(["b__tool", "", "ada"]);
         assert_eq!(
             table.lines(),
             " TOOL     BY\n a__tool  ada\n    it deletes what nobody can\n    bring back\n b__tool  ada"
         );
-        let mut piped = Table::of_width(&["tool", "why"], usize::MAX).with_prose(1);
+        let mut piped = TextTable::of_width(&["tool", "why"], usize::MAX).with_prose(1);
         piped.add_row(["a__tool", "it deletes"]);
         assert_eq!(piped.lines(), " TOOL     WHY\n a__tool  it deletes");
     }
 
     #[test]
     fn text_is_broken_between_words_and_words_only_where_a_line_is_too_short() {
-        let mut table = Table::of_width(&["tool", "why"], 24);
+        let mut table = TextTable::of_width(&["tool", "why"], 24);
         table.add_row(["a__tool", "it deletes files that nobody can bring back"]);
         assert_eq!(
             table.lines(),
             " TOOL     WHY\n a__tool  it deletes\n          files that\n          nobody can\n          bring back"
         );
-        let mut table = Table::of_width(&["path"], 12);
+        let mut table = TextTable::of_width(&["path"], 12);
         table.add_row(["/a/path/that/is/long"]);
         assert_eq!(table.lines(), " PATH\n /a/path/tha\n t/is/long");
     }
@@ -267,14 +267,14 @@ mod tests {
     #[test]
     fn colour_takes_no_room_and_a_broken_cell_has_none() {
         let painted = colour::around("always refused", "33", "39");
-        let mut table = Table::of_width(&["a", "b"], 80);
+        let mut table = TextTable::of_width(&["a", "b"], 80);
         table.add_row([painted.clone(), "x".to_owned()]);
         assert_eq!(shown(&table.lines(), false), " A               B\n always refused  x");
-        let mut table = Table::of_width(&["a", "b"], 14);
+        let mut table = TextTable::of_width(&["a", "b"], 14);
         table.add_row([painted, "xxxx".to_owned()]);
         assert_eq!(table.lines(), " A        B\n always   xxxx\n refused");
         // Hidden characters take the room of what is shown for them.
-        let mut table = Table::of_width(&["a", "b"], 80);
+        let mut table = TextTable::of_width(&["a", "b"], 80);
         table.add_row(["x\u{1b}[0m", "y"]);
         assert_eq!(shown(&table.lines(), true), " A             B\n x<U+001B>[0m  y");
     }

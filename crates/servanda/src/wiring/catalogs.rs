@@ -8,29 +8,29 @@ use servanda_contract::time::Clock as _;
 use servanda_effects::Notebook;
 use servanda_engine::{
     SystemClock, names,
-    quarantine::{self, History},
+    quarantine::{self, QuarantineHistory},
 };
 use servanda_gates::CompiledContract;
 
-use crate::{config::Loaded, contracts::lock, failure::Failure};
+use crate::{config::LoadedConfig, contracts::lock, failure::CommandFailure};
 
 /// The catalog of a configuration: its contracts, and what was agreed to about their tools.
-pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Result<Catalog, Failure> {
+pub(crate) fn catalog(loaded: &LoadedConfig, contracts: Vec<CompiledContract>) -> Result<Catalog, CommandFailure> {
     catalog_by(loaded, contracts, lock::pins(loaded)?)
 }
 
 /// The same with pins that were read already.
-pub(super) fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, Failure> {
+pub(super) fn catalog_by(loaded: &LoadedConfig, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, CommandFailure> {
     Catalog::pinned(contracts, loaded.config.name_policy(), pins).map_err(|error| bad_names(&error))
 }
 
 /// Contracts that cannot be served together.
-pub(super) fn bad_names(error: &CatalogError) -> Failure {
-    Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
+pub(super) fn bad_names(error: &CatalogError) -> CommandFailure {
+    CommandFailure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
 }
 
 /// Applies to a catalog what a gateway of this configuration would know: which tools are held back.
-pub(crate) async fn hold_quarantined(loaded: &Loaded, catalog: &Catalog) -> Result<(), Failure> {
+pub(crate) async fn hold_quarantined(loaded: &LoadedConfig, catalog: &Catalog) -> Result<(), CommandFailure> {
     let place = loaded.ledger_place()?;
     if place.is_missing() {
         return Ok(());
@@ -38,16 +38,16 @@ pub(crate) async fn hold_quarantined(loaded: &Loaded, catalog: &Catalog) -> Resu
     let ledger = place.open().await?;
     let known = quarantine::histories(ledger.as_ref(), SystemClock.now()).await;
     ledger.close().await;
-    let known = known.map_err(|error| Failure::failed(error.reason()))?;
-    let held: Vec<_> = known.iter().filter_map(History::held).collect();
+    let known = known.map_err(|error| CommandFailure::failed(error.reason()))?;
+    let held: Vec<_> = known.iter().filter_map(QuarantineHistory::held).collect();
     catalog.quarantine(&held);
     Ok(())
 }
 
 /// The same catalog with the names that its tools had when the gateway last ran: agents outlive restarts.
-pub(super) async fn named_as_before(catalog: Arc<Catalog>, notebook: &dyn Notebook) -> Result<Arc<Catalog>, Failure> {
+pub(super) async fn named_as_before(catalog: Arc<Catalog>, notebook: &dyn Notebook) -> Result<Arc<Catalog>, CommandFailure> {
     let recalled = names::recall(notebook, SystemClock.now()).await;
-    let recalled = recalled.map_err(|error| Failure::failed(format!("the ledger cannot be read: {error}")))?;
+    let recalled = recalled.map_err(|error| CommandFailure::failed(format!("the ledger cannot be read: {error}")))?;
     match recalled {
         Some(names) => catalog.with_names_after(&names).map(Arc::new).map_err(|error| bad_names(&error)),
         None => Ok(catalog),

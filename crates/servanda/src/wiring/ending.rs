@@ -8,8 +8,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::Station;
-use crate::stopping::{EndPlan, Stop};
+use super::AssembledGateway;
+use crate::stopping::{ShutdownDeadlines, Stop};
 
 /// How long the end may take where nobody wants to wait.
 const HURRY_MS_MAX: u64 = 2_000;
@@ -19,26 +19,26 @@ const NAMED_MAX: usize = 20;
 /// What a gateway left undone when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedWork {
     /// Calls that were cut off because nobody wanted to wait.
     pub cut_off: usize,
     /// Calls whose end is not on record.
     pub unsettled: usize,
 }
 
-impl Station {
+impl AssembledGateway {
     /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept. Where that is to
     /// happen at once, calls are cut off.
-    pub(crate) async fn close(&self, stop: &Stop) -> Unfinished {
-        self.close_by(stop.plan(), stop).await
+    pub(crate) async fn close(&self, stop: &Stop) -> UnfinishedWork {
+        self.close_by(stop.deadlines(), stop).await
     }
 
     /// The same without patience for calls in flight.
-    pub(crate) async fn close_now(&self, stop: &Stop) -> Unfinished {
-        self.close_by(EndPlan { calls_by: Instant::now(), ..stop.plan() }, stop).await
+    pub(crate) async fn close_now(&self, stop: &Stop) -> UnfinishedWork {
+        self.close_by(ShutdownDeadlines { calls_by: Instant::now(), ..stop.deadlines() }, stop).await
     }
 
-    async fn close_by(&self, plan: EndPlan, stop: &Stop) -> Unfinished {
+    async fn close_by(&self, plan: ShutdownDeadlines, stop: &Stop) -> UnfinishedWork {
         let mut cut_off = tokio::select! {
             biased;
             () = stop.hurry.cancelled() => self.engine.calls_in_flight(),
@@ -56,21 +56,21 @@ impl Station {
             // What is not over by then stays on record as a crash would leave it.
             let _ = timeout_at(by, ending).await;
         }
-        Unfinished { cut_off, unsettled: self.tell_unsettled() }
+        UnfinishedWork { cut_off, unsettled: self.tell_unsettled() }
     }
 
-    async fn end(&self, plan: EndPlan) {
+    async fn end(&self, plan: ShutdownDeadlines) {
         self.stop.cancel();
         self.followers.close();
         // They may be waiting for a store that is away.
         if timeout_at(halfway_to(plan.servers_by), self.followers.wait()).await.is_err() {
             tracing::warn!(tasks = self.followers.len(), "work beside calls did not end in time and is left");
         }
-        self.round().lock.keep_first_sights();
+        self.epoch().lock.keep_first_sights();
         self.end_servers(plan.servers_by).await;
         // Calls that were cut off by that have just learned of it, and still have to tell the ledger.
         self.engine.drain(plan.records_by.saturating_duration_since(Instant::now())).await;
-        if timeout_at(plan.records_by, self.engine.give_back_budgets()).await.is_err() {
+        if timeout_at(plan.records_by, self.engine.return_budget_units()).await.is_err() {
             tracing::warn!("leased budgets were not given back in time; their leases end by themselves");
         }
         self.ledger_closes.cancel();
@@ -104,7 +104,7 @@ impl Station {
     /// Says which calls this process leaves without an end on record; returns how many.
     fn tell_unsettled(&self) -> usize {
         let tasks = self.engine.calls_in_flight();
-        let mut effects = self.engine.effects_in_hand();
+        let mut effects = self.engine.effects_in_flight();
         if tasks == 0 {
             return 0;
         }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use servanda_doors::http::{Ailment, Health, UpstreamsReport};
+use servanda_doors::http::{HealthProblem, Health, UpstreamsReport};
 use servanda_effects::effect::{EffectStore as _, owner_silence_ms_max};
-use servanda_engine::{Answering, Engine};
+use servanda_engine::{UpstreamReachability, Engine};
 use servanda_ledger::{Ledger, WriteHealth};
-use servanda_porter::Porter;
+use servanda_porter::CredentialAuthenticator;
 use tokio_util::sync::CancellationToken;
 
 /// How long ago the last beat may have begun. A store that hangs holds a beat up for two minutes at most, and a restart would not
@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 const BEAT_BEGAN_MS_MAX: u64 = 300_000;
 
 /// What is under way is settled, and keys that were used are answered.
-const OUT_OF_ROOM: Ailment = Ailment {
+const OUT_OF_ROOM: HealthProblem = HealthProblem {
     code: "out_of_room",
-    told: "the ledger is running out of room, so that new calls that change something are refused until there is room; \
+    message: "the ledger is running out of room, so that new calls that change something are refused until there is room; \
            `servanda ledger status` says how much it uses",
 };
 
 /// The catalog knows nothing yet about some upstreams' tools.
-const UPSTREAMS_STARTING: Ailment = Ailment {
+const UPSTREAMS_STARTING: HealthProblem = HealthProblem {
     code: "starting",
-    told: "not every upstream has answered yet; each is waited for, for ten seconds at most",
+    message: "not every upstream has answered yet; each is waited for, for ten seconds at most",
 };
 
 /// A gateway's health, by its ledger and its upstreams.
@@ -32,7 +32,7 @@ const UPSTREAMS_STARTING: Ailment = Ailment {
 pub(crate) struct LedgerHealth {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) engine: Arc<Engine>,
-    pub(crate) porter: Arc<Porter>,
+    pub(crate) authenticator: Arc<CredentialAuthenticator>,
     /// Cancelled when every upstream has answered once, or was waited for long enough.
     pub(crate) asked: CancellationToken,
     /// Which configuration it has.
@@ -40,15 +40,15 @@ pub(crate) struct LedgerHealth {
 }
 
 impl Health for LedgerHealth {
-    fn alive(&self) -> Result<(), Ailment> {
+    fn alive(&self) -> Result<(), HealthProblem> {
         alive(self.ledger.write_health())
     }
 
-    fn store(&self) -> Result<(), Ailment> {
+    fn store(&self) -> Result<(), HealthProblem> {
         ready(self.ledger.write_health())
     }
 
-    fn ready(&self) -> Result<(), Ailment> {
+    fn ready(&self) -> Result<(), HealthProblem> {
         if self.ledger.out_of_room().is_some() {
             return Err(OUT_OF_ROOM);
         }
@@ -57,12 +57,12 @@ impl Health for LedgerHealth {
     }
 
     fn upstreams(&self) -> Option<UpstreamsReport> {
-        let known = self.engine.discovery().answering();
+        let known = self.engine.discovery().reachability();
         let silent: Vec<&String> =
-            known.iter().filter(|(_, answering)| **answering != Answering::Yes).map(|(id, _)| id).collect();
+            known.iter().filter(|(_, answering)| **answering != UpstreamReachability::Yes).map(|(id, _)| id).collect();
         let not_answering = silent.len();
         // Anybody may ask. Where callers have to be known, ids are only in the log.
-        let named = self.porter.is_local() && not_answering > 0;
+        let named = self.authenticator.is_local() && not_answering > 0;
         let not_answering_ids = named.then(|| silent.into_iter().cloned().collect());
         Some(UpstreamsReport { answering: known.len() - not_answering, not_answering, not_answering_ids })
     }
@@ -76,12 +76,12 @@ impl Health for LedgerHealth {
     }
 }
 
-fn alive(standing: WriteHealth) -> Result<(), Ailment> {
+fn alive(standing: WriteHealth) -> Result<(), HealthProblem> {
     // One that has not begun yet is starting.
     match standing.beat_began_ms_ago {
-        Some(ago_ms) if ago_ms > BEAT_BEGAN_MS_MAX => Err(Ailment {
+        Some(ago_ms) if ago_ms > BEAT_BEGAN_MS_MAX => Err(HealthProblem {
             code: "loop_stands_still",
-            told: "the loop that tells other gateways that this one is alive stands still; restart it",
+            message: "the loop that tells other gateways that this one is alive stands still; restart it",
         }),
         _ => Ok(()),
     }
@@ -89,7 +89,7 @@ fn alive(standing: WriteHealth) -> Result<(), Ailment> {
 
 /// A store that took a write lately, and none since that it did not take, takes the next one. "Lately" is as long as other gateways
 /// wait before they take this one for gone.
-fn ready(standing: WriteHealth) -> Result<(), Ailment> {
+fn ready(standing: WriteHealth) -> Result<(), HealthProblem> {
     let (code, told) = match standing {
         WriteHealth { refused_ms_ago: Some(_), .. } => (
             "store_refuses_writes",
@@ -103,7 +103,7 @@ fn ready(standing: WriteHealth) -> Result<(), Ailment> {
         ),
         WriteHealth { .. } => return Ok(()),
     };
-    Err(Ailment { code, told })
+    Err(HealthProblem { code, message: told })
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use servanda_gates::CompiledContract;
 use servanda_ledger::LedgerError;
 use servanda_upstream::UpstreamSpec;
 
-use super::{catalogs, remembered, upstream_set};
+use super::{catalogs, remembered_names, upstream_set};
 use crate::{
-    config::{Loaded, ledger_place::LedgerPlace},
+    config::{LoadedConfig, ledger_place::LedgerPlace},
     credentials,
-    failure::Failure,
+    failure::CommandFailure,
     policies,
 };
 
@@ -36,11 +36,11 @@ impl Preflight {
     /// Reads what belongs to a configuration. `contracts` are its contracts, all admitted, and `pins` its pins; `door` is the address at which callers
     /// come in over HTTP, if they do.
     pub(crate) fn read(
-        loaded: &Loaded,
+        loaded: &LoadedConfig,
         contracts: Vec<CompiledContract>,
         pins: Pins,
         door: Option<SocketAddr>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandFailure> {
         let catalog = Arc::new(catalogs::catalog_by(loaded, contracts, pins)?);
         let callbacks = Arc::new(loaded.callbacks()?);
         let authorities = {
@@ -48,7 +48,7 @@ impl Preflight {
             Arc::new(policies::authorities(loaded, contracts)?)
         };
         let ledger = loaded.ledger_place()?;
-        let notebook = upstream_set::fleeting(loaded)?;
+        let notebook = upstream_set::notebook_for_command(loaded)?;
         let mut upstreams = BTreeMap::new();
         for (id, config) in &loaded.config.upstreams {
             let spec = loaded.upstream(id, config)?;
@@ -64,7 +64,7 @@ impl Preflight {
 
     /// Reads what a ledger in a file says, without changing it: whether a gateway would take it, and whether the names that tools
     /// had fit the contracts. A database is not asked, because asking is connecting.
-    pub(crate) async fn read_ledger(&self, loaded: &Loaded) -> Result<(), Failure> {
+    pub(crate) async fn read_ledger(&self, loaded: &LoadedConfig) -> Result<(), CommandFailure> {
         if self.ledger.file().is_none() {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl Preflight {
             return Err(LedgerError::Refused(Box::new(refused)).into());
         }
         if status.exists {
-            remembered::require_names(loaded, &self.catalog).await?;
+            remembered_names::require_names(loaded, &self.catalog).await?;
         }
         Ok(())
     }

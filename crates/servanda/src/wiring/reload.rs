@@ -16,11 +16,11 @@ use servanda_engine::Authorities;
 use servanda_policy::Policies;
 
 use crate::{
-    config::Loaded,
-    failure::Failure,
+    config::LoadedConfig,
+    failure::CommandFailure,
     policies,
     screen::{Screen, plural},
-    wiring::Station,
+    wiring::AssembledGateway,
 };
 
 /// How often the files are looked at.
@@ -36,37 +36,37 @@ const NAMES_SHOWN_MAX: usize = 5;
 
 /// What can be seen of the files without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Glimpse(Vec<(PathBuf, Option<SystemTime>, u64)>);
+struct FilesSnapshot(Vec<(PathBuf, Option<SystemTime>, u64)>);
 
 /// Whether files that changed have been at rest since: an editor or a checkout may still be writing.
 #[derive(Debug)]
-struct Vigil {
-    applied: Glimpse,
-    seen: Glimpse,
+struct FileChangeDetector {
+    applied: FilesSnapshot,
+    seen: FilesSnapshot,
 }
 
 /// A configuration and what its files looked like when it was read: what is saved from then on counts as a change.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct WatchedConfig {
     /// The configuration.
-    pub loaded: Loaded,
-    vigil: Vigil,
+    pub loaded: LoadedConfig,
+    vigil: FileChangeDetector,
 }
 
-impl Files {
+impl WatchedConfig {
     /// Reads the configuration. Whatever else belongs to it has to be read after this.
-    pub(crate) fn read(config: &Path) -> Result<Self, Failure> {
-        let mut loaded = Loaded::read(config)?;
+    pub(crate) fn read(config: &Path) -> Result<Self, CommandFailure> {
+        let mut loaded = LoadedConfig::read(config)?;
         loaded.had_policies = policies::has_folder(&loaded);
-        let vigil = Vigil::begin(Glimpse::of(&loaded));
+        let vigil = FileChangeDetector::new(FilesSnapshot::take(&loaded));
         Ok(Self { loaded, vigil })
     }
 }
 
-impl Glimpse {
+impl FilesSnapshot {
     /// Of the configuration, every file in the contracts' folder, the policies, and the lock file, from which contracts take
     /// their schemas.
-    fn of(loaded: &Loaded) -> Self {
+    fn take(loaded: &LoadedConfig) -> Self {
         let mut files = vec![loaded.file.clone(), loaded.lock_file()];
         files.extend(entries(&loaded.contracts_folder()));
         files.extend(policies::watched(loaded));
@@ -80,13 +80,13 @@ impl Glimpse {
     }
 }
 
-impl Vigil {
-    fn begin(applied: Glimpse) -> Self {
+impl FileChangeDetector {
+    fn new(applied: FilesSnapshot) -> Self {
         Self { seen: applied.clone(), applied }
     }
 
     /// Takes the next look. True once something differs from what was applied and is at rest; it counts as applied then.
-    fn look(&mut self, now: Glimpse) -> bool {
+    fn observe(&mut self, now: FilesSnapshot) -> bool {
         let at_rest = now == self.seen;
         self.seen = now;
         let due = at_rest && self.seen != self.applied;
@@ -98,15 +98,15 @@ impl Vigil {
 }
 
 /// Has a running gateway keep up with its files, for as long as this is polled.
-pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> Infallible {
-    let Files { mut loaded, mut vigil } = files;
+pub(crate) async fn keep_up(station: &AssembledGateway, files: WatchedConfig, screen: Screen) -> Infallible {
+    let WatchedConfig { mut loaded, mut vigil } = files;
     loop {
         tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
-        if !vigil.look(Glimpse::of(&loaded)) {
+        if !vigil.observe(FilesSnapshot::take(&loaded)) {
             continue;
         }
         let (before, rules) = (station.engine.catalog(), station.engine.authorities());
-        let reloaded = match Files::read(&loaded.file) {
+        let reloaded = match WatchedConfig::read(&loaded.file) {
             Ok(mut now) => {
                 now.loaded.had_policies |= loaded.had_policies && loaded.config.policy.files.is_none();
                 station.reload(&now.loaded).await.map(|()| now)
@@ -116,7 +116,7 @@ pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> 
         match reloaded {
             Ok(now) => {
                 let catalog = station.engine.catalog();
-                let mut changes = Changes::between((&loaded, &before), (&now.loaded, &catalog));
+                let mut changes = ConfigChanges::between((&loaded, &before), (&now.loaded, &catalog));
                 let authorities = station.engine.authorities();
                 changes.add_policies(&rules, &authorities);
                 let file = now.loaded.file.display();
@@ -126,7 +126,7 @@ pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> 
                 }
                 warn_of_fixed(&loaded, &now.loaded);
                 // Contracts may be somewhere else now.
-                Files { loaded, vigil } = now;
+                WatchedConfig { loaded, vigil } = now;
             }
             Err(failure) => {
                 tracing::error!(
@@ -140,10 +140,10 @@ pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> 
 
 /// What another configuration changed, for whoever saved a file and wants to know whether it was taken.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Changes(Vec<String>);
+struct ConfigChanges(Vec<String>);
 
-impl Changes {
-    fn between(before: (&Loaded, &Catalog), now: (&Loaded, &Catalog)) -> Self {
+impl ConfigChanges {
+    fn between(before: (&LoadedConfig, &Catalog), now: (&LoadedConfig, &Catalog)) -> Self {
         let contracts = |catalog: &Catalog| -> BTreeMap<String, Digest> {
             catalog.entries().map(|(name, entry)| (name.to_owned(), entry.contract.digest())).collect()
         };
@@ -189,7 +189,7 @@ impl Changes {
     }
 }
 
-impl fmt::Display for Changes {
+impl fmt::Display for ConfigChanges {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return formatter.write_str("the same tools, upstreams and policies as before");
@@ -199,7 +199,7 @@ impl fmt::Display for Changes {
 }
 
 /// What is not looked at again.
-fn warn_of_fixed(before: &Loaded, now: &Loaded) {
+fn warn_of_fixed(before: &LoadedConfig, now: &LoadedConfig) {
     let (before, now) = (&before.config, &now.config);
     let fixed = [
         ("listen", before.listen != now.listen),
@@ -232,24 +232,24 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Glimpse, Vigil};
+    use super::{FilesSnapshot, FileChangeDetector};
 
-    fn glimpse(bytes: u64) -> Glimpse {
-        Glimpse(vec![("servanda.yaml".into(), None, bytes)])
+    fn glimpse(bytes: u64) -> FilesSnapshot {
+        FilesSnapshot(vec![("servanda.yaml".into(), None, bytes)])
     }
 
     #[test]
     fn a_change_counts_once_and_only_at_rest() {
-        let mut vigil = Vigil::begin(glimpse(1));
+        let mut vigil = FileChangeDetector::new(glimpse(1));
         let looks = [(1, false), (2, false), (3, false), (3, true), (3, false), (1, false), (1, true)];
         for (number, (bytes, due)) in looks.into_iter().enumerate() {
-            assert_eq!(vigil.look(glimpse(bytes)), due, "look {number}");
+            assert_eq!(vigil.observe(glimpse(bytes)), due, "look {number}");
         }
     }
 
     #[test]
     fn a_change_that_was_taken_back_is_none() {
-        let mut vigil = Vigil::begin(glimpse(1));
-        assert!(![2, 1, 1, 1].into_iter().any(|bytes| vigil.look(glimpse(bytes))));
+        let mut vigil = FileChangeDetector::new(glimpse(1));
+        assert!(![2, 1, 1, 1].into_iter().any(|bytes| vigil.observe(glimpse(bytes))));
     }
 }

@@ -7,13 +7,13 @@ use std::{
 
 use indicatif::ProgressBar;
 use servanda_catalog::Inventory;
-use servanda_engine::{discover, listed};
+use servanda_engine::{discover, list_items};
 use servanda_upstream::{Upstream, UpstreamError};
 
 use super::upstream_set;
 use crate::{
-    config::Loaded,
-    failure::Failure,
+    config::LoadedConfig,
+    failure::CommandFailure,
     screen::{Screen, count},
 };
 
@@ -21,17 +21,17 @@ use crate::{
 const SLOW_MS: u64 = 3_000;
 
 /// What every upstream said, by id, in order.
-pub(crate) type Survey = Vec<(String, Result<Inventory, UpstreamError>)>;
+pub(crate) type UpstreamSurvey = Vec<(String, Result<Inventory, UpstreamError>)>;
 
 /// Asks every upstream, or those named.
-pub(crate) async fn ask(loaded: &Loaded, only: Option<&BTreeSet<String>>, screen: Screen) -> Result<Survey, Failure> {
-    let mut upstreams = upstream_set::upstreams(loaded, &upstream_set::fleeting(loaded)?)?;
+pub(crate) async fn ask(loaded: &LoadedConfig, only: Option<&BTreeSet<String>>, screen: Screen) -> Result<UpstreamSurvey, CommandFailure> {
+    let mut upstreams = upstream_set::upstreams(loaded, &upstream_set::notebook_for_command(loaded)?)?;
     upstreams.retain(|id, _| only.is_none_or(|only| only.contains(id)));
-    Ok(of(upstreams, screen).await)
+    Ok(ask_upstreams(upstreams, screen).await)
 }
 
 /// Asks these.
-pub(crate) async fn of(upstreams: BTreeMap<String, Upstream>, screen: Screen) -> Survey {
+pub(crate) async fn ask_upstreams(upstreams: BTreeMap<String, Upstream>, screen: Screen) -> UpstreamSurvey {
     let waiting = screen.wait(format!("asking {}", count(upstreams.len(), "upstream")));
     let mut asking = tokio::task::JoinSet::new();
     for (id, upstream) in upstreams {
@@ -51,7 +51,7 @@ pub(crate) async fn of(upstreams: BTreeMap<String, Upstream>, screen: Screen) ->
 /// An upstream's tools, and what it lists beside them.
 async fn everything(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
     let inventory = discover(upstream).await?;
-    Ok(Inventory { listed: listed(upstream).await, ..inventory })
+    Ok(Inventory { listed: list_items(upstream).await, ..inventory })
 }
 
 /// Waits for an upstream; whoever waits with us is told for whom if it takes long.

@@ -7,7 +7,7 @@ use std::{
 
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
-use servanda_ledger::{Ledger, Pruned, Retention};
+use servanda_ledger::{Ledger, PruneReport, Retention};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ pub(crate) async fn remove_what_is_over(ledger: Arc<Ledger>, retention: CurrentR
         let began = Instant::now();
         let pruned = ledger.prune(retention.now(), SystemClock.now()).await;
         let pause = match pruned {
-            Ok(Pruned { is_behind: true, .. }) => {
+            Ok(PruneReport { is_behind: true, .. }) => {
                 (began.elapsed() * PAUSE_ROUNDS).max(Duration::from_millis(PAUSE_MS_MIN))
             }
             Ok(_) => idle(retention.now()),

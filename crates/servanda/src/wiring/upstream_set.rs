@@ -5,31 +5,31 @@ use std::{collections::BTreeMap, sync::Arc};
 use servanda_effects::Notebook;
 use servanda_upstream::{Upstream, UpstreamSpec};
 
-use super::visitors_notebook::VisitorsNotebook;
+use super::command_notebook::CommandNotebook;
 use crate::{
-    config::{Loaded, UpstreamConfig},
+    config::{LoadedConfig, UpstreamConfig},
     credentials,
-    failure::Failure,
+    failure::CommandFailure,
 };
 
 /// A notebook for commands that leave nothing behind.
-pub(crate) fn fleeting(loaded: &Loaded) -> Result<Arc<dyn Notebook>, Failure> {
-    Ok(Arc::new(VisitorsNotebook::new(loaded.ledger_place()?)))
+pub(crate) fn notebook_for_command(loaded: &LoadedConfig) -> Result<Arc<dyn Notebook>, CommandFailure> {
+    Ok(Arc::new(CommandNotebook::new(loaded.ledger_place()?)))
 }
 
 /// Every upstream of a configuration, not connected yet.
-pub(crate) fn upstreams(loaded: &Loaded, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, Failure> {
+pub(crate) fn upstreams(loaded: &LoadedConfig, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, CommandFailure> {
     let of = |(id, config): (&String, &UpstreamConfig)| Ok((id.clone(), loaded.upstream(id, config)?));
-    let specs = loaded.config.upstreams.iter().map(of).collect::<Result<_, Failure>>()?;
-    showing(loaded, specs, notebook)
+    let specs = loaded.config.upstreams.iter().map(of).collect::<Result<_, CommandFailure>>()?;
+    with_credentials(loaded, specs, notebook)
 }
 
 /// Upstreams as they were read, with what each is shown.
-pub(super) fn showing(
-    loaded: &Loaded,
+pub(super) fn with_credentials(
+    loaded: &LoadedConfig,
     specs: BTreeMap<String, UpstreamSpec>,
     notebook: &Arc<dyn Notebook>,
-) -> Result<BTreeMap<String, Upstream>, Failure> {
+) -> Result<BTreeMap<String, Upstream>, CommandFailure> {
     let of = |(id, spec): (String, UpstreamSpec)| {
         let config = loaded.config.upstreams.get(&id).cloned().unwrap_or_default();
         let upstream = credentials::upstream(loaded, &config, spec, notebook.clone())?;

@@ -11,7 +11,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use servanda_contract::CallRecord;
-use servanda_ledger::{CallQuery, Reader};
+use servanda_ledger::{CallQuery, LedgerReader};
 
 use crate::{
     sightings::saw,
@@ -123,7 +123,7 @@ impl World {
 
     /// None while the ledger cannot be read.
     fn records(&self, query: &CallQuery) -> Vec<CallRecord> {
-        let Ok(reader) = Reader::open(&self.ledger()) else { return Vec::new() };
+        let Ok(reader) = LedgerReader::open(&self.ledger()) else { return Vec::new() };
         // Reading a file waits for nothing.
         match pin!(reader.find(query, RECORDS_MAX)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(found) => found.unwrap_or_default(),

@@ -1,9 +1,9 @@
 //! How long to pause between attempts at something that fails.
 
-use crate::Limits;
+use crate::UpstreamLimits;
 
 /// How long to pause before the next attempt: not at all after the first setback, then doubling up to the maximum.
-pub(crate) fn pause_ms(failures: u32, limits: &Limits) -> u64 {
+pub(crate) fn pause_ms(failures: u32, limits: &UpstreamLimits) -> u64 {
     match failures {
         0 | 1 => 0,
         failures => {
@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_maximum() {
-        let limits = Limits::default();
+        let limits = UpstreamLimits::default();
         let pauses: Vec<u64> = (0..12).map(|failures| pause_ms(failures, &limits)).collect();
         assert_eq!(pauses, [0, 0, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
         assert_eq!(pause_ms(u32::MAX, &limits), 30_000);

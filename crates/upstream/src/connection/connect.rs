@@ -9,16 +9,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::link::{Link, Wire};
 use crate::{
-    Counterpart, NotPresented, PerformFailure, Transport,
+    UpstreamRequester, MissingCredential, PerformFailure, Transport,
     eras::{
-        Handshake,
-        handshake::{self, Peer, Verdict},
+        HandshakeOutcome,
+        handshake::{self, UpstreamPeer, EraVerdict},
     },
     http::{EventWire, HttpWire},
-    http_client::Endpoint,
-    request::{Outgoing, Terms, message},
-    shared::Setting,
-    stdio::{StdioWire, process::Program},
+    http_client::HttpEndpoint,
+    request::{WireRequest, WireRequestTerms, message},
+    shared::SharedContext,
+    stdio::{StdioWire, process::ServerProgram},
 };
 
 /// How long a child that has just shown the first sign of life after the probe's time may still take to answer it, at most.
@@ -26,27 +26,27 @@ const FIRST_WORDS_MS_MAX: u64 = 2_000;
 
 /// What is connected to, and for whom.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Destination<'a> {
-    pub(crate) setting: &'a Arc<Setting>,
+pub(crate) struct ConnectTarget<'a> {
+    pub(crate) setting: &'a Arc<SharedContext>,
     /// Where an HTTP server is.
-    pub(crate) endpoint: Option<&'a Endpoint>,
+    pub(crate) endpoint: Option<&'a HttpEndpoint>,
     /// Whose connection it becomes; everybody's if none.
-    pub(crate) counterpart: Option<&'a Counterpart>,
+    pub(crate) counterpart: Option<&'a UpstreamRequester>,
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) struct NotConnected {
+pub(crate) struct ConnectError {
     pub(crate) why: String,
     /// How far the legacy handshake came: the server may speak another era than is thought.
-    pub(crate) handshake: Handshake,
+    pub(crate) handshake: HandshakeOutcome,
     /// What it would have to be shown, where that is why.
-    pub(crate) lack: Option<NotPresented>,
+    pub(crate) lack: Option<MissingCredential>,
 }
 
 /// Which handshake is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Approach {
+enum HandshakeMode {
     /// Ask whether it is modern, fall back to legacy.
     Probe,
     /// The same, with all the time there is: it was modern before.
@@ -57,89 +57,89 @@ enum Approach {
 
 /// Why an attempt failed.
 #[derive(Debug)]
-enum Failed {
+enum ConnectAttemptError {
     /// The server went away while it was asked whether it is modern: some exit on what they do not know.
     WhileProbing(String),
     /// The legacy handshake failed.
     WhileInitializing {
         why: String,
         /// How far it came.
-        handshake: Handshake,
+        handshake: HandshakeOutcome,
     },
     /// There is nobody to shake hands with.
     Unreachable(String),
     /// There is nothing to show it, or it does not take that.
-    NotShown(NotPresented),
+    MissingCredential(MissingCredential),
 }
 
 /// Connects. `known` is the era of the last connection: it is tried first, and probing is the way back if it fails. A
 /// connection for one counterpart is a legacy one, because the modern era needs none.
 pub(crate) async fn connect(
-    destination: Destination<'_>,
+    destination: ConnectTarget<'_>,
     known: Option<Era>,
     deadline: Instant,
-) -> Result<Link, NotConnected> {
+) -> Result<Link, ConnectError> {
     // A connection that is a user's own because of what is shown on it speaks whatever the server speaks.
     let outcome = if destination.counterpart.is_some() && !destination.setting.is_personal() {
-        attempt(destination, Approach::Legacy, deadline).await
+        attempt(destination, HandshakeMode::Legacy, deadline).await
     } else {
         connect_shared(destination, known, deadline).await
     };
     outcome.map_err(|failed| {
         let (why, handshake, lack) = match failed {
-            Failed::WhileProbing(why) | Failed::Unreachable(why) => (why, Handshake::NotBegun, None),
-            Failed::WhileInitializing { why, handshake } => (why, handshake, None),
-            Failed::NotShown(lack) => (lack.to_string(), Handshake::NotBegun, Some(lack)),
+            ConnectAttemptError::WhileProbing(why) | ConnectAttemptError::Unreachable(why) => (why, HandshakeOutcome::NotBegun, None),
+            ConnectAttemptError::WhileInitializing { why, handshake } => (why, handshake, None),
+            ConnectAttemptError::MissingCredential(lack) => (lack.to_string(), HandshakeOutcome::NotBegun, Some(lack)),
         };
         // Whoever wrote a reason may have quoted the server.
-        NotConnected { why: destination.setting.redaction.remove(&why), handshake, lack }
+        ConnectError { why: destination.setting.redaction.remove(&why), handshake, lack }
     })
 }
 
-async fn connect_shared(destination: Destination<'_>, known: Option<Era>, deadline: Instant) -> Result<Link, Failed> {
+async fn connect_shared(destination: ConnectTarget<'_>, known: Option<Era>, deadline: Instant) -> Result<Link, ConnectAttemptError> {
     let first = match known {
-        Some(Era::Legacy) => Approach::Legacy,
-        Some(Era::Modern) => Approach::Modern,
-        None => Approach::Probe,
+        Some(Era::Legacy) => HandshakeMode::Legacy,
+        Some(Era::Modern) => HandshakeMode::Modern,
+        None => HandshakeMode::Probe,
     };
     match attempt(destination, first, deadline).await {
         Ok(link) => Ok(link),
-        Err(failed @ (Failed::Unreachable(_) | Failed::NotShown(_))) => Err(failed),
-        Err(Failed::WhileProbing(_)) => attempt(destination, Approach::Legacy, deadline).await,
-        Err(failed) if first != Approach::Legacy => Err(failed),
+        Err(failed @ (ConnectAttemptError::Unreachable(_) | ConnectAttemptError::MissingCredential(_))) => Err(failed),
+        Err(ConnectAttemptError::WhileProbing(_)) => attempt(destination, HandshakeMode::Legacy, deadline).await,
+        Err(failed) if first != HandshakeMode::Legacy => Err(failed),
         Err(failed) => {
             tracing::debug!(upstream = %destination.setting.spec.id, ?failed, "the legacy handshake failed, probing");
-            match attempt(destination, Approach::Probe, deadline).await {
-                Err(Failed::WhileProbing(_)) => attempt(destination, Approach::Legacy, deadline).await,
+            match attempt(destination, HandshakeMode::Probe, deadline).await {
+                Err(ConnectAttemptError::WhileProbing(_)) => attempt(destination, HandshakeMode::Legacy, deadline).await,
                 other => other,
             }
         }
     }
 }
 
-async fn attempt(destination: Destination<'_>, approach: Approach, deadline: Instant) -> Result<Link, Failed> {
-    let Destination { setting, endpoint, counterpart } = destination;
+async fn attempt(destination: ConnectTarget<'_>, approach: HandshakeMode, deadline: Instant) -> Result<Link, ConnectAttemptError> {
+    let ConnectTarget { setting, endpoint, counterpart } = destination;
     let wire = match (&setting.spec.transport, endpoint) {
         (Transport::Stdio { command, args, env, env_pass, cwd }, _) => {
-            let held = setting.shown(counterpart).await.map_err(Failed::NotShown)?;
-            let program = Program { command, args, env, env_pass, shown: &[], cwd: cwd.as_deref() };
+            let held = setting.connection_credentials(counterpart).await.map_err(ConnectAttemptError::MissingCredential)?;
+            let program = ServerProgram { command, args, env, env_pass, credentials: &[], cwd: cwd.as_deref() };
             let wire = StdioWire::start(setting, counterpart.cloned(), program, held);
-            Wire::Stdio(wire.map_err(Failed::Unreachable)?)
+            Wire::Stdio(wire.map_err(ConnectAttemptError::Unreachable)?)
         }
         (Transport::Http { .. }, Some(endpoint)) => {
             Wire::Http(Box::new(HttpWire::new(setting, counterpart.cloned(), endpoint.clone())))
         }
-        (Transport::Http { .. }, None) => return Err(Failed::Unreachable("its address is not valid".to_owned())),
+        (Transport::Http { .. }, None) => return Err(ConnectAttemptError::Unreachable("its address is not valid".to_owned())),
     };
     let failed = match shake_hands(destination, wire, approach, deadline).await {
-        Err(Failed::WhileInitializing { why, handshake: Handshake::SaidNo }) => why,
+        Err(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo }) => why,
         other => return other,
     };
-    let said_no = |why: String| Failed::WhileInitializing { why, handshake: Handshake::SaidNo };
+    let said_no = |why: String| ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo };
     let Some(endpoint) = endpoint else { return Err(said_no(failed)) };
     // What refuses Streamable HTTP altogether may be a server of the transport before it.
     match EventWire::open(setting, counterpart.cloned(), endpoint, deadline).await {
-        Ok(wire) => shake_hands(destination, Wire::Events(wire), Approach::Legacy, deadline).await,
+        Ok(wire) => shake_hands(destination, Wire::Events(wire), HandshakeMode::Legacy, deadline).await,
         Err(no_stream) => {
             Err(said_no(format!("{failed}; as a server of 2024-11-05 it was not met either: {no_stream}")))
         }
@@ -148,11 +148,11 @@ async fn attempt(destination: Destination<'_>, approach: Approach, deadline: Ins
 
 /// The handshake on a fresh connection, which is closed if it fails.
 async fn shake_hands(
-    destination: Destination<'_>,
+    destination: ConnectTarget<'_>,
     wire: Wire,
-    approach: Approach,
+    approach: HandshakeMode,
     deadline: Instant,
-) -> Result<Link, Failed> {
+) -> Result<Link, ConnectAttemptError> {
     let none = ClientCapabilities::none();
     let capabilities = destination.counterpart.map_or(&none, |counterpart| &counterpart.capabilities);
     match agree(destination.setting, &wire, capabilities, approach, deadline).await {
@@ -165,27 +165,27 @@ async fn shake_hands(
 }
 
 async fn agree(
-    setting: &Setting,
+    setting: &SharedContext,
     wire: &Wire,
     capabilities: &ClientCapabilities,
-    approach: Approach,
+    approach: HandshakeMode,
     deadline: Instant,
-) -> Result<Peer, Failed> {
-    if approach != Approach::Legacy {
-        match probe(setting, wire, approach, deadline).await.map_err(Failed::NotShown)? {
-            Verdict::Modern(peer) => {
+) -> Result<UpstreamPeer, ConnectAttemptError> {
+    if approach != HandshakeMode::Legacy {
+        match probe(setting, wire, approach, deadline).await.map_err(ConnectAttemptError::MissingCredential)? {
+            EraVerdict::Modern(peer) => {
                 wire.agree(peer.version);
                 return Ok(peer);
             }
-            Verdict::Gone { why } => return Err(Failed::WhileProbing(why)),
-            Verdict::Legacy => {}
+            EraVerdict::Gone { why } => return Err(ConnectAttemptError::WhileProbing(why)),
+            EraVerdict::Legacy => {}
         }
     }
     match initialize(setting, wire, capabilities, deadline).await {
-        Err(Failed::WhileInitializing { why, handshake: Handshake::SaidNo }) => {
+        Err(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo }) => {
             // It started so slowly that it was taken for a legacy server, and has said by now that it is none.
-            let late = if let Wire::Stdio(wire) = wire { wire.signs().late().cloned() } else { None };
-            let peer = late.ok_or(Failed::WhileInitializing { why, handshake: Handshake::SaidNo })?;
+            let late = if let Wire::Stdio(wire) = wire { wire.signs().late_peer().cloned() } else { None };
+            let peer = late.ok_or(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo })?;
             wire.agree(peer.version);
             Ok(peer)
         }
@@ -194,26 +194,26 @@ async fn agree(
 }
 
 async fn initialize(
-    setting: &Setting,
+    setting: &SharedContext,
     wire: &Wire,
     capabilities: &ClientCapabilities,
     deadline: Instant,
-) -> Result<Peer, Failed> {
+) -> Result<UpstreamPeer, ConnectAttemptError> {
     let id = setting.next_id();
-    let request = Outgoing::new(id, method::INITIALIZE, None, message::initialize(id, capabilities));
-    let failed = |why: String| Failed::WhileInitializing { why, handshake: Handshake::Failed };
-    let result = match wire.exchange(request, Terms::until(deadline)).await.outcome() {
+    let request = WireRequest::new(id, method::INITIALIZE, None, message::initialize(id, capabilities));
+    let failed = |why: String| ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::Failed };
+    let result = match wire.exchange(request, WireRequestTerms::until(deadline)).await.outcome() {
         Ok(result) => result,
         Err(PerformFailure::Unavailable { why }) => {
-            return Err(Failed::WhileInitializing { why, handshake: Handshake::NotBegun });
+            return Err(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::NotBegun });
         }
         Err(PerformFailure::Died { why }) => return Err(failed(why)),
         Err(PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. }) => {
-            return Err(Failed::NotShown(why));
+            return Err(ConnectAttemptError::MissingCredential(why));
         }
         Err(failure) => {
             let handshake = handshake_after(&failure);
-            return Err(Failed::WhileInitializing { why: format!("the handshake failed: {failure}"), handshake });
+            return Err(ConnectAttemptError::WhileInitializing { why: format!("the handshake failed: {failure}"), handshake });
         }
     };
     let peer = handshake::initialized(&result).map_err(failed)?;
@@ -223,30 +223,30 @@ async fn initialize(
 }
 
 /// How far the handshake came when `initialize` failed: what a server says that knows no such thing, or one that has no time.
-fn handshake_after(failure: &PerformFailure) -> Handshake {
+fn handshake_after(failure: &PerformFailure) -> HandshakeOutcome {
     match failure {
         PerformFailure::Rejected { .. } | PerformFailure::HttpStatus { status: 400 | 404 | 405, .. } => {
-            Handshake::SaidNo
+            HandshakeOutcome::SaidNo
         }
-        PerformFailure::HttpStatus { .. } | PerformFailure::Busy { .. } => Handshake::NotBegun,
-        _ => Handshake::Failed,
+        PerformFailure::HttpStatus { .. } | PerformFailure::Busy { .. } => HandshakeOutcome::NotBegun,
+        _ => HandshakeOutcome::Failed,
     }
 }
 
-async fn probe(setting: &Setting, wire: &Wire, approach: Approach, deadline: Instant) -> Result<Verdict, NotPresented> {
+async fn probe(setting: &SharedContext, wire: &Wire, approach: HandshakeMode, deadline: Instant) -> Result<EraVerdict, MissingCredential> {
     let id = setting.next_id();
-    let request = Outgoing::new(id, method::DISCOVER, Some(ProtocolVersion::NEWEST), message::discover(id));
+    let request = WireRequest::new(id, method::DISCOVER, Some(ProtocolVersion::NEWEST), message::discover(id));
     let give_up = CancellationToken::new();
-    let terms = Terms { cancel: give_up.clone(), ..Terms::until(deadline) };
+    let terms = WireRequestTerms { cancel: give_up.clone(), ..WireRequestTerms::until(deadline) };
     if let Wire::Stdio(wire) = wire {
-        wire.signs().probing(id);
+        wire.signs().set_probe_id(id);
     }
     let asking = wire.exchange(request, terms);
     tokio::pin!(asking);
     let ended = tokio::select! {
         biased;
         ended = &mut asking => ended,
-        () = enough(setting, wire, deadline), if approach == Approach::Probe => {
+        () = probe_time_passed(setting, wire, deadline), if approach == HandshakeMode::Probe => {
             give_up.cancel();
             asking.await
         }
@@ -264,16 +264,16 @@ async fn probe(setting: &Setting, wire: &Wire, approach: Approach, deadline: Ins
 
 /// Waits until a server has had enough time to say that it is modern. A child that has not written a line is starting: it
 /// gets half of what is left, and after its first line a moment more.
-async fn enough(setting: &Setting, wire: &Wire, deadline: Instant) {
+async fn probe_time_passed(setting: &SharedContext, wire: &Wire, deadline: Instant) {
     let probed = (Instant::now() + Duration::from_millis(setting.spec.limits.probe_ms_max)).min(deadline);
     tokio::time::sleep_until(probed).await;
     if let Wire::Stdio(wire) = wire {
         let extended = probed + deadline.saturating_duration_since(probed) / 2;
-        if wire.signs().live() {
+        if wire.signs().has_output() {
             return;
         }
         let first_words = async {
-            wire.signs().seen().await;
+            wire.signs().wait_for_output().await;
             let moment_ms = setting.spec.limits.probe_ms_max.min(FIRST_WORDS_MS_MAX);
             tokio::time::sleep(Duration::from_millis(moment_ms)).await;
         };
@@ -290,15 +290,15 @@ mod tests {
         let rejected = |code| PerformFailure::Rejected { code, message: String::new(), data: None, era: Era::Legacy };
         let status = |status| PerformFailure::HttpStatus { status, excerpt: String::new(), retry_after_ms: None };
         let table = [
-            (rejected(-32601), Handshake::SaidNo),
-            (status(400), Handshake::SaidNo),
-            (status(404), Handshake::SaidNo),
-            (status(405), Handshake::SaidNo),
-            (status(401), Handshake::NotBegun),
-            (status(503), Handshake::NotBegun),
-            (PerformFailure::Busy { in_flight_max: 1 }, Handshake::NotBegun),
-            (PerformFailure::TimedOut { note: None }, Handshake::Failed),
-            (PerformFailure::malformed("x"), Handshake::Failed),
+            (rejected(-32601), HandshakeOutcome::SaidNo),
+            (status(400), HandshakeOutcome::SaidNo),
+            (status(404), HandshakeOutcome::SaidNo),
+            (status(405), HandshakeOutcome::SaidNo),
+            (status(401), HandshakeOutcome::NotBegun),
+            (status(503), HandshakeOutcome::NotBegun),
+            (PerformFailure::Busy { in_flight_max: 1 }, HandshakeOutcome::NotBegun),
+            (PerformFailure::TimedOut { note: None }, HandshakeOutcome::Failed),
+            (PerformFailure::malformed("x"), HandshakeOutcome::Failed),
         ];
         for (failure, expected) in table {
             assert_eq!(handshake_after(&failure), expected, "{failure}");

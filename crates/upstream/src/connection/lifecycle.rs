@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     backoff::pause_ms,
-    connect::{Destination, NotConnected, connect},
+    connect::{ConnectTarget, ConnectError, connect},
     link::Link,
     listening,
 };
 use crate::{
-    Counterpart, NotPresented,
-    conversation::departure::Gone,
-    eras::Handshake,
-    shared::Setting,
+    UpstreamRequester, MissingCredential,
+    conversation::loss::LossReason,
+    eras::HandshakeOutcome,
+    shared::SharedContext,
     stdio::{CLOSED_INPUT, CLOSED_OUTPUT},
 };
 
@@ -63,34 +63,34 @@ pub enum UpstreamStatus {
 
 /// Where the connection is in its life.
 #[derive(Clone)]
-pub(crate) enum Phase {
+pub(crate) enum ConnectionPhase {
     Idle,
     Connecting,
     Ready(Arc<Link>),
-    Down(Arc<Setback>),
+    Down(Arc<ConnectionFailure>),
     Closed,
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) struct Setback {
+pub(crate) struct ConnectionFailure {
     pub(crate) why: String,
     /// What the server would have to be shown, where that is why.
-    pub(crate) lack: Option<NotPresented>,
+    pub(crate) lack: Option<MissingCredential>,
     pub(crate) failures: u32,
     pub(crate) next_attempt: Instant,
 }
 
 /// The phase, and how many attempts have failed so far: who waits for an attempt learns from it that the attempt is over.
 #[derive(Clone, Debug)]
-pub(crate) struct Stage {
-    pub(crate) phase: Phase,
+pub(crate) struct ConnectionState {
+    pub(crate) phase: ConnectionPhase,
     pub(crate) attempts_failed: u64,
 }
 
 /// What a caller who needs a connection does at a stage.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum ConnectionStep {
     /// Use it.
     Use(Arc<Link>),
     /// Wait for the next stage, after asking for an attempt if nobody is making one.
@@ -103,58 +103,58 @@ pub(crate) enum Step {
         /// Why.
         why: String,
         /// What the server would have to be shown, where that is why.
-        lack: Option<NotPresented>,
+        lack: Option<MissingCredential>,
     },
 }
 
 /// The task that owns the connection.
-pub(crate) struct Lifecycle {
-    pub(crate) setting: Arc<Setting>,
+pub(crate) struct ConnectionLifecycle {
+    pub(crate) setting: Arc<SharedContext>,
     /// Whose connection it is; everybody's if none.
-    pub(crate) counterpart: Option<Counterpart>,
-    pub(crate) stage: watch::Sender<Stage>,
+    pub(crate) counterpart: Option<UpstreamRequester>,
+    pub(crate) state: watch::Sender<ConnectionState>,
     pub(crate) demand: Arc<Notify>,
     pub(crate) stop: CancellationToken,
 }
 
 /// What a caller does. It came when `attempts_failed_before` attempts had failed, and waits for at most one more.
-pub(crate) fn next_step(stage: &Stage, attempts_failed_before: u64, now: Instant, deadline: Instant) -> Step {
+pub(crate) fn next_step(stage: &ConnectionState, attempts_failed_before: u64, now: Instant, deadline: Instant) -> ConnectionStep {
     match &stage.phase {
-        Phase::Ready(link) if !link.departure().is_told() => Step::Use(Arc::clone(link)),
-        Phase::Closed => Step::GiveUp { why: "it is shut down".to_owned(), lack: None },
-        Phase::Down(setback) if stage.attempts_failed > attempts_failed_before => {
-            Step::GiveUp { why: setback.why.clone(), lack: setback.lack.clone() }
+        ConnectionPhase::Ready(link) if !link.departure().is_reported() => ConnectionStep::Use(Arc::clone(link)),
+        ConnectionPhase::Closed => ConnectionStep::GiveUp { why: "it is shut down".to_owned(), lack: None },
+        ConnectionPhase::Down(setback) if stage.attempts_failed > attempts_failed_before => {
+            ConnectionStep::GiveUp { why: setback.why.clone(), lack: setback.lack.clone() }
         }
-        Phase::Down(setback) if setback.next_attempt > deadline.min(now + Duration::from_millis(SAT_OUT_MS_MAX)) => {
+        ConnectionPhase::Down(setback) if setback.next_attempt > deadline.min(now + Duration::from_millis(SAT_OUT_MS_MAX)) => {
             let wait_ms = setback.next_attempt.saturating_duration_since(now).as_millis();
             let why = format!("{}; the next attempt is in {wait_ms} ms", setback.why);
-            Step::GiveUp { why, lack: setback.lack.clone() }
+            ConnectionStep::GiveUp { why, lack: setback.lack.clone() }
         }
-        Phase::Idle | Phase::Down(_) => Step::Wait { ask: true },
-        Phase::Connecting | Phase::Ready(_) => Step::Wait { ask: false },
+        ConnectionPhase::Idle | ConnectionPhase::Down(_) => ConnectionStep::Wait { ask: true },
+        ConnectionPhase::Connecting | ConnectionPhase::Ready(_) => ConnectionStep::Wait { ask: false },
     }
 }
 
 /// What is known after a connection went.
-struct After {
+struct LostConnection {
     /// The era to begin the next one with.
     era: Era,
     /// How many setbacks there were in a row.
     failures: u32,
 }
 
-impl Stage {
+impl ConnectionState {
     pub(crate) fn status(&self, now: Instant) -> UpstreamStatus {
         match &self.phase {
-            Phase::Idle | Phase::Closed => UpstreamStatus::NotConnected,
-            Phase::Connecting => UpstreamStatus::Connecting,
-            Phase::Ready(link) => UpstreamStatus::Ready {
+            ConnectionPhase::Idle | ConnectionPhase::Closed => UpstreamStatus::NotConnected,
+            ConnectionPhase::Connecting => UpstreamStatus::Connecting,
+            ConnectionPhase::Ready(link) => UpstreamStatus::Ready {
                 era: link.peer.era(),
                 version: link.peer.version,
                 server_name: link.peer.server_name.clone(),
                 server_version: link.peer.server_version.clone(),
             },
-            Phase::Down(setback) => UpstreamStatus::Down {
+            ConnectionPhase::Down(setback) => UpstreamStatus::Down {
                 why: setback.why.clone(),
                 failures: setback.failures,
                 next_attempt_ms: milliseconds(setback.next_attempt.saturating_duration_since(now)),
@@ -163,10 +163,10 @@ impl Stage {
     }
 }
 
-impl Lifecycle {
+impl ConnectionLifecycle {
     /// Runs until stopped: connects when somebody needs it, and waits for the end of what it connected.
     pub(crate) async fn run(self) {
-        let mut known = self.presumed();
+        let mut known = self.presumed_era();
         let mut first = true;
         let mut failures = 0;
         let mut told = None;
@@ -184,7 +184,7 @@ impl Lifecycle {
             }
             // Whoever has asked so far waits for this attempt; a leftover request must not start another one later.
             let _ = self.demand.notified().now_or_never();
-            self.enter(Phase::Connecting, false);
+            self.enter(ConnectionPhase::Connecting, false);
             if first && failures == 0 && self.is_shared() {
                 known = self.setting.era_notes.read().await;
             }
@@ -195,23 +195,23 @@ impl Lifecycle {
             };
             match connected {
                 Ok(link) => {
-                    let Some(after) = self.keep(Arc::new(link), first, failures, &mut told).await else { break };
+                    let Some(after) = self.hold_until_lost(Arc::new(link), first, failures, &mut told).await else { break };
                     known = Some(after.era);
                     failures = after.failures;
                     first = false;
                 }
-                Err(NotConnected { why, handshake, lack }) => {
+                Err(ConnectError { why, handshake, lack }) => {
                     // Whatever it spoke before, it may be another server when it comes back.
-                    known = self.presumed();
+                    known = self.presumed_era();
                     self.learn(None, handshake);
                     // What is not there to be shown is no fault of the server's, and somebody may bring it any moment.
                     failures = if lack.is_some() { 1 } else { failures.saturating_add(1) };
-                    self.tell(&mut told, "the upstream is not available", &why, failures);
-                    self.enter(self.setback(why, lack, failures), true);
+                    self.log_failure(&mut told, "the upstream is not available", &why, failures);
+                    self.enter(self.down_phase(why, lack, failures), true);
                 }
             }
         }
-        self.enter(Phase::Closed, false);
+        self.enter(ConnectionPhase::Closed, false);
     }
 
     fn is_shared(&self) -> bool {
@@ -222,28 +222,28 @@ impl Lifecycle {
     async fn demanded(&self) {
         tokio::select! {
             () = self.demand.notified() => {}
-            () = self.setting.watches.something_wanted(), if self.is_shared() => {}
+            () = self.setting.watches.wait_until_any(), if self.is_shared() => {}
         }
     }
 
-    async fn connect(&self, known: Option<Era>) -> Result<Link, NotConnected> {
+    async fn connect(&self, known: Option<Era>) -> Result<Link, ConnectError> {
         let endpoint =
-            self.setting.endpoint().map_err(|why| NotConnected { why, handshake: Handshake::NotBegun, lack: None })?;
+            self.setting.endpoint().map_err(|why| ConnectError { why, handshake: HandshakeOutcome::NotBegun, lack: None })?;
         let connect_ms_max = self.setting.spec.limits.connect_ms_max;
         let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
-        let destination = Destination { setting: &self.setting, endpoint, counterpart: self.counterpart.as_ref() };
+        let destination = ConnectTarget { setting: &self.setting, endpoint, counterpart: self.counterpart.as_ref() };
         Box::pin(connect(destination, known, deadline)).await
     }
 
     /// The era that is tried first when nothing is known: a legacy user's own connection keeps the user's era if the server
     /// has it.
-    fn presumed(&self) -> Option<Era> {
+    fn presumed_era(&self) -> Option<Era> {
         self.counterpart.as_ref().map(|counterpart| counterpart.era).filter(|era| *era == Era::Legacy)
     }
 
     /// Whether a server is modern is learnt from the shared connection; the others tell whether it has the legacy era. What
     /// single users are shown tells nothing about the others.
-    fn learn(&self, era: Option<Era>, handshake: Handshake) {
+    fn learn(&self, era: Option<Era>, handshake: HandshakeOutcome) {
         if self.is_shared() {
             self.setting.known_eras.set(era);
         } else if !self.setting.is_personal() {
@@ -252,33 +252,33 @@ impl Lifecycle {
     }
 
     /// Keeps a connection until it goes. Returns what is known after it; nothing if the upstream is shut down.
-    async fn keep(&self, link: Arc<Link>, first: bool, failures: u32, told: &mut Option<String>) -> Option<After> {
+    async fn hold_until_lost(&self, link: Arc<Link>, first: bool, failures: u32, told: &mut Option<String>) -> Option<LostConnection> {
         let since = Instant::now();
         tracing::info!(
             upstream = %self.setting.spec.id, version = %link.peer.version, server = link.peer.server_name, "connected"
         );
         let mut era = link.peer.era();
-        self.learn(Some(era), Handshake::Agreed);
-        listening::follow(&self.setting, &link, self.is_shared().then_some(listening::Shared { first }));
-        self.enter(Phase::Ready(Arc::clone(&link)), false);
+        self.learn(Some(era), HandshakeOutcome::Agreed);
+        listening::start(&self.setting, &link, self.is_shared().then_some(listening::SharedConnection { first }));
+        self.enter(ConnectionPhase::Ready(Arc::clone(&link)), false);
         if self.is_shared() {
             if !first {
-                self.setting.news.announce_lists();
+                self.setting.announcement_bus.announce_lists();
             }
             self.setting.era_notes.write(era).await;
         }
         let gone = loop {
             tokio::select! {
                 biased;
-                gone = link.departure().told() => break gone,
+                gone = link.departure().reported() => break gone,
                 () = self.stop.cancelled() => {
-                    self.enter(Phase::Closed, false);
+                    self.enter(ConnectionPhase::Closed, false);
                     link.wire.close().await;
                     return None;
                 }
-                () = self.setting.known_eras.doubted(), if self.is_shared() => link.departure().tell(Gone::Disowned),
+                () = self.setting.known_eras.doubted(), if self.is_shared() => link.departure().report(LossReason::Disowned),
                 // The connection stays what it is, and the next one knows better.
-                () = link.known_better(), if self.is_shared() && era == Era::Legacy => {
+                () = link.found_modern(), if self.is_shared() && era == Era::Legacy => {
                     era = Era::Modern;
                     self.setting.era_notes.write(era).await;
                 }
@@ -290,23 +290,23 @@ impl Lifecycle {
             *told = None;
         }
         let failures = match gone {
-            Gone::Disowned => {
-                self.enter(Phase::Idle, false);
+            LossReason::Disowned => {
+                self.enter(ConnectionPhase::Idle, false);
                 if stable { 0 } else { failures }
             }
-            Gone::Broke { why } => {
+            LossReason::Broke { why } => {
                 let failures = if stable { 1 } else { failures.saturating_add(1) };
-                self.tell(told, "the upstream was lost", &why, failures);
-                self.enter(self.setback(why, None, failures), false);
+                self.log_failure(told, "the upstream was lost", &why, failures);
+                self.enter(self.down_phase(why, None, failures), false);
                 failures
             }
         };
-        Some(After { era, failures })
+        Some(LostConnection { era, failures })
     }
 
     /// Tells of a setback. One for the reason that was told last is no news: a server that stays down is tried again and
     /// again, and the log is not there to count that.
-    fn tell(&self, told: &mut Option<String>, what: &str, why: &str, failures: u32) {
+    fn log_failure(&self, told: &mut Option<String>, what: &str, why: &str, failures: u32) {
         let upstream = &self.setting.spec.id;
         // Which end of a dying process is noticed first is chance, and no other reason.
         let reason = why.strip_prefix(CLOSED_OUTPUT).or_else(|| why.strip_prefix(CLOSED_INPUT)).unwrap_or(why);
@@ -319,27 +319,27 @@ impl Lifecycle {
     }
 
     async fn pause_passed(&self, pause: Duration) {
-        let next_attempt = match &self.stage.borrow().phase {
-            Phase::Down(setback) => setback.next_attempt,
+        let next_attempt = match &self.state.borrow().phase {
+            ConnectionPhase::Down(setback) => setback.next_attempt,
             _ => Instant::now() + pause,
         };
         tokio::time::sleep_until(next_attempt).await;
     }
 
-    fn setback(&self, why: String, lack: Option<NotPresented>, failures: u32) -> Phase {
+    fn down_phase(&self, why: String, lack: Option<MissingCredential>, failures: u32) -> ConnectionPhase {
         let pause = Duration::from_millis(pause_ms(failures, &self.setting.spec.limits));
-        Phase::Down(Arc::new(Setback { why, lack, failures, next_attempt: Instant::now() + pause }))
+        ConnectionPhase::Down(Arc::new(ConnectionFailure { why, lack, failures, next_attempt: Instant::now() + pause }))
     }
 
-    fn enter(&self, phase: Phase, attempt_failed: bool) {
-        self.stage.send_modify(|stage| {
+    fn enter(&self, phase: ConnectionPhase, attempt_failed: bool) {
+        self.state.send_modify(|stage| {
             stage.phase = phase;
             stage.attempts_failed += u64::from(attempt_failed);
         });
     }
 }
 
-impl fmt::Debug for Phase {
+impl fmt::Debug for ConnectionPhase {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Idle => "Idle",
@@ -365,22 +365,22 @@ mod tests {
         let deadline = now + Duration::from_secs(10);
         let down = |pause_ms| {
             let next_attempt = now + Duration::from_millis(pause_ms);
-            Phase::Down(Arc::new(Setback { why: "refused".to_owned(), lack: None, failures: 3, next_attempt }))
+            ConnectionPhase::Down(Arc::new(ConnectionFailure { why: "refused".to_owned(), lack: None, failures: 3, next_attempt }))
         };
         let table = [
-            (Phase::Idle, 0, Ok(true)),
-            (Phase::Connecting, 0, Ok(false)),
+            (ConnectionPhase::Idle, 0, Ok(true)),
+            (ConnectionPhase::Connecting, 0, Ok(false)),
             (down(800), 0, Ok(true)),
             (down(800), 1, Err("refused")),
             (down(1_600), 0, Err("refused; the next attempt is in 1600 ms")),
             (down(20_000), 0, Err("refused; the next attempt is in 20000 ms")),
-            (Phase::Closed, 0, Err("it is shut down")),
+            (ConnectionPhase::Closed, 0, Err("it is shut down")),
         ];
         for (phase, attempts_failed, expected) in table {
-            let stage = Stage { phase, attempts_failed };
+            let stage = ConnectionState { phase, attempts_failed };
             match (next_step(&stage, 0, now, deadline), expected) {
-                (Step::Wait { ask }, Ok(expected)) => assert_eq!(ask, expected),
-                (Step::GiveUp { why, .. }, Err(expected)) => assert_eq!(why, expected),
+                (ConnectionStep::Wait { ask }, Ok(expected)) => assert_eq!(ask, expected),
+                (ConnectionStep::GiveUp { why, .. }, Err(expected)) => assert_eq!(why, expected),
                 (step, expected) => panic!("{stage:?}: {step:?} instead of {expected:?}"),
             }
         }

@@ -8,10 +8,10 @@ use servanda_mcp::ProtocolVersion;
 use tokio::time::Instant;
 
 use crate::{
-    conversation::{Conversations, departure::Departure},
-    eras::handshake::Peer,
+    conversation::{Conversations, loss::ConnectionLoss},
+    eras::handshake::UpstreamPeer,
     http::{EventWire, HttpWire},
-    request::{Exchange, Outgoing, Terms},
+    request::{ExchangeFuture, WireRequest, WireRequestTerms},
     stdio::StdioWire,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) wire: Wire,
-    pub(crate) peer: Peer,
+    pub(crate) peer: UpstreamPeer,
     /// Its number, unlike that of any other connection of the upstream.
     pub(crate) edition: u64,
     /// Whether the engine has judged what the server offers on it.
@@ -39,7 +39,7 @@ pub(crate) enum Wire {
 
 impl Link {
     /// The handshake is done; the engine has not judged the server's offer yet.
-    pub(crate) fn new(wire: Wire, peer: Peer, edition: u64) -> Self {
+    pub(crate) fn new(wire: Wire, peer: UpstreamPeer, edition: u64) -> Self {
         Self { wire, peer, edition, judged: AtomicBool::new(false) }
     }
 
@@ -54,12 +54,12 @@ impl Link {
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) fn exchange<'a>(&'a self, request: Outgoing<'a>, terms: Terms) -> Exchange<'a> {
+    pub(crate) fn exchange<'a>(&'a self, request: WireRequest<'a>, terms: WireRequestTerms) -> ExchangeFuture<'a> {
         self.wire.exchange(request, terms)
     }
 
     /// Told when the connection is gone.
-    pub(crate) fn departure(&self) -> &Departure {
+    pub(crate) fn departure(&self) -> &ConnectionLoss {
         match &self.wire {
             Wire::Stdio(wire) => wire.departure(),
             Wire::Http(wire) => wire.departure(),
@@ -68,40 +68,40 @@ impl Link {
     }
 
     /// Whether the server may still work on a request that was given up.
-    pub(crate) fn haunted(&self) -> bool {
-        self.wire.conversations().haunted()
+    pub(crate) fn has_abandoned_request(&self) -> bool {
+        self.wire.conversations().has_abandoned_request()
     }
 
     /// Whether the client is being asked something.
-    pub(crate) fn asks(&self) -> bool {
-        self.wire.conversations().asks()
+    pub(crate) fn is_asking_client(&self) -> bool {
+        self.wire.conversations().is_asking_client()
     }
 
     /// Waits until a server that was taken for a legacy one has said, too late, that it is modern. Cancel safe.
-    pub(crate) async fn known_better(&self) {
+    pub(crate) async fn found_modern(&self) {
         match &self.wire {
-            Wire::Stdio(wire) => wire.signs().late_told().await,
+            Wire::Stdio(wire) => wire.signs().wait_for_late_peer().await,
             Wire::Http(_) | Wire::Events(_) => std::future::pending().await,
         }
     }
 
     /// Sends a notification if there is room for it now; nothing waits for it.
-    pub(crate) fn say(&self, body: Vec<u8>) {
-        self.wire.conversations().mouth().say_if_room(body);
+    pub(crate) fn notify_if_room(&self, body: Vec<u8>) {
+        self.wire.conversations().mouth().send_if_room(body);
     }
 }
 
 impl Wire {
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) fn exchange<'a>(&'a self, request: Outgoing<'a>, terms: Terms) -> Exchange<'a> {
+    pub(crate) fn exchange<'a>(&'a self, request: WireRequest<'a>, terms: WireRequestTerms) -> ExchangeFuture<'a> {
         match &self.conversations().setting().credentials {
             None => self.exchange_once(request, terms),
-            Some(credentials) => Box::pin(self.exchange_showing(credentials, request, terms)),
+            Some(credentials) => Box::pin(self.exchange_with_credentials(credentials, request, terms)),
         }
     }
 
     /// The same with nothing but what the request has.
-    pub(crate) fn exchange_once<'a>(&'a self, request: Outgoing<'a>, terms: Terms) -> Exchange<'a> {
+    pub(crate) fn exchange_once<'a>(&'a self, request: WireRequest<'a>, terms: WireRequestTerms) -> ExchangeFuture<'a> {
         match self {
             Self::Stdio(wire) => Box::pin(wire.exchange(request, terms)),
             Self::Http(wire) => Box::pin(wire.exchange(request, terms)),

@@ -13,18 +13,18 @@ use servanda_mcp::{Era, envelope::RequestBody, fields::method};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::subscription::{Opening, Subscription};
+use self::subscription::{SubscribeOutcome, UpstreamSubscription};
 use super::{
     backoff::pause_ms,
     link::{Link, Wire},
 };
 use crate::{
     PerformFailure,
-    eras::handshake::Announces,
-    request::{Outgoing, Terms},
+    eras::handshake::AnnouncedChanges,
+    request::{WireRequest, WireRequestTerms},
     shared::{
-        Setting,
-        watches::{Granted, Verdict, Wanted},
+        SharedContext,
+        watches::{GrantedWatches, WatchOutcome, WatchedSubjects},
     },
 };
 
@@ -37,19 +37,19 @@ const LINGER_MS: u64 = 500;
 
 /// What is particular about the connection that is shared: it is the one that hears for everybody.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shared {
+pub(crate) struct SharedConnection {
     /// Nothing can have been missed before the first connection.
     pub(crate) first: bool,
 }
 
 /// Starts listening, where there is something to listen to.
-pub(crate) fn follow(setting: &Arc<Setting>, link: &Arc<Link>, shared: Option<Shared>) {
+pub(crate) fn start(setting: &Arc<SharedContext>, link: &Arc<Link>, shared: Option<SharedConnection>) {
     if let (Era::Legacy, Wire::Http(_)) = (link.peer.era(), &link.wire) {
         spawn(setting, link, |setting, link| async move { follow_stream(&setting, &link, shared.is_some()).await });
     }
-    let Some(Shared { first }) = shared else { return };
+    let Some(SharedConnection { first }) = shared else { return };
     // What a former connection granted says nothing about this one.
-    setting.watches.conclude(None);
+    setting.watches.set_outcome(None);
     match link.peer.era() {
         Era::Modern => {
             spawn(setting, link, move |setting, link| async move { keep_listening(&setting, &link, !first).await });
@@ -62,37 +62,37 @@ pub(crate) fn follow(setting: &Arc<Setting>, link: &Arc<Link>, shared: Option<Sh
 
 /// Asks a legacy server to say, or not to say any more, when a resource changes.
 pub(crate) async fn subscribe(
-    setting: &Setting,
+    setting: &SharedContext,
     link: &Link,
     method: &'static str,
     uri: &str,
-    terms: Terms,
+    terms: WireRequestTerms,
 ) -> Result<(), PerformFailure> {
     let id = setting.next_id();
     let mut body = RequestBody::new(id, method, uri.len());
     body.add("uri", json!(uri).to_string().as_bytes());
-    let request = Outgoing::new(id, method, Some(link.peer.version), body.finish(None));
+    let request = WireRequest::new(id, method, Some(link.peer.version), body.finish(None));
     link.exchange(request, terms).await.outcome().map(|_| ())
 }
 
 /// Spawns work that ends with the connection.
 fn spawn<F: Future<Output = ()> + Send + 'static>(
-    setting: &Arc<Setting>,
+    setting: &Arc<SharedContext>,
     link: &Arc<Link>,
-    work: impl FnOnce(Arc<Setting>, Arc<Link>) -> F,
+    work: impl FnOnce(Arc<SharedContext>, Arc<Link>) -> F,
 ) {
     let departure = link.departure().clone();
     let work = work(Arc::clone(setting), Arc::clone(link));
     setting.tasks.spawn(async move {
         tokio::select! {
             biased;
-            _ = departure.told() => {}
+            _ = departure.reported() => {}
             () = work => {}
         }
     });
 }
 
-async fn follow_stream(setting: &Setting, link: &Link, shared: bool) {
+async fn follow_stream(setting: &SharedContext, link: &Link, shared: bool) {
     if let Wire::Http(wire) = &link.wire {
         let missed = || {
             if shared {
@@ -104,13 +104,13 @@ async fn follow_stream(setting: &Setting, link: &Link, shared: bool) {
 }
 
 /// Legacy servers forget what was watched with the connection.
-async fn watch_again(setting: &Setting, link: &Link) {
-    let wanted = setting.watches.wanted().borrow().resources.clone();
+async fn watch_again(setting: &SharedContext, link: &Link) {
+    let wanted = setting.watches.subscribe().borrow().resources.clone();
     for uri in wanted {
         let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
-        let terms = Terms { tell_server: true, ..Terms::until(deadline) };
+        let terms = WireRequestTerms { tell_server: true, ..WireRequestTerms::until(deadline) };
         match Box::pin(subscribe(setting, link, method::RESOURCES_SUBSCRIBE, &uri, terms)).await {
-            Ok(()) => setting.news.announce_resources(&[uri]),
+            Ok(()) => setting.announcement_bus.announce_resources(&[uri]),
             Err(failure) => {
                 tracing::warn!(upstream = %setting.spec.id, %failure, "a resource could not be watched again");
             }
@@ -119,45 +119,45 @@ async fn watch_again(setting: &Setting, link: &Link) {
 }
 
 /// Keeps a modern subscription to what is wanted and offered.
-async fn keep_listening(setting: &Arc<Setting>, link: &Arc<Link>, mut missed: bool) {
-    let mut wishes = setting.watches.wanted();
-    let mut current: Option<Subscription> = None;
+async fn keep_listening(setting: &Arc<SharedContext>, link: &Arc<Link>, mut missed: bool) {
+    let mut wishes = setting.watches.subscribe();
+    let mut current: Option<UpstreamSubscription> = None;
     let mut _lingering = None;
     let mut failures = 0;
     loop {
         let wanted = wishes.borrow_and_update().clone();
         let Some(filter) = filter(&link.peer.announces, &wanted) else {
             current = None;
-            conclude(setting, &wanted, Ok(Granted::default()));
+            record_outcome(setting, &wanted, Ok(GrantedWatches::default()));
             if !wait(&mut wishes, None).await.came {
                 return;
             }
             continue;
         };
         if current.as_ref().is_none_or(|current| current.filter != filter) {
-            match Subscription::open(setting, link, filter, !wanted.tasks.is_empty()).await {
-                Opening::Acknowledged(subscription) => {
-                    conclude(setting, &wanted, Ok(subscription.granted.clone()));
+            match UpstreamSubscription::open(setting, link, filter, !wanted.tasks.is_empty()).await {
+                SubscribeOutcome::Acknowledged(subscription) => {
+                    record_outcome(setting, &wanted, Ok(subscription.granted.clone()));
                     // Only now the old one ends; the one before it at once.
                     _lingering = current.replace(subscription).map(|old| linger(setting, link, old));
                     if std::mem::take(&mut missed) {
                         announce_everything(setting);
                     }
                 }
-                Opening::Refused(failure) => conclude(setting, &wanted, Err(failure)),
-                Opening::Broke if current.is_none() => {
+                SubscribeOutcome::Refused(failure) => record_outcome(setting, &wanted, Err(failure)),
+                SubscribeOutcome::Broke if current.is_none() => {
                     missed = true;
                     failures = pause(setting, failures, Duration::ZERO).await;
                     continue;
                 }
                 // The old one still holds.
-                Opening::Broke => {
+                SubscribeOutcome::Broke => {
                     let why = "the subscription was lost before it was acknowledged".to_owned();
-                    conclude(setting, &wanted, Err(PerformFailure::Died { why }));
+                    record_outcome(setting, &wanted, Err(PerformFailure::Died { why }));
                 }
             }
         } else if let Some(current) = &current {
-            conclude(setting, &wanted, Ok(current.granted.clone()));
+            record_outcome(setting, &wanted, Ok(current.granted.clone()));
         }
         let event = wait(&mut wishes, current.as_mut()).await;
         if let Some(lasted) = event.ended_after {
@@ -171,7 +171,7 @@ async fn keep_listening(setting: &Arc<Setting>, link: &Arc<Link>, mut missed: bo
 }
 
 /// Lets a subscription hear for a moment more. Dropping the guard ends it at once.
-fn linger(setting: &Arc<Setting>, link: &Arc<Link>, old: Subscription) -> DropGuard {
+fn linger(setting: &Arc<SharedContext>, link: &Arc<Link>, old: UpstreamSubscription) -> DropGuard {
     let enough = CancellationToken::new();
     let guard = enough.clone().drop_guard();
     spawn(setting, link, |_, _| async move {
@@ -183,7 +183,7 @@ fn linger(setting: &Arc<Setting>, link: &Arc<Link>, old: Subscription) -> DropGu
 
 /// What was waited for.
 #[derive(Debug, Default)]
-struct Waited {
+struct SubscriptionWait {
     /// Other wishes came.
     came: bool,
     /// The subscription ended after this time.
@@ -191,35 +191,35 @@ struct Waited {
 }
 
 /// Waits for other wishes, or for the end of the subscription.
-async fn wait(wishes: &mut watch::Receiver<Wanted>, current: Option<&mut Subscription>) -> Waited {
+async fn wait(wishes: &mut watch::Receiver<WatchedSubjects>, current: Option<&mut UpstreamSubscription>) -> SubscriptionWait {
     match current {
-        None => Waited { came: wishes.changed().await.is_ok(), ..Waited::default() },
+        None => SubscriptionWait { came: wishes.changed().await.is_ok(), ..SubscriptionWait::default() },
         Some(current) => tokio::select! {
-            changed = wishes.changed() => Waited { came: changed.is_ok(), ..Waited::default() },
-            lasted = current.ended() => Waited { ended_after: Some(lasted), ..Waited::default() },
+            changed = wishes.changed() => SubscriptionWait { came: changed.is_ok(), ..SubscriptionWait::default() },
+            lasted = current.ended() => SubscriptionWait { ended_after: Some(lasted), ..SubscriptionWait::default() },
         },
     }
 }
 
 /// Pauses before a broken subscription is made again. Returns the failures in a row.
-async fn pause(setting: &Setting, failures: u32, lasted: Duration) -> u32 {
+async fn pause(setting: &SharedContext, failures: u32, lasted: Duration) -> u32 {
     let stable = lasted >= Duration::from_millis(STABLE_MS_MIN);
     let failures = if stable { 2 } else { u32::max(failures, 1).saturating_add(1) };
     tokio::time::sleep(Duration::from_millis(pause_ms(failures, &setting.spec.limits))).await;
     failures
 }
 
-fn conclude(setting: &Setting, wanted: &Wanted, outcome: Result<Granted, PerformFailure>) {
-    setting.watches.conclude(Some(Verdict { revision: wanted.revision, outcome }));
+fn record_outcome(setting: &SharedContext, wanted: &WatchedSubjects, outcome: Result<GrantedWatches, PerformFailure>) {
+    setting.watches.set_outcome(Some(WatchOutcome { revision: wanted.revision, outcome }));
 }
 
-fn announce_everything(setting: &Setting) {
-    setting.news.announce_lists();
-    setting.news.announce_resources(&setting.watches.wanted().borrow().resources);
+fn announce_everything(setting: &SharedContext) {
+    setting.announcement_bus.announce_lists();
+    setting.announcement_bus.announce_resources(&setting.watches.subscribe().borrow().resources);
 }
 
 /// The filter of a subscription to all that is offered and wanted; none if that is nothing.
-fn filter(announces: &Announces, wanted: &Wanted) -> Option<String> {
+fn filter(announces: &AnnouncedChanges, wanted: &WatchedSubjects) -> Option<String> {
     let mut filter = serde_json::Map::new();
     for name in &announces.lists {
         filter.insert((*name).to_owned(), json!(true));
@@ -241,13 +241,13 @@ mod tests {
     #[test]
     fn a_filter_names_what_is_offered_and_wanted() {
         let set = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<BTreeSet<_>>();
-        let nothing = Wanted::default();
-        assert_eq!(filter(&Announces::default(), &nothing), None);
-        let tools = Announces { lists: vec!["toolsListChanged"], ..Announces::default() };
+        let nothing = WatchedSubjects::default();
+        assert_eq!(filter(&AnnouncedChanges::default(), &nothing), None);
+        let tools = AnnouncedChanges { lists: vec!["toolsListChanged"], ..AnnouncedChanges::default() };
         assert_eq!(filter(&tools, &nothing).unwrap(), r#"{"toolsListChanged":true}"#);
-        let wanted = Wanted { revision: 7, resources: set(&["b://x", "a://\"y"]), tasks: set(&["t"]) };
+        let wanted = WatchedSubjects { revision: 7, resources: set(&["b://x", "a://\"y"]), tasks: set(&["t"]) };
         let lists = vec!["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
-        let all = Announces { lists, tasks: true };
+        let all = AnnouncedChanges { lists, tasks: true };
         assert_eq!(
             filter(&all, &wanted).unwrap(),
             concat!(

@@ -6,7 +6,7 @@ mod connect;
 mod lifecycle;
 pub(crate) mod link;
 pub(crate) mod listening;
-mod own_watch;
+mod resource_watch;
 pub(crate) mod pool;
 
 use std::sync::Arc;
@@ -17,36 +17,36 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use self::{lifecycle::UpstreamStatus, own_watch::OwnWatch};
+pub use self::{lifecycle::UpstreamStatus, resource_watch::ConnectionResourceWatch};
 use self::{
-    lifecycle::{Lifecycle, Phase, Stage, Step, next_step},
+    lifecycle::{ConnectionLifecycle, ConnectionPhase, ConnectionState, ConnectionStep, next_step},
     link::Link,
 };
-use crate::{Counterpart, PerformFailure, shared::Setting};
+use crate::{UpstreamRequester, PerformFailure, shared::SharedContext};
 
 /// A connection's handle.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    stage: watch::Receiver<Stage>,
+pub(crate) struct UpstreamConnection {
+    state: watch::Receiver<ConnectionState>,
     demand: Arc<Notify>,
     stop: CancellationToken,
     _stop_when_dropped: DropGuard,
 }
 
-impl Connection {
+impl UpstreamConnection {
     /// Nothing is started before it is needed. `stop` ends it; none of its kin. Must be called within a tokio runtime.
-    pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, stop: CancellationToken) -> Self {
-        let (stage, stages) = watch::channel(Stage { phase: Phase::Idle, attempts_failed: 0 });
+    pub(crate) fn new(setting: &Arc<SharedContext>, counterpart: Option<UpstreamRequester>, stop: CancellationToken) -> Self {
+        let (stage, stages) = watch::channel(ConnectionState { phase: ConnectionPhase::Idle, attempts_failed: 0 });
         let demand = Arc::new(Notify::new());
-        let lifecycle = Lifecycle {
+        let lifecycle = ConnectionLifecycle {
             setting: Arc::clone(setting),
             counterpart,
-            stage,
+            state: stage,
             demand: Arc::clone(&demand),
             stop: stop.clone(),
         };
         setting.tasks.spawn(lifecycle.run());
-        Self { stage: stages, demand, _stop_when_dropped: stop.clone().drop_guard(), stop }
+        Self { state: stages, demand, _stop_when_dropped: stop.clone().drop_guard(), stop }
     }
 
     /// Ends it. Whoever waits for that waits for the tasks of the upstream, or for [`Connection::ended`].
@@ -56,7 +56,7 @@ impl Connection {
 
     /// Waits until it has ended with everything behind it. Cancel safe.
     pub(crate) async fn ended(&self) {
-        let mut stages = self.stage.clone();
+        let mut stages = self.state.clone();
         // The lifecycle drops the sender when it is done.
         while stages.changed().await.is_ok() {}
     }
@@ -67,13 +67,13 @@ impl Connection {
     }
 
     pub(crate) fn status(&self) -> UpstreamStatus {
-        self.stage.borrow().status(Instant::now())
+        self.state.borrow().status(Instant::now())
     }
 
     /// The connection as it is, if it is ready.
     pub(crate) fn ready(&self) -> Option<Arc<Link>> {
-        match &self.stage.borrow().phase {
-            Phase::Ready(link) if !link.departure().is_told() => Some(Arc::clone(link)),
+        match &self.state.borrow().phase {
+            ConnectionPhase::Ready(link) if !link.departure().is_reported() => Some(Arc::clone(link)),
             _ => None,
         }
     }
@@ -87,16 +87,16 @@ impl Connection {
         if let Some(link) = self.ready() {
             return Ok(link);
         }
-        let mut stages = self.stage.clone();
+        let mut stages = self.state.clone();
         let attempts_failed_before = stages.borrow_and_update().attempts_failed;
         loop {
             let step = next_step(&stages.borrow_and_update(), attempts_failed_before, Instant::now(), deadline);
             match step {
-                Step::Use(link) => return Ok(link),
-                Step::GiveUp { lack: Some(lack), .. } => return Err(PerformFailure::NotPresented(lack)),
-                Step::GiveUp { why, lack: None } => return Err(PerformFailure::Unavailable { why }),
-                Step::Wait { ask: true } => self.demand.notify_one(),
-                Step::Wait { ask: false } => {}
+                ConnectionStep::Use(link) => return Ok(link),
+                ConnectionStep::GiveUp { lack: Some(lack), .. } => return Err(PerformFailure::NotPresented(lack)),
+                ConnectionStep::GiveUp { why, lack: None } => return Err(PerformFailure::Unavailable { why }),
+                ConnectionStep::Wait { ask: true } => self.demand.notify_one(),
+                ConnectionStep::Wait { ask: false } => {}
             }
             tokio::select! {
                 biased;

@@ -22,12 +22,12 @@ use servanda_mcp::Era;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Connection, link::Link};
-use crate::{Behalf, Counterpart, PerformFailure, shared::Setting, shares};
+use super::{UpstreamConnection, link::Link};
+use crate::{RequestUser, UpstreamRequester, PerformFailure, shared::SharedContext, shares};
 
 /// The connections.
-pub(crate) struct Pool {
-    setting: Arc<Setting>,
+pub(crate) struct ConnectionPool {
+    setting: Arc<SharedContext>,
     /// Ends all of them.
     stop: CancellationToken,
     state: Mutex<State>,
@@ -35,24 +35,24 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
-    own: HashMap<Lane, Own>,
+    connections: HashMap<PoolKey, PooledConnection>,
     /// How many are on their way out. They still cost what they cost.
     ending: usize,
 }
 
 /// One of a counterpart's connections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Lane {
-    counterpart: Counterpart,
+struct PoolKey {
+    counterpart: UpstreamRequester,
     number: usize,
 }
 
 /// Whether two counterparts count against one limit.
-type Sharing = fn(&Counterpart, &Counterpart) -> bool;
+type SameLimitCheck = fn(&UpstreamRequester, &UpstreamRequester) -> bool;
 
 /// For whom a connection is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum LeasePurpose {
     /// For a client: the server may ask it something.
     Client,
     /// For the gateway itself.
@@ -60,14 +60,14 @@ pub(crate) enum Purpose {
 }
 
 /// One counterpart's connection.
-struct Own {
-    connection: Arc<Connection>,
+struct PooledConnection {
+    connection: Arc<UpstreamConnection>,
     /// How many requests use it, and since when.
-    uses: watch::Sender<Uses>,
+    uses: watch::Sender<ConnectionUses>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Uses {
+struct ConnectionUses {
     count: usize,
     /// How many of them are a client's.
     clients: usize,
@@ -75,35 +75,35 @@ struct Uses {
 }
 
 /// The use of a connection by one request.
-pub(crate) struct Lease {
-    pub(crate) connection: Arc<Connection>,
-    uses: watch::Sender<Uses>,
-    purpose: Purpose,
+pub(crate) struct ConnectionLease {
+    pub(crate) connection: Arc<UpstreamConnection>,
+    uses: watch::Sender<ConnectionUses>,
+    purpose: LeasePurpose,
 }
 
-impl Pool {
-    pub(crate) fn new(setting: Arc<Setting>, stop: CancellationToken) -> Arc<Self> {
+impl ConnectionPool {
+    pub(crate) fn new(setting: Arc<SharedContext>, stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self { setting, stop, state: Mutex::default() })
     }
 
     /// A connection of that counterpart, to be used; fails if there are too many and all of them are in use.
     pub(crate) fn lease(
         self: &Arc<Self>,
-        counterpart: &Counterpart,
-        purpose: Purpose,
-    ) -> Result<Lease, PerformFailure> {
-        let counterpart = &self.keyed(counterpart);
+        counterpart: &UpstreamRequester,
+        purpose: LeasePurpose,
+    ) -> Result<ConnectionLease, PerformFailure> {
+        let counterpart = &self.pooled_as(counterpart);
         let mut state = self.lock();
-        let lanes = state.lanes(counterpart);
+        let lanes = state.connections_of(counterpart);
         let asks = self.setting.asks_beside_requests.load(Ordering::Relaxed);
         // Where only judged connections take calls, callers share the judged one: a new one would take none. A question that
         // could be anybody's is declined there.
-        let alone = purpose == Purpose::Client && !self.setting.is_guarded() && self.must_be_alone(counterpart);
+        let alone = purpose == LeasePurpose::Client && !self.setting.is_guarded() && self.must_be_alone(counterpart);
         let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
-            let share = shares::of_principal(self.setting.spec.limits.connections_max);
-            let may_grow = state.count(|other| is_one_party(other, counterpart)) < share.div_ceil(2);
-            let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.borrow().clients, own.is_haunted()));
-            crowded.filter(|_| !(may_grow && state.own.len() < self.setting.spec.limits.connections_max))
+            let share = shares::principal_share(self.setting.spec.limits.connections_max);
+            let may_grow = state.count(|other| is_same_principal(other, counterpart)) < share.div_ceil(2);
+            let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.borrow().clients, own.has_abandoned_request()));
+            crowded.filter(|_| !(may_grow && state.connections.len() < self.setting.spec.limits.connections_max))
         });
         if let Some((_, own)) = fit {
             return Ok(own.lease(purpose));
@@ -112,11 +112,11 @@ impl Pool {
             (0..lanes.len()).find(|number| lanes.iter().all(|(taken, _)| taken != number)).unwrap_or(lanes.len());
         drop(lanes);
         self.make_room(&mut state, counterpart)?;
-        let lane = Lane { counterpart: counterpart.clone(), number };
-        let connection = Arc::new(Connection::new(&self.setting, Some(counterpart.clone()), self.stop.child_token()));
-        let own = Own { connection, uses: watch::Sender::new(Uses { count: 0, clients: 0, since: Instant::now() }) };
+        let lane = PoolKey { counterpart: counterpart.clone(), number };
+        let connection = Arc::new(UpstreamConnection::new(&self.setting, Some(counterpart.clone()), self.stop.child_token()));
+        let own = PooledConnection { connection, uses: watch::Sender::new(ConnectionUses { count: 0, clients: 0, since: Instant::now() }) };
         let lease = own.lease(purpose);
-        let keeping = keep(Arc::downgrade(self), lane.clone(), own.uses.subscribe(), self.idle_max());
+        let keeping = end_when_idle(Arc::downgrade(self), lane.clone(), own.uses.subscribe(), self.idle_max());
         let stop = self.stop.clone();
         self.setting.tasks.spawn(async move {
             tokio::select! {
@@ -124,26 +124,26 @@ impl Pool {
                 () = keeping => {}
             }
         });
-        state.own.insert(lane, own);
+        state.connections.insert(lane, own);
         Ok(lease)
     }
 
     /// That counterpart's first connection, if there is one.
-    pub(crate) fn get(&self, counterpart: &Counterpart) -> Option<Arc<Connection>> {
-        self.lock().lanes(&self.keyed(counterpart)).first().map(|(_, own)| Arc::clone(&own.connection))
+    pub(crate) fn get(&self, counterpart: &UpstreamRequester) -> Option<Arc<UpstreamConnection>> {
+        self.lock().connections_of(&self.pooled_as(counterpart)).first().map(|(_, own)| Arc::clone(&own.connection))
     }
 
     /// As whom a counterpart has connections: they are legacy ones whatever era the client has, unless users do not share any.
-    fn keyed(&self, counterpart: &Counterpart) -> Counterpart {
+    fn pooled_as(&self, counterpart: &UpstreamRequester) -> UpstreamRequester {
         let era = if self.setting.is_personal() { counterpart.era } else { Era::Legacy };
-        Counterpart { era, ..counterpart.clone() }
+        UpstreamRequester { era, ..counterpart.clone() }
     }
 
     /// Ends the connections of an affinity.
     pub(crate) fn release(self: &Arc<Self>, affinity: &str) {
         let mut state = self.lock();
-        let released: Vec<Lane> =
-            state.own.keys().filter(|lane| &*lane.counterpart.affinity == affinity).cloned().collect();
+        let released: Vec<PoolKey> =
+            state.connections.keys().filter(|lane| &*lane.counterpart.affinity == affinity).cloned().collect();
         for lane in released {
             self.end(&mut state, &lane);
         }
@@ -152,32 +152,32 @@ impl Pool {
     /// How many connections there are.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.lock().own.len()
+        self.lock().connections.len()
     }
 
     /// Any connection that is ready.
     pub(crate) fn any_ready(&self) -> Option<Arc<Link>> {
-        self.lock().own.values().find_map(|own| own.connection.ready())
+        self.lock().connections.values().find_map(|own| own.connection.ready())
     }
 
     /// Whether a question could be taken for another client's: then a request shares its connection only if it must.
-    fn must_be_alone(&self, counterpart: &Counterpart) -> bool {
+    fn must_be_alone(&self, counterpart: &UpstreamRequester) -> bool {
         counterpart.capabilities.answers_anything()
             && self.setting.may_ask_unclearly()
-            && self.setting.attached.of(&counterpart.affinity).is_none()
+            && self.setting.attached.get(&counterpart.affinity).is_none()
     }
 
-    fn make_room(self: &Arc<Self>, state: &mut State, counterpart: &Counterpart) -> Result<(), PerformFailure> {
+    fn make_room(self: &Arc<Self>, state: &mut State, counterpart: &UpstreamRequester) -> Result<(), PerformFailure> {
         let connections_max = self.setting.spec.limits.connections_max;
         // Who has a full share makes room among its own, and takes nothing from the others.
-        let bounds: [(Sharing, usize); 3] = [
-            (is_one_party, shares::of_principal(connections_max)),
-            (is_one_tenant, shares::of_tenant(connections_max)),
+        let bounds: [(SameLimitCheck, usize); 3] = [
+            (is_same_principal, shares::principal_share(connections_max)),
+            (is_same_tenant, shares::tenant_share(connections_max)),
             (|_, _| true, connections_max),
         ];
-        let is_full = |(sharing, max): &(Sharing, usize)| state.count(|other| sharing(other, counterpart)) >= *max;
+        let is_full = |(sharing, max): &(SameLimitCheck, usize)| state.count(|other| sharing(other, counterpart)) >= *max;
         let Some((sharing, in_flight_max)) = bounds.into_iter().find(is_full) else { return Ok(()) };
-        let evictable = state.own.iter().filter(|(lane, _)| sharing(&lane.counterpart, counterpart));
+        let evictable = state.connections.iter().filter(|(lane, _)| sharing(&lane.counterpart, counterpart));
         let idle = evictable.filter_map(|(lane, own)| Some((own.idle_since()?, lane)));
         let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, lane)| lane.clone());
         match longest_idle {
@@ -191,9 +191,9 @@ impl Pool {
     }
 
     /// Ends a connection if nobody has used it for as long as one may be idle.
-    fn retire(self: &Arc<Self>, lane: &Lane, idle_max: Duration) -> bool {
+    fn retire(self: &Arc<Self>, lane: &PoolKey, idle_max: Duration) -> bool {
         let mut state = self.lock();
-        let Some(own) = state.own.get(lane) else { return true };
+        let Some(own) = state.connections.get(lane) else { return true };
         let retires = own.idle_since().is_some_and(|since| since.elapsed() >= idle_max);
         if retires {
             self.end(&mut state, lane);
@@ -202,8 +202,8 @@ impl Pool {
     }
 
     /// Ends a connection and counts it until it is gone.
-    fn end(self: &Arc<Self>, state: &mut State, lane: &Lane) {
-        let Some(own) = state.own.remove(lane) else { return };
+    fn end(self: &Arc<Self>, state: &mut State, lane: &PoolKey) {
+        let Some(own) = state.connections.remove(lane) else { return };
         own.connection.stop();
         state.ending += 1;
         let pool = Arc::downgrade(self);
@@ -227,22 +227,22 @@ impl Pool {
 
 impl State {
     /// The connections of a counterpart, in order.
-    fn lanes(&self, counterpart: &Counterpart) -> Vec<(usize, &Own)> {
-        let of = self.own.iter().filter(|(lane, _)| lane.counterpart == *counterpart);
-        let mut lanes: Vec<(usize, &Own)> = of.map(|(lane, own)| (lane.number, own)).collect();
+    fn connections_of(&self, counterpart: &UpstreamRequester) -> Vec<(usize, &PooledConnection)> {
+        let of = self.connections.iter().filter(|(lane, _)| lane.counterpart == *counterpart);
+        let mut lanes: Vec<(usize, &PooledConnection)> = of.map(|(lane, own)| (lane.number, own)).collect();
         lanes.sort_unstable_by_key(|(number, _)| *number);
         lanes
     }
 
     /// How many connections such counterparts have.
-    fn count(&self, are_counted: impl Fn(&Counterpart) -> bool) -> usize {
-        self.own.keys().filter(|lane| are_counted(&lane.counterpart)).count()
+    fn count(&self, are_counted: impl Fn(&UpstreamRequester) -> bool) -> usize {
+        self.connections.keys().filter(|lane| are_counted(&lane.counterpart)).count()
     }
 }
 
 /// Whether two count against one principal's limit: one user, whatever its sessions. Where all are one user, or none, it is one affinity.
-fn is_one_party(one: &Counterpart, other: &Counterpart) -> bool {
-    match (sharer(one), sharer(other)) {
+fn is_same_principal(one: &UpstreamRequester, other: &UpstreamRequester) -> bool {
+    match (limited_user(one), limited_user(other)) {
         (Some(one), Some(other)) => one == other,
         (None, None) => one.affinity == other.affinity && one.user() == other.user(),
         _ => false,
@@ -250,53 +250,53 @@ fn is_one_party(one: &Counterpart, other: &Counterpart) -> bool {
 }
 
 /// Whether two count against one tenant's limit. Where all are one user, there is none.
-fn is_one_tenant(one: &Counterpart, other: &Counterpart) -> bool {
-    sharer(one).zip(sharer(other)).is_some_and(|((one, _), (other, _))| one == other)
+fn is_same_tenant(one: &UpstreamRequester, other: &UpstreamRequester) -> bool {
+    limited_user(one).zip(limited_user(other)).is_some_and(|((one, _), (other, _))| one == other)
 }
 
-fn sharer(counterpart: &Counterpart) -> Option<(&str, &str)> {
-    counterpart.on_behalf_of.as_ref().and_then(Behalf::sharer)
+fn limited_user(counterpart: &UpstreamRequester) -> Option<(&str, &str)> {
+    counterpart.on_behalf_of.as_ref().and_then(RequestUser::limited_user)
 }
 
-impl Own {
+impl PooledConnection {
     /// Since when nobody has used it; none while somebody does. A question between requests is a use.
     fn idle_since(&self) -> Option<Instant> {
         let uses = *self.uses.borrow();
-        let asks = self.connection.ready().is_some_and(|link| link.asks());
+        let asks = self.connection.ready().is_some_and(|link| link.is_asking_client());
         (uses.count == 0 && !asks).then_some(uses.since)
     }
 
     /// Whether no client is using it. Where the server is known to ask, it must not be at something either that a client
     /// gave up; elsewhere that does not matter, and what the server remembers between calls does.
     fn is_free(&self, asks: bool) -> bool {
-        self.uses.borrow().clients == 0 && !(asks && self.is_haunted())
+        self.uses.borrow().clients == 0 && !(asks && self.has_abandoned_request())
     }
 
-    fn is_haunted(&self) -> bool {
-        self.connection.ready().is_some_and(|link| link.haunted())
+    fn has_abandoned_request(&self) -> bool {
+        self.connection.ready().is_some_and(|link| link.has_abandoned_request())
     }
 
-    fn lease(&self, purpose: Purpose) -> Lease {
-        let clients = usize::from(purpose == Purpose::Client);
+    fn lease(&self, purpose: LeasePurpose) -> ConnectionLease {
+        let clients = usize::from(purpose == LeasePurpose::Client);
         self.uses.send_modify(|uses| {
-            *uses = Uses { count: uses.count + 1, clients: uses.clients + clients, since: Instant::now() };
+            *uses = ConnectionUses { count: uses.count + 1, clients: uses.clients + clients, since: Instant::now() };
         });
-        Lease { connection: Arc::clone(&self.connection), uses: self.uses.clone(), purpose }
+        ConnectionLease { connection: Arc::clone(&self.connection), uses: self.uses.clone(), purpose }
     }
 }
 
-impl Drop for Lease {
+impl Drop for ConnectionLease {
     fn drop(&mut self) {
-        let clients = usize::from(self.purpose == Purpose::Client);
+        let clients = usize::from(self.purpose == LeasePurpose::Client);
         self.uses.send_modify(|uses| {
             let (count, clients) = (uses.count.saturating_sub(1), uses.clients.saturating_sub(clients));
-            *uses = Uses { count, clients, since: Instant::now() };
+            *uses = ConnectionUses { count, clients, since: Instant::now() };
         });
     }
 }
 
 /// Waits until a connection has been idle for too long, and ends it. Ends when the connection is no longer in the pool.
-async fn keep(pool: Weak<Pool>, lane: Lane, mut uses: watch::Receiver<Uses>, idle_max: Duration) {
+async fn end_when_idle(pool: Weak<ConnectionPool>, lane: PoolKey, mut uses: watch::Receiver<ConnectionUses>, idle_max: Duration) {
     let mut since = Instant::now();
     loop {
         if uses.wait_for(|uses| uses.count == 0).await.is_err() {
@@ -319,14 +319,14 @@ async fn keep(pool: Weak<Pool>, lane: Lane, mut uses: watch::Receiver<Uses>, idl
     }
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for ConnectionPool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
-        formatter.debug_struct("Pool").field("own", &state.own.len()).field("ending", &state.ending).finish()
+        formatter.debug_struct("Pool").field("own", &state.connections.len()).field("ending", &state.ending).finish()
     }
 }
 
-impl fmt::Debug for Lease {
+impl fmt::Debug for ConnectionLease {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Lease").finish_non_exhaustive()
     }

@@ -11,17 +11,17 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     Conversations,
-    departure::Departure,
-    in_flight::InFlight,
-    inbound::{Inbound, Oddities},
-    outbox::Mouth,
-    pending::{Closed, PendingRequests},
-    waiting::Waiting,
+    loss::ConnectionLoss,
+    in_flight::InFlightLimit,
+    inbound::{InboundRouter, UnroutedMessages},
+    outbox::Outbox,
+    pending::{ConnectionClosed, PendingRequests},
+    waiting::ResponseWait,
 };
 use crate::{
-    Counterpart, PerformFailure,
-    request::{Ended, Outgoing, Terms, parcel::Parcel},
-    shared::Setting,
+    UpstreamRequester, PerformFailure,
+    request::{ExchangeEnd, WireRequest, WireRequestTerms, parcel::Parcel},
+    shared::SharedContext,
 };
 
 /// Why a request was not sent before its deadline.
@@ -30,33 +30,33 @@ const NOT_TAKEN: &str = "the server did not take the request before the deadline
 /// The caller's side of such a connection.
 #[derive(Debug)]
 pub(crate) struct Duplex {
-    in_flight: InFlight,
+    in_flight: InFlightLimit,
     pub(crate) pending: Arc<PendingRequests>,
     conversations: Arc<Conversations>,
     outbox: mpsc::Sender<Parcel>,
-    oddities: Arc<Oddities>,
-    departure: Departure,
+    oddities: Arc<UnroutedMessages>,
+    departure: ConnectionLoss,
 }
 
 impl Duplex {
     /// The caller's side, and what the reader and the writer need.
     pub(crate) fn new(
-        setting: &Arc<Setting>,
-        counterpart: Option<Counterpart>,
-    ) -> (Self, Inbound, mpsc::Receiver<Parcel>) {
+        setting: &Arc<SharedContext>,
+        counterpart: Option<UpstreamRequester>,
+    ) -> (Self, InboundRouter, mpsc::Receiver<Parcel>) {
         let in_flight_max = setting.spec.limits.in_flight_max;
         let (outbox, parcels) = mpsc::channel(in_flight_max.max(1));
-        let departure = Departure::default();
-        let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
+        let departure = ConnectionLoss::default();
+        let mouth = Outbox { outbox: outbox.downgrade(), departure: departure.clone() };
         let duplex = Self {
-            in_flight: InFlight::new(in_flight_max, counterpart.as_ref().is_none_or(Counterpart::is_anybodys)),
+            in_flight: InFlightLimit::new(in_flight_max, counterpart.as_ref().is_none_or(UpstreamRequester::is_shared)),
             pending: Arc::default(),
             conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
             outbox,
-            oddities: Arc::new(Oddities::default()),
+            oddities: Arc::new(UnroutedMessages::default()),
             departure,
         };
-        let inbound = Inbound::new(
+        let inbound = InboundRouter::new(
             Arc::clone(setting),
             Arc::clone(&duplex.pending),
             Arc::clone(&duplex.conversations),
@@ -65,7 +65,7 @@ impl Duplex {
         (duplex, inbound, parcels)
     }
 
-    pub(crate) fn departure(&self) -> &Departure {
+    pub(crate) fn departure(&self) -> &ConnectionLoss {
         &self.departure
     }
 
@@ -77,42 +77,42 @@ impl Duplex {
     #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep what it is given twice")]
     pub(crate) fn exchange<'a>(
         &'a self,
-        request: Outgoing<'a>,
-        terms: Terms,
-    ) -> impl Future<Output = Ended> + Send + 'a {
+        request: WireRequest<'a>,
+        terms: WireRequestTerms,
+    ) -> impl Future<Output = ExchangeEnd> + Send + 'a {
         async move {
-            let Outgoing { id, mut body, .. } = request;
+            let WireRequest { id, mut body, .. } = request;
             body.push(b'\n');
-            let mut place = match self.pending.admit(id) {
+            let mut place = match self.pending.register(id) {
                 Ok(place) => place,
-                Err(Closed { why }) => return Ended::NeverLeft { why },
+                Err(ConnectionClosed { why }) => return ExchangeEnd::NeverLeft { why },
             };
-            let mut in_flight = match self.in_flight.of(&terms) {
+            let mut in_flight = match self.in_flight.slot_for(&terms) {
                 Ok(in_flight) => in_flight,
-                Err(busy) => return Ended::Failed(busy),
+                Err(busy) => return ExchangeEnd::Failed(busy),
             };
-            let parcel = Parcel::new(body).under(terms.lease.clone());
-            if parcel.is_too_late() {
-                return Ended::Failed(PerformFailure::lease_ended());
+            let parcel = Parcel::new(body).with_lease(terms.lease.clone());
+            if parcel.is_lease_over() {
+                return ExchangeEnd::Failed(PerformFailure::lease_ended());
             }
-            let mut under_way = self.conversations.join(id, &terms, &parcel);
-            if let Err(ended) = self.post(parcel.clone(), &terms).await {
+            let mut under_way = self.conversations.register(id, &terms, &parcel);
+            if let Err(ended) = self.enqueue(parcel.clone(), &terms).await {
                 return ended;
             }
-            let waiting = Waiting {
+            let waiting = ResponseWait {
                 id,
                 terms: &terms,
                 outbox: terms.tell_server.then(|| self.conversations.mouth()),
                 not_sent: NOT_TAKEN,
                 oddities: Some(&self.oddities),
             };
-            let told = std::pin::pin!(&mut place.told);
+            let told = std::pin::pin!(&mut place.outcome);
             match waiting.wait(told, &mut under_way, &mut in_flight).await {
                 Ok(told) => {
                     under_way.settle();
                     ended(told.ok(), &parcel)
                 }
-                Err(failure) => Ended::Failed(failure),
+                Err(failure) => ExchangeEnd::Failed(failure),
             }
         }
     }
@@ -120,38 +120,38 @@ impl Duplex {
     /// Sends a notification, or says that it could not be sent in time.
     pub(crate) async fn notify(&self, mut body: Vec<u8>, deadline: Instant) -> Result<(), String> {
         body.push(b'\n');
-        match self.post(Parcel::new(body), &Terms::until(deadline)).await {
+        match self.enqueue(Parcel::new(body), &WireRequestTerms::until(deadline)).await {
             Ok(()) => Ok(()),
-            Err(Ended::NeverLeft { why }) => Err(why),
+            Err(ExchangeEnd::NeverLeft { why }) => Err(why),
             Err(_) => Err("the server does not read its input".to_owned()),
         }
     }
 
     /// Queues a message. The queue is full when the server does not read.
-    async fn post(&self, parcel: Parcel, terms: &Terms) -> Result<(), Ended> {
+    async fn enqueue(&self, parcel: Parcel, terms: &WireRequestTerms) -> Result<(), ExchangeEnd> {
         tokio::select! {
             biased;
-            () = terms.cancel.cancelled() => Err(Ended::Failed(PerformFailure::Cancelled { sent: false })),
-            () = terms.patience.over() => Err(Ended::Failed(not_taken())),
+            () = terms.cancel.cancelled() => Err(ExchangeEnd::Failed(PerformFailure::Cancelled { sent: false })),
+            () = terms.patience.over() => Err(ExchangeEnd::Failed(not_taken())),
             permit = self.outbox.reserve() => match permit {
                 Ok(permit) => {
                     permit.send(parcel);
                     Ok(())
                 }
                 // The writer has ended, and the connection is about to.
-                Err(_) => Err(Ended::NeverLeft { why: "the server closed its input".to_owned() }),
+                Err(_) => Err(ExchangeEnd::NeverLeft { why: "the server closed its input".to_owned() }),
             },
         }
     }
 }
 
 /// What a waiter was told, seen together with whether its request left.
-fn ended(told: Option<Result<Bytes, PerformFailure>>, parcel: &Parcel) -> Ended {
+fn ended(told: Option<Result<Bytes, PerformFailure>>, parcel: &Parcel) -> ExchangeEnd {
     match told {
-        Some(Ok(result)) => Ended::Answered(result),
-        Some(Err(PerformFailure::Died { why })) if parcel.withdraw() => Ended::NeverLeft { why },
-        Some(Err(failure)) => Ended::Failed(failure),
-        None => Ended::Failed(PerformFailure::Died { why: "the connection was closed".to_owned() }),
+        Some(Ok(result)) => ExchangeEnd::Answered(result),
+        Some(Err(PerformFailure::Died { why })) if parcel.withdraw() => ExchangeEnd::NeverLeft { why },
+        Some(Err(failure)) => ExchangeEnd::Failed(failure),
+        None => ExchangeEnd::Failed(PerformFailure::Died { why: "the connection was closed".to_owned() }),
     }
 }
 

@@ -9,68 +9,68 @@ use std::{
 };
 
 use crate::{
-    Behalf, PerformFailure,
-    request::{Terms, audience::Audience},
+    RequestUser, PerformFailure,
+    request::{WireRequestTerms, audience::RequestAudience},
     shares,
 };
 
 /// The places of one connection.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct InFlightLimit {
     count_max: usize,
     /// Whether several users have requests on this connection.
     shared: bool,
-    held: Mutex<Held>,
+    counts: Mutex<InFlightCounts>,
 }
 
 /// One request's place, held until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
-    among: &'a InFlight,
-    user: Option<Behalf>,
+pub(crate) struct InFlightSlot<'a> {
+    limit: &'a InFlightLimit,
+    user: Option<RequestUser>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct InFlightCounts {
     count: usize,
-    of_principals: HashMap<Principal, usize>,
-    of_tenants: HashMap<Tenant, usize>,
+    of_principals: HashMap<InFlightPrincipal, usize>,
+    of_tenants: HashMap<InFlightTenant, usize>,
 }
 
 /// A user by tenant and principal, without copies of their names.
 #[derive(Debug)]
-struct Principal(Behalf);
+struct InFlightPrincipal(RequestUser);
 
 /// The same by tenant alone.
 #[derive(Debug)]
-struct Tenant(Behalf);
+struct InFlightTenant(RequestUser);
 
-impl InFlight {
+impl InFlightLimit {
     pub(crate) fn new(count_max: usize, shared: bool) -> Self {
-        Self { count_max, shared, held: Mutex::default() }
+        Self { count_max, shared, counts: Mutex::default() }
     }
 
     /// Takes a place for a request on those terms. A subscription needs none: there are two at most, and they last as long as the
     /// connection.
-    pub(crate) fn of(&self, terms: &Terms) -> Result<Option<Place<'_>>, PerformFailure> {
+    pub(crate) fn slot_for(&self, terms: &WireRequestTerms) -> Result<Option<InFlightSlot<'_>>, PerformFailure> {
         match terms.audience {
-            Audience::Listener(_) => Ok(None),
+            RequestAudience::Subscription(_) => Ok(None),
             _ => self.take(terms.behalf.as_ref()).map(Some),
         }
     }
 
     /// Takes a place for a request of that user; the gateway's own requests have none.
-    fn take(&self, behalf: Option<&Behalf>) -> Result<Place<'_>, PerformFailure> {
-        let user = behalf.filter(|behalf| self.shared && behalf.sharer().is_some());
-        let mut held = self.held();
+    fn take(&self, behalf: Option<&RequestUser>) -> Result<InFlightSlot<'_>, PerformFailure> {
+        let user = behalf.filter(|behalf| self.shared && behalf.limited_user().is_some());
+        let mut held = self.lock();
         if held.count >= self.count_max {
             return Err(PerformFailure::Busy { in_flight_max: self.count_max });
         }
         if let Some(user) = user {
-            let (principal, tenant) = (Principal(user.clone()), Tenant(user.clone()));
+            let (principal, tenant) = (InFlightPrincipal(user.clone()), InFlightTenant(user.clone()));
             let own = held.of_principals.get(&principal).copied().unwrap_or_default();
             let of_tenant = held.of_tenants.get(&tenant).copied().unwrap_or_default();
-            let shares = [(own, shares::of_principal(self.count_max)), (of_tenant, shares::of_tenant(self.count_max))];
+            let shares = [(own, shares::principal_share(self.count_max)), (of_tenant, shares::tenant_share(self.count_max))];
             if let Some((_, share)) = shares.into_iter().find(|(count, share)| count >= share) {
                 return Err(PerformFailure::Busy { in_flight_max: share });
             }
@@ -78,61 +78,61 @@ impl InFlight {
             *held.of_principals.entry(principal).or_default() += 1;
         }
         held.count += 1;
-        Ok(Place { among: self, user: user.cloned() })
+        Ok(InFlightSlot { limit: self, user: user.cloned() })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, InFlightCounts> {
         // Every critical section leaves whole counts: no panic can leave them half-changed.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for InFlightSlot<'_> {
     fn drop(&mut self) {
-        let mut held = self.among.held();
+        let mut held = self.limit.lock();
         held.count = held.count.saturating_sub(1);
         if let Some(user) = self.user.take() {
-            give_back(&mut held.of_principals, &Principal(user.clone()));
-            give_back(&mut held.of_tenants, &Tenant(user));
+            give_back(&mut held.of_principals, &InFlightPrincipal(user.clone()));
+            give_back(&mut held.of_tenants, &InFlightTenant(user));
         }
     }
 }
 
-impl Principal {
+impl InFlightPrincipal {
     fn names(&self) -> Option<(&str, &str)> {
-        self.0.sharer()
+        self.0.limited_user()
     }
 }
 
-impl PartialEq for Principal {
+impl PartialEq for InFlightPrincipal {
     fn eq(&self, other: &Self) -> bool {
         self.names() == other.names()
     }
 }
 
-impl Eq for Principal {}
+impl Eq for InFlightPrincipal {}
 
-impl Hash for Principal {
+impl Hash for InFlightPrincipal {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.names().hash(state);
     }
 }
 
-impl Tenant {
+impl InFlightTenant {
     fn name(&self) -> Option<&str> {
-        self.0.sharer().map(|(tenant, _)| tenant)
+        self.0.limited_user().map(|(tenant, _)| tenant)
     }
 }
 
-impl PartialEq for Tenant {
+impl PartialEq for InFlightTenant {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 }
 
-impl Eq for Tenant {}
+impl Eq for InFlightTenant {}
 
-impl Hash for Tenant {
+impl Hash for InFlightTenant {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);
     }
@@ -151,18 +151,18 @@ fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, of: &K) {
 mod tests {
     use std::sync::Arc;
 
-    use servanda_authority::Authenticated;
+    use servanda_authority::AuthenticatedCaller;
     use servanda_contract::Caller;
 
     use super::*;
 
-    fn user(tenant: &str, principal: &str) -> Behalf {
+    fn user(tenant: &str, principal: &str) -> RequestUser {
         let caller = Caller { tenant: tenant.to_owned(), principal: principal.to_owned(), ..Caller::local() };
-        Behalf::Recorded(Arc::new(caller))
+        RequestUser::Recorded(Arc::new(caller))
     }
 
     /// Takes places until there is none, and says how many there were and which limit was told.
-    fn take_all<'a>(places: &'a InFlight, behalf: Option<&Behalf>, taken: &mut Vec<Place<'a>>) -> (usize, usize) {
+    fn take_all<'a>(places: &'a InFlightLimit, behalf: Option<&RequestUser>, taken: &mut Vec<InFlightSlot<'a>>) -> (usize, usize) {
         let before = taken.len();
         loop {
             match places.take(behalf) {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn one_principal_and_one_tenant_leave_places_to_the_others() {
-        let places = InFlight::new(16, true);
+        let places = InFlightLimit::new(16, true);
         let mut taken = Vec::new();
         for principal in ["a", "b", "c"] {
             assert_eq!(take_all(&places, Some(&user("greedy", principal)), &mut taken), (4, 4), "{principal}");
@@ -188,15 +188,15 @@ mod tests {
         );
         assert_eq!(take_all(&places, None, &mut taken), (0, 16), "all are taken");
         drop(taken);
-        assert!(places.held().of_principals.is_empty() && places.held().of_tenants.is_empty());
-        assert_eq!(places.held().count, 0);
+        assert!(places.lock().of_principals.is_empty() && places.lock().of_tenants.is_empty());
+        assert_eq!(places.lock().count, 0);
     }
 
     #[test]
     fn local_callers_and_the_user_of_an_own_connection_have_all_places() {
-        let local = Behalf::Holder(Arc::new(Authenticated::local()));
+        let local = RequestUser::Holder(Arc::new(AuthenticatedCaller::local()));
         for (shared, behalf) in [(true, local), (false, user("t", "a"))] {
-            let places = InFlight::new(8, shared);
+            let places = InFlightLimit::new(8, shared);
             assert_eq!(take_all(&places, Some(&behalf), &mut Vec::new()), (8, 8));
         }
     }

@@ -15,31 +15,31 @@ use servanda_mcp::{EnvelopeError, Id, Message};
 use super::{
     Conversations,
     oversized::answered_id,
-    pending::{PendingRequests, Told},
-    server_error::rejected,
-    startup_signals::Signs,
+    pending::{PendingRequests, PendingOutcome},
+    server_error::failure_from_rpc_error,
+    startup_signals::StartupSignals,
 };
-use crate::{PerformFailure, shared::Setting};
+use crate::{PerformFailure, shared::SharedContext};
 
 /// Takes in what a server writes.
 #[derive(Debug)]
-pub(crate) struct Inbound {
-    pub(crate) setting: Arc<Setting>,
+pub(crate) struct InboundRouter {
+    pub(crate) setting: Arc<SharedContext>,
     pending: Arc<PendingRequests>,
     conversations: Arc<Conversations>,
-    oddities: Arc<Oddities>,
-    pub(crate) signs: Arc<Signs>,
+    oddities: Arc<UnroutedMessages>,
+    pub(crate) signs: Arc<StartupSignals>,
 }
 
 /// What a server wrote that nobody could be told about. A request that times out says so.
 #[derive(Debug, Default)]
-pub(crate) struct Oddities {
+pub(crate) struct UnroutedMessages {
     not_messages: AtomicU64,
     oversized: AtomicU64,
     unknown_ids: AtomicU64,
 }
 
-impl Oddities {
+impl UnroutedMessages {
     /// In words; none if there was nothing.
     pub(crate) fn note(&self) -> Option<String> {
         let counts = [
@@ -58,27 +58,27 @@ impl Oddities {
     }
 }
 
-impl Inbound {
+impl InboundRouter {
     pub(crate) fn new(
-        setting: Arc<Setting>,
+        setting: Arc<SharedContext>,
         pending: Arc<PendingRequests>,
         conversations: Arc<Conversations>,
-        oddities: Arc<Oddities>,
+        oddities: Arc<UnroutedMessages>,
     ) -> Self {
         Self { setting, pending, conversations, oddities, signs: Arc::default() }
     }
 
     /// Takes in one message.
     pub(crate) fn on_line(&self, line: &Bytes) {
-        self.signs.of_life();
+        self.signs.record_output();
         if line.trim_ascii().is_empty() {
             return;
         }
-        let line = &self.setting.take_in(line);
+        let line = &self.setting.sanitize(line);
         match Message::parse(line) {
             Ok(Message::Response { id, result }) => self.tell(&id, Ok(line.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id: Some(id), error }) => {
-                self.tell(&id, Err(rejected(error, self.conversations.era(), &self.setting.redaction)));
+                self.tell(&id, Err(failure_from_rpc_error(error, self.conversations.era(), &self.setting.redaction)));
             }
             Ok(Message::Failure { id: None, error }) => {
                 self.oddities.not_messages.fetch_add(1, Ordering::Relaxed);
@@ -103,15 +103,15 @@ impl Inbound {
         }
     }
 
-    fn tell(&self, id: &Id, told: Told) {
+    fn tell(&self, id: &Id, told: PendingOutcome) {
         if let Id::Number(number) = id {
             self.conversations.answered(*number);
         }
         let late = told.as_ref().ok().cloned();
-        let known = matches!(id, Id::Number(number) if self.pending.tell(*number, told));
+        let known = matches!(id, Id::Number(number) if self.pending.resolve(*number, told));
         if !known {
             if let (Id::Number(number), Some(result)) = (id, late) {
-                self.signs.of_lateness(*number, &result);
+                self.signs.record_late_answer(*number, &result);
             }
             self.oddities.unknown_ids.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(upstream = %self.setting.spec.id, %id, "an answer that nobody waits for was ignored");
@@ -136,7 +136,7 @@ impl Inbound {
 }
 
 #[derive(Deserialize)]
-struct Claims<'a> {
+struct ClaimedEnvelope<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -150,7 +150,7 @@ fn claimed_id(line: &[u8]) -> Option<i64> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return None;
     }
-    let claims: Claims<'_> = serde_json::from_slice(line).ok()?;
+    let claims: ClaimedEnvelope<'_> = serde_json::from_slice(line).ok()?;
     claims.id.filter(|_| claims.method.is_none())?.get().parse().ok()
 }
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn oddities_are_told_in_words() {
-        let oddities = Oddities::default();
+        let oddities = UnroutedMessages::default();
         assert_eq!(oddities.note(), None);
         oddities.not_messages.fetch_add(2, Ordering::Relaxed);
         oddities.oversized.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@
 //!
 //! The modules below are what connections have in common, whatever carries them.
 
-pub(crate) mod departure;
+pub(crate) mod loss;
 pub(crate) mod duplex;
 pub(crate) mod in_flight;
 pub(crate) mod inbound;
@@ -37,18 +37,18 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    outbox::Mouth,
-    questions::{Asked, Questions},
+    outbox::Outbox,
+    questions::{RoutedQuestion, OpenQuestions},
 };
 use crate::{
-    Bystander, Counterpart, Remark,
+    ServerMessageSink, UpstreamRequester, ServerMessage,
     request::{
-        Terms,
-        audience::{Audience, Heard},
+        WireRequestTerms,
+        audience::{RequestAudience, SubscriptionSignal},
         parcel::Parcel,
-        patience::Patience,
+        pausable_deadline::PausableDeadline,
     },
-    shared::{Setting, announcement},
+    shared::{SharedContext, announcement},
 };
 
 /// How many requests that were given up are remembered on one connection.
@@ -57,27 +57,27 @@ const GIVEN_UP_MAX: usize = 1_024;
 /// The requests under way on one connection.
 #[derive(Debug)]
 pub(crate) struct Conversations {
-    setting: Arc<Setting>,
+    setting: Arc<SharedContext>,
     /// For whom the connection was made; nobody for the one that is shared.
-    counterpart: Option<Counterpart>,
+    counterpart: Option<UpstreamRequester>,
     era: OnceLock<Era>,
-    under_way: Mutex<Requests>,
-    questions: Arc<Questions>,
+    under_way: Mutex<OpenRequests>,
+    questions: Arc<OpenQuestions>,
 }
 
 #[derive(Debug, Default)]
-struct Requests {
-    by_id: HashMap<i64, Conversation>,
+struct OpenRequests {
+    by_id: HashMap<i64, RequestConversation>,
     /// How many of them were given up.
     given_up: usize,
     /// More were given up than are remembered: from now on nothing outside a stream can be said to be anybody's.
-    lost_count: bool,
+    overflowed: bool,
 }
 
 #[derive(Debug)]
-struct Conversation {
-    audience: Audience,
-    patience: Patience,
+struct RequestConversation {
+    audience: RequestAudience,
+    patience: PausableDeadline,
     /// Nobody is asked on its behalf any more.
     is_over: bool,
     /// Says so to what is being asked; none before something is.
@@ -91,7 +91,7 @@ struct Conversation {
 /// A request's part. Dropping it withdraws what has not left and ends its conversation; what left and is not settled stays a
 /// candidate.
 #[derive(Debug)]
-pub(crate) struct UnderWay<'a> {
+pub(crate) struct RequestGuard<'a> {
     conversations: &'a Conversations,
     id: i64,
     parcel: Parcel,
@@ -103,9 +103,9 @@ pub(crate) struct UnderWay<'a> {
 enum Recipient {
     /// A client.
     Client {
-        sink: Arc<dyn Bystander>,
+        sink: Arc<dyn ServerMessageSink>,
         /// Whose time stands still while the client is asked.
-        clocks: Vec<Patience>,
+        clocks: Vec<PausableDeadline>,
         /// When the request that the question belongs to is over, where that is known.
         over: CancellationToken,
     },
@@ -114,22 +114,22 @@ enum Recipient {
 }
 
 impl Conversations {
-    pub(crate) fn setting(&self) -> &Arc<Setting> {
+    pub(crate) fn setting(&self) -> &Arc<SharedContext> {
         &self.setting
     }
 
     /// For whom the connection was made; nobody for the one that is shared.
-    pub(crate) fn counterpart(&self) -> Option<&Counterpart> {
+    pub(crate) fn counterpart(&self) -> Option<&UpstreamRequester> {
         self.counterpart.as_ref()
     }
 
-    pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, mouth: Mouth) -> Self {
+    pub(crate) fn new(setting: &Arc<SharedContext>, counterpart: Option<UpstreamRequester>, mouth: Outbox) -> Self {
         Self {
             setting: Arc::clone(setting),
             counterpart,
             era: OnceLock::new(),
             under_way: Mutex::default(),
-            questions: Arc::new(Questions::new(Arc::clone(setting), mouth)),
+            questions: Arc::new(OpenQuestions::new(Arc::clone(setting), mouth)),
         }
     }
 
@@ -142,22 +142,22 @@ impl Conversations {
         let _ = self.era.set(era);
     }
 
-    pub(crate) fn mouth(&self) -> &Mouth {
+    pub(crate) fn mouth(&self) -> &Outbox {
         self.questions.mouth()
     }
 
     /// Whether the client is being asked something.
-    pub(crate) fn asks(&self) -> bool {
-        self.questions.any()
+    pub(crate) fn is_asking_client(&self) -> bool {
+        self.questions.has_open()
     }
 
     /// Takes part from now on. Whoever calls has bounded the requests.
-    pub(crate) fn join(&self, id: i64, terms: &Terms, parcel: &Parcel) -> UnderWay<'_> {
+    pub(crate) fn register(&self, id: i64, terms: &WireRequestTerms, parcel: &Parcel) -> RequestGuard<'_> {
         let (audience, patience) = (terms.audience.clone(), terms.patience.clone());
         let conversation =
-            Conversation { audience, patience, is_over: false, over: None, answered: false, given_up: false };
+            RequestConversation { audience, patience, is_over: false, over: None, answered: false, given_up: false };
         self.lock().by_id.insert(id, conversation);
-        UnderWay { conversations: self, id, parcel: parcel.clone(), settled: false }
+        RequestGuard { conversations: self, id, parcel: parcel.clone(), settled: false }
     }
 
     /// The server answered a request, whoever still waits for it.
@@ -174,15 +174,15 @@ impl Conversations {
     }
 
     /// Whether the server may still work on a request that was given up.
-    pub(crate) fn haunted(&self) -> bool {
+    pub(crate) fn has_abandoned_request(&self) -> bool {
         let under_way = self.lock();
-        under_way.given_up > 0 || under_way.lost_count
+        under_way.given_up > 0 || under_way.overflowed
     }
 
     /// Takes a notification in. `of` is the request whose stream it came on.
     pub(crate) fn on_notification(&self, method: &str, params: Option<&RawValue>, of: Option<i64>) {
         if let Err(fault) = inspect(params) {
-            self.setting.complaints.warn(&self.setting.spec.id, &fault, "a notification of the server is dropped");
+            self.setting.protocol_warnings.warn(&self.setting.spec.id, &fault, "a notification of the server is dropped");
             return;
         }
         match (method, params) {
@@ -191,13 +191,13 @@ impl Conversations {
             (method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(params)) => self.on_acknowledged(params, of),
             (method::LOG_MESSAGE, Some(params)) => {
                 let modern = self.era() == Era::Modern;
-                self.pass_on(of, |wants_log| !modern || wants_log, Remark::LogMessage(params.to_owned()));
+                self.pass_on(of, |wants_log| !modern || wants_log, ServerMessage::LogMessage(params.to_owned()));
             }
             (method, params) => match announcement::read(method, params) {
                 Some(announcement) => self.setting.announce(announcement),
                 None if method == method::ELICITATION_COMPLETE => {
                     let remark =
-                        Remark::Notification { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
+                        ServerMessage::Notification { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
                     self.pass_on(of, |_| true, remark);
                 }
                 // No revision defines this notification, and a client would take it for the gateway's own.
@@ -214,7 +214,7 @@ impl Conversations {
             return;
         }
         if let Err(fault) = inspect(params) {
-            self.setting.complaints.warn(&self.setting.spec.id, &fault, "a request of the server is refused");
+            self.setting.protocol_warnings.warn(&self.setting.spec.id, &fault, "a request of the server is refused");
             return self.mouth().refuse(id, code::INVALID_PARAMS, &format!("the message {fault}"));
         }
         if method == method::PING {
@@ -232,8 +232,8 @@ impl Conversations {
         match self.recipient(of, |_| true) {
             Recipient::Nobody(why) => self.mouth().refuse(id, code::INTERNAL_ERROR, why),
             Recipient::Client { sink, clocks, over } => {
-                let clocks = clocks.iter().map(Patience::stand_still).collect();
-                let asked = Asked { id: id.clone(), method, params, clocks, over };
+                let clocks = clocks.iter().map(PausableDeadline::pause).collect();
+                let asked = RoutedQuestion { id: id.clone(), method, params, clocks, over };
                 self.questions.ask(sink.as_ref(), asked);
             }
         }
@@ -242,28 +242,28 @@ impl Conversations {
     fn on_progress(&self, params: &RawValue, of: Option<i64>) {
         let Some(token) = progress_token(params).filter(|token| of.is_none_or(|id| id == *token)) else { return };
         let sink = match self.lock().waited_for(token).map(|conversation| &conversation.audience) {
-            Some(Audience::Caller(caller)) if caller.wants_progress => caller.sink.clone(),
+            Some(RequestAudience::Caller(caller)) if caller.wants_progress => caller.sink.clone(),
             _ => return,
         };
         let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
         let params = params.without(&[meta::PROGRESS_TOKEN]).to_json();
         if let Ok(params) = RawValue::from_string(params) {
-            let _ = sink.hear(Remark::Progress(params));
+            let _ = sink.receive(ServerMessage::Progress(params));
         }
     }
 
     /// A server takes back a question, or ends a subscription.
     fn on_cancelled(&self, params: &RawValue) {
         #[derive(Deserialize)]
-        struct Cancelled {
+        struct CancelledParams {
             #[serde(rename = "requestId")]
             id: Id,
         }
-        let Ok(Cancelled { id }) = serde_json::from_str(params.get()) else { return };
+        let Ok(CancelledParams { id }) = serde_json::from_str(params.get()) else { return };
         if let Id::Number(number) = id
-            && let Some(listener) = self.listener(number)
+            && let Some(listener) = self.subscription_sender(number)
         {
-            let _ = listener.try_send(Heard::Ended);
+            let _ = listener.try_send(SubscriptionSignal::Ended);
         } else {
             self.questions.withdraw(&id);
         }
@@ -273,23 +273,23 @@ impl Conversations {
         let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
         let tag = params.get("_meta").and_then(|meta| serde_json::from_str::<RawObject<'_>>(meta.get()).ok());
         let tag = tag.and_then(|meta| meta.get(meta::SUBSCRIPTION_ID)?.get().parse().ok());
-        let listener = tag.or(of).and_then(|id| self.listener(id));
+        let listener = tag.or(of).and_then(|id| self.subscription_sender(id));
         if let (Some(listener), Some(granted)) = (listener, params.get("notifications")) {
-            let _ = listener.try_send(Heard::Acknowledged(granted.to_owned()));
+            let _ = listener.try_send(SubscriptionSignal::Acknowledged(granted.to_owned()));
         }
     }
 
-    fn listener(&self, id: i64) -> Option<mpsc::Sender<Heard>> {
+    fn subscription_sender(&self, id: i64) -> Option<mpsc::Sender<SubscriptionSignal>> {
         match self.lock().waited_for(id).map(|conversation| &conversation.audience) {
-            Some(Audience::Listener(listener)) => Some(listener.clone()),
+            Some(RequestAudience::Subscription(listener)) => Some(listener.clone()),
             _ => None,
         }
     }
 
     /// Hands a remark to whom it is meant for; what does not fit is dropped.
-    fn pass_on(&self, of: Option<i64>, wants: impl Fn(bool) -> bool, remark: Remark) {
+    fn pass_on(&self, of: Option<i64>, wants: impl Fn(bool) -> bool, remark: ServerMessage) {
         if let Recipient::Client { sink, .. } = self.recipient(of, wants) {
-            let _ = sink.hear(remark);
+            let _ = sink.receive(remark);
         }
     }
 
@@ -298,27 +298,27 @@ impl Conversations {
         let mut under_way = self.lock();
         if let Some(id) = of {
             return match under_way.waited_for(id) {
-                Some(Conversation { audience: Audience::Caller(_), .. }) => under_way.caller_of(id),
-                Some(conversation) => self.attached(vec![conversation.patience.clone()]),
+                Some(RequestConversation { audience: RequestAudience::Caller(_), .. }) => under_way.caller_of(id),
+                Some(conversation) => self.attached_recipient(vec![conversation.patience.clone()]),
                 None => Recipient::Nobody("the request that this belongs to is over"),
             };
         }
         let candidates = under_way.by_id.iter().filter(|(_, conversation)| match &conversation.audience {
-            Audience::Caller(caller) => wants(caller.wants_log),
-            Audience::Deaf { wants_log } => wants(*wants_log),
-            Audience::Nobody | Audience::Listener(_) => false,
+            RequestAudience::Caller(caller) => wants(caller.wants_log),
+            RequestAudience::Muted { wants_log } => wants(*wants_log),
+            RequestAudience::Nobody | RequestAudience::Subscription(_) => false,
         });
         let mut candidates = candidates.map(|(id, conversation)| (*id, &conversation.audience));
         match (candidates.next(), candidates.next()) {
-            (Some((id, Audience::Caller(_))), None) if !under_way.lost_count => under_way.caller_of(id),
+            (Some((id, RequestAudience::Caller(_))), None) if !under_way.overflowed => under_way.caller_of(id),
             // Whichever request it is about, one of these waits for the client now.
-            _ => self.attached(under_way.by_id.values().map(|conversation| conversation.patience.clone()).collect()),
+            _ => self.attached_recipient(under_way.by_id.values().map(|conversation| conversation.patience.clone()).collect()),
         }
     }
 
     /// The client of the connection, where it can be spoken to outside a request.
-    fn attached(&self, clocks: Vec<Patience>) -> Recipient {
-        let sink = self.counterpart.as_ref().and_then(|client| self.setting.attached.of(&client.affinity));
+    fn attached_recipient(&self, clocks: Vec<PausableDeadline>) -> Recipient {
+        let sink = self.counterpart.as_ref().and_then(|client| self.setting.attached.get(&client.affinity));
         sink.map_or(
             Recipient::Nobody(
                 "it is not clear which request this belongs to, and the client takes nothing outside one",
@@ -327,21 +327,21 @@ impl Conversations {
         )
     }
 
-    fn lock(&self) -> MutexGuard<'_, Requests> {
+    fn lock(&self) -> MutexGuard<'_, OpenRequests> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Requests {
+impl OpenRequests {
     /// The request of that id, if somebody waits for it.
-    fn waited_for(&self, id: i64) -> Option<&Conversation> {
+    fn waited_for(&self, id: i64) -> Option<&RequestConversation> {
         self.by_id.get(&id).filter(|conversation| !conversation.given_up)
     }
 
     /// The caller of that request.
     fn caller_of(&mut self, id: i64) -> Recipient {
         match self.by_id.get_mut(&id) {
-            Some(Conversation { audience: Audience::Caller(caller), is_over: false, over, patience, .. }) => {
+            Some(RequestConversation { audience: RequestAudience::Caller(caller), is_over: false, over, patience, .. }) => {
                 let over = over.get_or_insert_with(CancellationToken::new).clone();
                 Recipient::Client { sink: Arc::clone(&caller.sink), clocks: vec![patience.clone()], over }
             }
@@ -354,20 +354,20 @@ impl Requests {
         let room = self.given_up < GIVEN_UP_MAX;
         let conversation = self.by_id.get_mut(&id)?;
         let over = conversation.end();
-        let counts = matches!(conversation.audience, Audience::Caller(_) | Audience::Deaf { .. });
+        let counts = matches!(conversation.audience, RequestAudience::Caller(_) | RequestAudience::Muted { .. });
         let haunts = outstanding && counts && !conversation.answered;
         if haunts && room {
             conversation.given_up = true;
             self.given_up += 1;
         } else {
             self.by_id.remove(&id);
-            self.lost_count |= haunts;
+            self.overflowed |= haunts;
         }
         over
     }
 }
 
-impl Conversation {
+impl RequestConversation {
     /// No client is asked on its behalf any more. Returns the token that tells its open questions so.
     fn end(&mut self) -> Option<CancellationToken> {
         self.is_over = true;
@@ -375,11 +375,11 @@ impl Conversation {
     }
 }
 
-impl UnderWay<'_> {
+impl RequestGuard<'_> {
     /// Nobody is asked on its behalf any more, and what is being asked is declined.
-    pub(crate) fn silence(&self) {
-        let over = self.conversations.lock().by_id.get_mut(&self.id).and_then(Conversation::end);
-        tell(over);
+    pub(crate) fn end_questions(&self) {
+        let over = self.conversations.lock().by_id.get_mut(&self.id).and_then(RequestConversation::end);
+        cancel_questions(over);
     }
 
     /// Nothing that the server says from now on is about the request.
@@ -395,16 +395,16 @@ impl UnderWay<'_> {
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
         let outstanding = !self.withdraw() && !self.settled;
         let over = self.conversations.lock().leave(self.id, outstanding);
-        tell(over);
+        cancel_questions(over);
     }
 }
 
 /// What was being asked is over. Told without holding the lock: who hears it may come back for it.
-fn tell(over: Option<CancellationToken>) {
+fn cancel_questions(over: Option<CancellationToken>) {
     if let Some(over) = over {
         over.cancel();
     }
@@ -418,9 +418,9 @@ fn inspect(params: Option<&RawValue>) -> Result<(), ShapeFault> {
 /// The token of a progress notification, if it is one of ours.
 fn progress_token(params: &RawValue) -> Option<i64> {
     #[derive(Deserialize)]
-    struct Token<'a> {
+    struct ProgressTokenParams<'a> {
         #[serde(borrow, rename = "progressToken")]
         token: &'a RawValue,
     }
-    serde_json::from_str::<Token<'_>>(params.get()).ok()?.token.get().parse().ok()
+    serde_json::from_str::<ProgressTokenParams<'_>>(params.get()).ok()?.token.get().parse().ok()
 }

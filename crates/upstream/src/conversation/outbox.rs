@@ -8,40 +8,40 @@ use servanda_mcp::{
 };
 use tokio::sync::mpsc;
 
-use super::departure::Departure;
+use super::loss::ConnectionLoss;
 use crate::request::parcel::Parcel;
 
 /// How a server is spoken to without being asked anything. It does not keep the connection alive.
 #[derive(Debug, Clone)]
-pub(crate) struct Mouth {
+pub(crate) struct Outbox {
     pub(crate) outbox: mpsc::WeakSender<Parcel>,
-    pub(crate) departure: Departure,
+    pub(crate) departure: ConnectionLoss,
 }
 
-impl Mouth {
+impl Outbox {
     /// Answers at once; what does not fit is dropped, because a server that does not read cannot be told anything.
     pub(crate) fn respond(&self, id: &Id, result: &str) {
-        self.say_if_room(response(id, result));
+        self.send_if_room(response(id, result));
     }
 
     /// Declines at once.
     pub(crate) fn refuse(&self, id: &Id, code: i64, why: &str) {
-        self.say_if_room(failure(Some(id), &RpcError::new(code, why)));
+        self.send_if_room(failure(Some(id), &RpcError::new(code, why)));
     }
 
     /// Says something if there is room for it now.
-    pub(crate) fn say_if_room(&self, body: Vec<u8>) {
+    pub(crate) fn send_if_room(&self, body: Vec<u8>) {
         if let Some(outbox) = self.outbox.upgrade() {
             let _ = outbox.try_send(line(body));
         }
     }
 
     /// Says something as soon as there is room, unless the connection goes first.
-    pub(crate) async fn say(&self, body: Vec<u8>) {
+    pub(crate) async fn send(&self, body: Vec<u8>) {
         let Some(outbox) = self.outbox.upgrade() else { return };
         tokio::select! {
             biased;
-            _ = self.departure.told() => {}
+            _ = self.departure.reported() => {}
             sent = outbox.send(line(body)) => drop(sent),
         }
     }

@@ -4,7 +4,7 @@
 
 /// What the beginning of a message says.
 #[derive(Debug, PartialEq, Eq)]
-enum Beginning {
+enum MessageBeginning {
     /// An answer to that request.
     Answer(i64),
     /// A request or a notification.
@@ -16,36 +16,36 @@ enum Beginning {
 /// The id of the request that the message with these edges answers.
 pub(crate) fn answered_id(prefix: &[u8], tail: &[u8]) -> Option<i64> {
     match read_beginning(prefix) {
-        Beginning::Answer(id) => Some(id),
-        Beginning::NotAnAnswer => None,
-        Beginning::Open => read_end(tail),
+        MessageBeginning::Answer(id) => Some(id),
+        MessageBeginning::NotAnAnswer => None,
+        MessageBeginning::Open => read_end(tail),
     }
 }
 
 /// Reads top-level members until one whose value is not a scalar.
-fn read_beginning(prefix: &[u8]) -> Beginning {
-    let mut cursor = Cursor { bytes: prefix };
+fn read_beginning(prefix: &[u8]) -> MessageBeginning {
+    let mut cursor = ByteCursor { bytes: prefix };
     let mut id = None;
     if !cursor.skip(b'{') {
-        return Beginning::NotAnAnswer;
+        return MessageBeginning::NotAnAnswer;
     }
     loop {
-        let Some(key) = cursor.string() else { return Beginning::Open };
+        let Some(key) = cursor.string() else { return MessageBeginning::Open };
         if !cursor.skip(b':') {
-            return Beginning::Open;
+            return MessageBeginning::Open;
         }
         match (key, id) {
-            (b"method" | b"params", _) => return Beginning::NotAnAnswer,
-            (b"result" | b"error", Some(id)) => return Beginning::Answer(id),
+            (b"method" | b"params", _) => return MessageBeginning::NotAnAnswer,
+            (b"result" | b"error", Some(id)) => return MessageBeginning::Answer(id),
             (b"id", _) => match cursor.integer() {
                 Some(number) => id = Some(number),
-                None => return Beginning::NotAnAnswer,
+                None => return MessageBeginning::NotAnAnswer,
             },
             (b"jsonrpc", _) if cursor.string().is_some() => {}
-            _ => return Beginning::Open,
+            _ => return MessageBeginning::Open,
         }
         if !cursor.skip(b',') {
-            return Beginning::Open;
+            return MessageBeginning::Open;
         }
     }
 }
@@ -69,11 +69,11 @@ fn strip_member<'a>(text: &'a str, key: &str, value: &str) -> Option<&'a str> {
     Some(text.strip_suffix(key)?.trim_end().strip_suffix(',')?.trim_end())
 }
 
-struct Cursor<'a> {
+struct ByteCursor<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> ByteCursor<'a> {
     fn skip(&mut self, expected: u8) -> bool {
         self.bytes = self.bytes.trim_ascii_start();
         match self.bytes.split_first() {

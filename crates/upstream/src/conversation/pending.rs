@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::PerformFailure;
 
 /// What a waiting request is told.
-pub(crate) type Told = Result<Bytes, PerformFailure>;
+pub(crate) type PendingOutcome = Result<Bytes, PerformFailure>;
 
 /// The waiting requests.
 #[derive(Debug, Default)]
@@ -22,42 +22,42 @@ pub(crate) struct PendingRequests {
 
 #[derive(Debug)]
 enum State {
-    Open(HashMap<i64, oneshot::Sender<Told>>),
+    Open(HashMap<i64, oneshot::Sender<PendingOutcome>>),
     /// The connection is gone; why.
     Closed(String),
 }
 
 /// A request cannot wait here: the connection is gone.
 #[derive(Debug)]
-pub(crate) struct Closed {
+pub(crate) struct ConnectionClosed {
     /// Why it is gone.
     pub(crate) why: String,
 }
 
 /// A request's place. Dropping it gives the place up: a later answer finds nobody.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct PendingResponse<'a> {
     pending: &'a PendingRequests,
     id: i64,
     /// What it is told.
-    pub(crate) told: oneshot::Receiver<Told>,
+    pub(crate) outcome: oneshot::Receiver<PendingOutcome>,
 }
 
 impl PendingRequests {
     /// Takes a place before the request is sent.
-    pub(crate) fn admit(&self, id: i64) -> Result<Place<'_>, Closed> {
+    pub(crate) fn register(&self, id: i64) -> Result<PendingResponse<'_>, ConnectionClosed> {
         let (tell, told) = oneshot::channel();
         match &mut *self.lock() {
-            State::Closed(why) => Err(Closed { why: why.clone() }),
+            State::Closed(why) => Err(ConnectionClosed { why: why.clone() }),
             State::Open(waiting) => {
                 waiting.insert(id, tell);
-                Ok(Place { pending: self, id, told })
+                Ok(PendingResponse { pending: self, id, outcome: told })
             }
         }
     }
 
     /// Tells the request of that id. False if nobody waits under it.
-    pub(crate) fn tell(&self, id: i64, told: Told) -> bool {
+    pub(crate) fn resolve(&self, id: i64, told: PendingOutcome) -> bool {
         let waiting = match &mut *self.lock() {
             State::Open(waiting) => waiting.remove(&id),
             State::Closed(_) => None,
@@ -92,7 +92,7 @@ impl Default for State {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for PendingResponse<'_> {
     fn drop(&mut self) {
         if let State::Open(waiting) = &mut *self.pending.lock() {
             waiting.remove(&self.id);
@@ -107,27 +107,27 @@ mod tests {
     #[test]
     fn an_answer_finds_its_request_once() {
         let pending = PendingRequests::default();
-        let mut place = pending.admit(1).unwrap();
-        assert!(!pending.tell(2, Ok(Bytes::new())), "another id");
-        assert!(pending.tell(1, Ok(Bytes::from_static(b"{}"))));
-        assert!(!pending.tell(1, Ok(Bytes::new())), "a second answer");
-        assert_eq!(place.told.try_recv().unwrap().unwrap(), "{}");
+        let mut place = pending.register(1).unwrap();
+        assert!(!pending.resolve(2, Ok(Bytes::new())), "another id");
+        assert!(pending.resolve(1, Ok(Bytes::from_static(b"{}"))));
+        assert!(!pending.resolve(1, Ok(Bytes::new())), "a second answer");
+        assert_eq!(place.outcome.try_recv().unwrap().unwrap(), "{}");
     }
 
     #[test]
     fn a_late_answer_finds_nobody() {
         let pending = PendingRequests::default();
-        drop(pending.admit(1).unwrap());
-        assert!(!pending.tell(1, Ok(Bytes::new())));
+        drop(pending.register(1).unwrap());
+        assert!(!pending.resolve(1, Ok(Bytes::new())));
     }
 
     #[test]
     fn everybody_learns_that_the_connection_is_gone() {
         let pending = PendingRequests::default();
-        let mut place = pending.admit(1).unwrap();
+        let mut place = pending.register(1).unwrap();
         pending.close("exit status: 1");
         pending.close("another reason");
-        assert!(matches!(place.told.try_recv().unwrap(), Err(PerformFailure::Died { why }) if why == "exit status: 1"));
-        assert!(matches!(pending.admit(2), Err(Closed { why }) if why == "exit status: 1"));
+        assert!(matches!(place.outcome.try_recv().unwrap(), Err(PerformFailure::Died { why }) if why == "exit status: 1"));
+        assert!(matches!(pending.register(2), Err(ConnectionClosed { why }) if why == "exit status: 1"));
     }
 }

@@ -17,45 +17,45 @@ use servanda_mcp::{
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::outbox::Mouth;
-use crate::{Ask, Bystander, Remark, Reply, request::patience::Standstill, shared::Setting};
+use super::outbox::Outbox;
+use crate::{UpstreamQuestion, ServerMessageSink, ServerMessage, QuestionReply, request::pausable_deadline::DeadlinePause, shared::SharedContext};
 
 /// How many questions may be open on one connection.
 const QUESTIONS_OPEN_MAX: usize = 64;
 
 /// The open questions of one connection.
 #[derive(Debug)]
-pub(crate) struct Questions {
-    setting: Arc<Setting>,
-    mouth: Mouth,
+pub(crate) struct OpenQuestions {
+    setting: Arc<SharedContext>,
+    mouth: Outbox,
     /// By the server's ids, each with what ends it.
     open: Mutex<HashMap<Id, CancellationToken>>,
 }
 
 /// A question, on its way to a client.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RoutedQuestion<'a> {
     pub(crate) id: Id,
     pub(crate) method: &'a str,
     pub(crate) params: Option<&'a RawValue>,
     /// What is held for as long as the question is open.
-    pub(crate) clocks: Vec<Standstill>,
+    pub(crate) clocks: Vec<DeadlinePause>,
     /// Cancelled when the request it belongs to is over.
     pub(crate) over: CancellationToken,
 }
 
-impl Questions {
-    pub(crate) fn new(setting: Arc<Setting>, mouth: Mouth) -> Self {
+impl OpenQuestions {
+    pub(crate) fn new(setting: Arc<SharedContext>, mouth: Outbox) -> Self {
         Self { setting, mouth, open: Mutex::new(HashMap::new()) }
     }
 
-    pub(crate) fn mouth(&self) -> &Mouth {
+    pub(crate) fn mouth(&self) -> &Outbox {
         &self.mouth
     }
 
     /// Asks a client, or declines where that cannot be done.
-    pub(crate) fn ask(self: &Arc<Self>, client: &dyn Bystander, asked: Asked<'_>) {
-        let Asked { id, method, params, clocks, over } = asked;
+    pub(crate) fn ask(self: &Arc<Self>, client: &dyn ServerMessageSink, asked: RoutedQuestion<'_>) {
+        let RoutedQuestion { id, method, params, clocks, over } = asked;
         let withdrawn = CancellationToken::new();
         {
             let mut open = self.lock();
@@ -70,8 +70,8 @@ impl Questions {
             open.insert(id.clone(), withdrawn.clone());
         }
         let (reply, replied) = oneshot::channel();
-        let ask = Ask { method: method.to_owned(), params: params.map(ToOwned::to_owned), reply };
-        if !client.hear(Remark::Ask(ask)) {
+        let ask = UpstreamQuestion { method: method.to_owned(), params: params.map(ToOwned::to_owned), reply };
+        if !client.receive(ServerMessage::Ask(ask)) {
             self.lock().remove(&id);
             return self.mouth.refuse(&id, code::INTERNAL_ERROR, "the client does not take questions now");
         }
@@ -81,7 +81,7 @@ impl Questions {
             questions.lock().remove(&id);
             if let Some(answer) = answer {
                 let body = answer.map_or_else(|error| failure(Some(&id), &error), |result| response(&id, result.get()));
-                questions.mouth.say(body).await;
+                questions.mouth.send(body).await;
             }
             // Only now: the request's time goes on when the server can.
             drop(clocks);
@@ -89,7 +89,7 @@ impl Questions {
     }
 
     /// Whether a question is open.
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn has_open(&self) -> bool {
         !self.lock().is_empty()
     }
 
@@ -103,15 +103,15 @@ impl Questions {
     /// The client's answer, or why there is none; nothing where nobody waits for one.
     async fn answer(
         &self,
-        replied: oneshot::Receiver<Reply>,
+        replied: oneshot::Receiver<QuestionReply>,
         withdrawn: &CancellationToken,
         over: &CancellationToken,
-    ) -> Option<Reply> {
+    ) -> Option<QuestionReply> {
         let declined = |why: &str| Some(Err(RpcError::new(code::INTERNAL_ERROR, why)));
         tokio::select! {
             biased;
             () = withdrawn.cancelled() => None,
-            _ = self.mouth.departure.told() => None,
+            _ = self.mouth.departure.reported() => None,
             reply = replied => reply.map_or_else(|_| declined("the client was not asked or did not answer"), Some),
             () = over.cancelled() => declined("the request that this belongs to is over"),
             () = tokio::time::sleep(Duration::from_millis(self.setting.spec.limits.input_ms_max)) => {

@@ -8,7 +8,7 @@ use crate::{PerformFailure, credentials::redaction::Redaction};
 const MESSAGE_CHARS_MAX: usize = 4096;
 
 /// A server's error as a failure of ours.
-pub(crate) fn rejected(error: RpcError, era: Era, redaction: &Redaction) -> PerformFailure {
+pub(crate) fn failure_from_rpc_error(error: RpcError, era: Era, redaction: &Redaction) -> PerformFailure {
     let message: String = redaction.remove(&error.message).chars().take(MESSAGE_CHARS_MAX).collect();
     // Data that two readers could read differently is dropped; the code and the message say enough.
     let data = error.data.filter(|data| match shape::inspect(data.get().as_bytes()) {

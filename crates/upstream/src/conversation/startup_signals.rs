@@ -9,58 +9,58 @@ use std::sync::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::eras::handshake::{Peer, Verdict, stdio_verdict};
+use crate::eras::handshake::{UpstreamPeer, EraVerdict, stdio_verdict};
 
 /// The signs of one child.
 #[derive(Debug, Default)]
-pub(crate) struct Signs {
+pub(crate) struct StartupSignals {
     lives: AtomicBool,
     first: CancellationToken,
     probe_id: AtomicI64,
-    late: OnceLock<Peer>,
-    late_told: CancellationToken,
+    late_peer: OnceLock<UpstreamPeer>,
+    late_known: CancellationToken,
 }
 
-impl Signs {
+impl StartupSignals {
     /// It wrote something.
-    pub(crate) fn of_life(&self) {
+    pub(crate) fn record_output(&self) {
         if !self.lives.swap(true, Ordering::Relaxed) {
             self.first.cancel();
         }
     }
 
     /// Whether it has written something.
-    pub(crate) fn live(&self) -> bool {
+    pub(crate) fn has_output(&self) -> bool {
         self.lives.load(Ordering::Relaxed)
     }
 
     /// Waits until it has written something. Cancel safe.
-    pub(crate) async fn seen(&self) {
+    pub(crate) async fn wait_for_output(&self) {
         self.first.cancelled().await;
     }
 
     /// It is asked under this id whether it is modern.
-    pub(crate) fn probing(&self, id: i64) {
+    pub(crate) fn set_probe_id(&self, id: i64) {
         self.probe_id.store(id, Ordering::Relaxed);
     }
 
     /// It answered a request that nobody waits for any more.
-    pub(crate) fn of_lateness(&self, id: i64, result: &[u8]) {
+    pub(crate) fn record_late_answer(&self, id: i64, result: &[u8]) {
         if id == self.probe_id.load(Ordering::Relaxed)
-            && let Verdict::Modern(peer) = stdio_verdict(&Ok(result))
+            && let EraVerdict::Modern(peer) = stdio_verdict(&Ok(result))
         {
-            let _ = self.late.set(peer);
-            self.late_told.cancel();
+            let _ = self.late_peer.set(peer);
+            self.late_known.cancel();
         }
     }
 
     /// What it said about itself too late.
-    pub(crate) fn late(&self) -> Option<&Peer> {
-        self.late.get()
+    pub(crate) fn late_peer(&self) -> Option<&UpstreamPeer> {
+        self.late_peer.get()
     }
 
     /// Waits until it has said too late that it is modern. Cancel safe.
-    pub(crate) async fn late_told(&self) {
-        self.late_told.cancelled().await;
+    pub(crate) async fn wait_for_late_peer(&self) {
+        self.late_known.cancelled().await;
     }
 }

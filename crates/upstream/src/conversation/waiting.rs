@@ -5,34 +5,34 @@ use std::pin::Pin;
 
 use servanda_mcp::{Id, envelope::cancelled};
 
-use super::{UnderWay, in_flight::Place, inbound::Oddities, outbox::Mouth};
+use super::{RequestGuard, in_flight::InFlightSlot, inbound::UnroutedMessages, outbox::Outbox};
 use crate::{
     PerformFailure,
-    request::{Terms, WhenCancelled},
+    request::{WireRequestTerms, CancellationMode},
 };
 
 /// What it takes to wait for one request.
 #[derive(Debug)]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct ResponseWait<'a> {
     pub(crate) id: i64,
-    pub(crate) terms: &'a Terms,
+    pub(crate) terms: &'a WireRequestTerms,
     /// Where the server is told that the answer is not wanted any more; none where a message is not how it is told.
-    pub(crate) outbox: Option<&'a Mouth>,
+    pub(crate) outbox: Option<&'a Outbox>,
     /// What the caller is told of a request that did not leave before its deadline.
     pub(crate) not_sent: &'static str,
     /// What the connection has seen that may explain a timeout.
-    pub(crate) oddities: Option<&'a Oddities>,
+    pub(crate) oddities: Option<&'a UnroutedMessages>,
 }
 
-impl Waiting<'_> {
+impl ResponseWait<'_> {
     /// Waits for a request that is under way, and returns what it ended with. A failure says that it is not waited for any longer.
     ///
     /// Not cancel safe: a dropped request may still be executed.
     pub(crate) async fn wait<T>(
         &self,
         mut end: Pin<&mut (impl Future<Output = T> + Send)>,
-        under_way: &mut UnderWay<'_>,
-        place: &mut Option<Place<'_>>,
+        under_way: &mut RequestGuard<'_>,
+        place: &mut Option<InFlightSlot<'_>>,
     ) -> Result<T, PerformFailure> {
         let (mut is_cancelled, mut patience) = (false, self.terms.patience.clone());
         let mut overtime = self.terms.overtime.as_ref();
@@ -44,11 +44,11 @@ impl Waiting<'_> {
                     if under_way.withdraw() {
                         return Err(PerformFailure::Cancelled { sent: false });
                     }
-                    self.say_cancelled("the caller cancelled");
-                    if self.terms.when_cancelled == WhenCancelled::Abandon {
+                    self.send_cancelled("the caller cancelled");
+                    if self.terms.when_cancelled == CancellationMode::Abandon {
                         return Err(PerformFailure::Cancelled { sent: true });
                     }
-                    under_way.silence();
+                    under_way.end_questions();
                     is_cancelled = true;
                 }
                 () = patience.over() => {
@@ -56,15 +56,15 @@ impl Waiting<'_> {
                         return Err(PerformFailure::unavailable(self.not_sent));
                     }
                     if !std::mem::replace(&mut is_cancelled, true) {
-                        self.say_cancelled("the deadline passed");
+                        self.send_cancelled("the deadline passed");
                     }
-                    let failure = PerformFailure::TimedOut { note: self.oddities.and_then(Oddities::note) };
+                    let failure = PerformFailure::TimedOut { note: self.oddities.and_then(UnroutedMessages::note) };
                     // A server that was told may answer all the same. One that is told by closing its stream is told later:
                     // the open stream is how an answer comes.
                     let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
                         return Err(failure);
                     };
-                    under_way.silence();
+                    under_way.end_questions();
                     // Other requests do not wait for a place because of it.
                     drop(place.take());
                     patience = longer;
@@ -73,9 +73,9 @@ impl Waiting<'_> {
         }
     }
 
-    fn say_cancelled(&self, reason: &str) {
+    fn send_cancelled(&self, reason: &str) {
         if let Some(outbox) = self.outbox {
-            outbox.say_if_room(cancelled(&Id::Number(self.id), Some(reason)));
+            outbox.send_if_room(cancelled(&Id::Number(self.id), Some(reason)));
         }
     }
 }

@@ -12,7 +12,7 @@ use servanda_mcp::envelope::to_json;
 const DEPTH_MAX: usize = 8;
 
 /// The parts of a JSON pointer; none if it is no pointer to an argument.
-pub(crate) fn parts(pointer: &str) -> Option<Vec<String>> {
+pub(crate) fn pointer_parts(pointer: &str) -> Option<Vec<String>> {
     let rest = pointer.strip_prefix('/')?;
     let parts: Vec<String> = rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
     (parts.len() <= DEPTH_MAX && parts.iter().all(|part| !part.is_empty())).then_some(parts)
@@ -20,12 +20,12 @@ pub(crate) fn parts(pointer: &str) -> Option<Vec<String>> {
 
 /// Whether a value can be put in there.
 pub fn is_argument_pointer(pointer: &str) -> bool {
-    parts(pointer).is_some()
+    pointer_parts(pointer).is_some()
 }
 
 /// The arguments with a value put in, or why it cannot be. Everything else keeps its bytes.
-pub(crate) fn put(arguments: &[u8], pointer: &str, value: &Secret) -> Result<Vec<u8>, &'static str> {
-    let parts = parts(pointer).ok_or("it is no pointer to an argument")?;
+pub(crate) fn insert_argument(arguments: &[u8], pointer: &str, value: &Secret) -> Result<Vec<u8>, &'static str> {
+    let parts = pointer_parts(pointer).ok_or("it is no pointer to an argument")?;
     let text = value.as_text().ok_or("the value is no text")?;
     let arguments = std::str::from_utf8(arguments).map_err(|_| "the arguments are no text")?;
     put_at(arguments, &parts, text).map(String::into_bytes)
@@ -49,10 +49,10 @@ fn put_at(object: &str, parts: &[String], text: &str) -> Result<String, &'static
 }
 
 /// A definition without these arguments, and which of them it had.
-pub(crate) fn without(definition: &RawValue, pointers: &BTreeSet<String>) -> Option<(Box<RawValue>, BTreeSet<String>)> {
+pub(crate) fn remove_arguments(definition: &RawValue, pointers: &BTreeSet<String>) -> Option<(Box<RawValue>, BTreeSet<String>)> {
     let mut value: Value = serde_json::from_str(definition.get()).ok()?;
     let schema = value.get_mut("inputSchema")?;
-    let taken: BTreeSet<String> = pointers.iter().filter(|pointer| take(schema, pointer)).cloned().collect();
+    let taken: BTreeSet<String> = pointers.iter().filter(|pointer| remove_argument(schema, pointer)).cloned().collect();
     if taken.is_empty() {
         return None;
     }
@@ -60,8 +60,8 @@ pub(crate) fn without(definition: &RawValue, pointers: &BTreeSet<String>) -> Opt
 }
 
 /// Takes an argument out of a schema. False if it is not there.
-fn take(schema: &mut Value, pointer: &str) -> bool {
-    let Some(parts) = parts(pointer) else { return false };
+fn remove_argument(schema: &mut Value, pointer: &str) -> bool {
+    let Some(parts) = pointer_parts(pointer) else { return false };
     let Some((last, before)) = parts.split_last() else { return false };
     let mut at = schema;
     for part in before {
@@ -96,7 +96,7 @@ mod tests {
             ("{}", "/", Err("it is no pointer to an argument")),
         ];
         for (arguments, pointer, expected) in table {
-            let found = put(arguments.as_bytes(), pointer, &Secret::from("va\"lue".to_owned()));
+            let found = insert_argument(arguments.as_bytes(), pointer, &Secret::from("va\"lue".to_owned()));
             let found = found.map(|bytes| String::from_utf8(bytes).unwrap());
             assert_eq!(found, expected.map(str::to_owned), "{arguments} {pointer}");
         }
@@ -108,7 +108,7 @@ mod tests {
             "auth":{"type":"object","properties":{"k":{},"u":{}},"required":["k","u"]}},"required":["api_key","q"]}}"#;
         let definition = RawValue::from_string(definition.to_owned()).unwrap();
         let set = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect::<BTreeSet<_>>();
-        let (clean, taken) = without(&definition, &set(&["/api_key", "/auth/k", "/absent"])).unwrap();
+        let (clean, taken) = remove_arguments(&definition, &set(&["/api_key", "/auth/k", "/absent"])).unwrap();
         assert_eq!(taken, set(&["/api_key", "/auth/k"]));
         assert_eq!(
             clean.get(),
@@ -117,6 +117,6 @@ mod tests {
                 r#""auth":{"type":"object","properties":{"u":{}},"required":["u"]}},"required":["q"]}}"#
             )
         );
-        assert!(without(&definition, &set(&["/absent"])).is_none());
+        assert!(remove_arguments(&definition, &set(&["/absent"])).is_none());
     }
 }

@@ -15,10 +15,10 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use servanda_authority::Secret;
 
 pub use self::injection::is_argument_pointer;
-use self::redaction::{Kept, Redaction};
+use self::redaction::{RedactionGuard, Redaction};
 use crate::{
-    CredentialSource, Errand, ListedTool, NotPresented, PerformFailure, Presented, Rejection, Remedy,
-    request::{Outgoing, Terms},
+    CredentialSource, CredentialRequest, UpstreamListedTool, MissingCredential, PerformFailure, PresentedCredentials, CredentialRejection, Remedy,
+    request::{WireRequest, WireRequestTerms},
 };
 
 /// How many tools are remembered that take something of ours.
@@ -37,9 +37,9 @@ pub(crate) struct Credentials {
 
 /// What is presented, kept out of everything that comes back for as long as this lives, and for a while longer.
 #[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) presented: Presented,
-    _kept: Vec<Kept>,
+pub(crate) struct RedactedCredentials {
+    pub(crate) presented: PresentedCredentials,
+    _kept: Vec<RedactionGuard>,
 }
 
 impl Credentials {
@@ -62,46 +62,46 @@ impl Credentials {
     }
 
     /// What is shown, known to the redaction. Cancel safe.
-    pub(crate) async fn present(&self, redaction: &Arc<Redaction>, errand: &Errand) -> Result<Held, NotPresented> {
+    pub(crate) async fn present(&self, redaction: &Arc<Redaction>, errand: &CredentialRequest) -> Result<RedactedCredentials, MissingCredential> {
         let all = async {
-            let mut presented = Presented::default();
+            let mut presented = PresentedCredentials::default();
             for source in &self.sources {
-                presented = presented.and(source.present(errand).await?);
+                presented = presented.merged_with(source.present(errand).await?);
             }
             Ok(presented)
         };
-        let late = || NotPresented::unavailable("what it is shown could not be had in time");
+        let late = || MissingCredential::unavailable("what it is shown could not be had in time");
         let presented = tokio::time::timeout_at(errand.deadline, all).await.map_err(|_| late())??;
-        let kept = if let Some(kept) = redaction.known_already(&presented) {
+        let kept = if let Some(kept) = redaction.guards_if_known(&presented) {
             kept
         } else {
             // Boxed, because it is rare and every request would be larger by it.
-            let learning = Box::pin(redaction.learn_beside(&presented));
+            let learning = Box::pin(redaction.add_in_background(&presented));
             tokio::time::timeout_at(errand.deadline, learning).await.map_err(|_| late())??
         };
-        Ok(Held { presented, _kept: kept })
+        Ok(RedactedCredentials { presented, _kept: kept })
     }
 
     /// What can be done about a request that was not let in: whatever one source can do. Cancel safe.
-    pub(crate) async fn rejected(&self, errand: &Errand, rejection: &Rejection) -> Remedy {
+    pub(crate) async fn rejected(&self, errand: &CredentialRequest, rejection: &CredentialRejection) -> Remedy {
         let mut hopeless = None;
         for source in &self.sources {
             let asked = tokio::time::timeout_at(errand.deadline, source.rejected(errand, rejection)).await;
-            let late = || Remedy::GiveUp(NotPresented::unavailable("what it is shown could not be renewed in time"));
+            let late = || Remedy::GiveUp(MissingCredential::unavailable("what it is shown could not be renewed in time"));
             match asked.unwrap_or_else(|_| late()) {
                 Remedy::TryAgain => return Remedy::TryAgain,
                 Remedy::GiveUp(why) => hopeless = hopeless.or(Some(why)),
             }
         }
-        Remedy::GiveUp(hopeless.unwrap_or_else(|| NotPresented::unavailable("the server does not let us in")))
+        Remedy::GiveUp(hopeless.unwrap_or_else(|| MissingCredential::unavailable("the server does not let us in")))
     }
 
     /// Takes what is put in out of the definition of a tool, and remembers it.
-    pub(crate) fn hide(&self, tool: &mut ListedTool) {
+    pub(crate) fn hide(&self, tool: &mut UpstreamListedTool) {
         if self.arguments.is_empty() {
             return;
         }
-        let (definition, taken) = match injection::without(&tool.definition, &self.arguments) {
+        let (definition, taken) = match injection::remove_arguments(&tool.definition, &self.arguments) {
             Some((definition, taken)) => (Some(definition), taken),
             None => (None, BTreeSet::new()),
         };
@@ -121,13 +121,13 @@ impl Credentials {
     }
 
     /// The body of a request with what is presented among its arguments.
-    pub(crate) fn body(&self, request: &Outgoing<'_>, presented: &Presented) -> Result<Vec<u8>, NotPresented> {
+    pub(crate) fn body(&self, request: &WireRequest<'_>, presented: &PresentedCredentials) -> Result<Vec<u8>, MissingCredential> {
         let (Some(range), Some(tool)) = (&request.arguments, request.name) else { return Ok(request.body.clone()) };
         let part = |range: std::ops::Range<usize>| request.body.get(range).unwrap_or_default();
         let mut arguments = part(range.clone()).to_vec();
         for (pointer, value) in presented.arguments.iter().filter(|(pointer, _)| self.takes(tool, pointer)) {
-            arguments = injection::put(&arguments, pointer, value).map_err(|why| {
-                NotPresented::unavailable(format!("the argument `{pointer}` cannot be put in: {why}"))
+            arguments = injection::insert_argument(&arguments, pointer, value).map_err(|why| {
+                MissingCredential::unavailable(format!("the argument `{pointer}` cannot be put in: {why}"))
             })?;
         }
         Ok([part(0..range.start), &arguments, part(range.end..request.body.len())].concat())
@@ -135,12 +135,12 @@ impl Credentials {
 }
 
 /// Waits for something as long as the request is waited for.
-pub(crate) async fn in_time<T>(terms: &Terms, work: impl Future<Output = T>) -> Result<T, PerformFailure> {
+pub(crate) async fn within_deadline<T>(terms: &WireRequestTerms, work: impl Future<Output = T>) -> Result<T, PerformFailure> {
     tokio::select! {
         biased;
         () = terms.cancel.cancelled() => Err(PerformFailure::Cancelled { sent: false }),
         () = terms.patience.over() => {
-            let late = NotPresented::unavailable("what it is shown could not be had in time");
+            let late = MissingCredential::unavailable("what it is shown could not be had in time");
             Err(PerformFailure::NotPresented(late))
         }
         done = work => Ok(done),
@@ -148,12 +148,12 @@ pub(crate) async fn in_time<T>(terms: &Terms, work: impl Future<Output = T>) -> 
 }
 
 /// Header fields as HTTP takes them.
-pub(crate) fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, NotPresented> {
+pub(crate) fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, MissingCredential> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let field = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_bytes(value.expose()).ok());
         let (key, mut value) = field.ok_or_else(|| {
-            NotPresented::unavailable(format!("the header `{name}` cannot carry what it is to carry"))
+            MissingCredential::unavailable(format!("the header `{name}` cannot carry what it is to carry"))
         })?;
         value.set_sensitive(true);
         map.insert(key, value);

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_authority::{
     Secret,
-    scrubber::{NotScrubbable, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_BYTES_MAX, SECRETS_MAX, Scrubber},
+    scrubber::{ScrubberError, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_BYTES_MAX, SECRETS_MAX, Scrubber},
 };
 use url::Url;
 
-use crate::{NotPresented, Presented, Transport, failure::quote};
+use crate::{MissingCredential, PresentedCredentials, Transport, failure::quote};
 
 /// Shorter values would black out ordinary words.
 const SECRET_CHARS_MIN: usize = 6;
@@ -35,18 +35,18 @@ pub(crate) struct Redaction {
 }
 
 /// That a presented value is looked for, at least as long as this lives.
-pub(crate) type Kept = Arc<()>;
+pub(crate) type RedactionGuard = Arc<()>;
 
 #[derive(Default)]
 struct RedactedValues {
     /// What was presented last is last.
-    values: Vec<(Secret, Kept)>,
+    values: Vec<(Secret, RedactionGuard)>,
     stems: Vec<Secret>,
 }
 
 impl Redaction {
     /// Everything the configuration hands to the server.
-    pub(crate) fn of(transport: &Transport) -> Self {
+    pub(crate) fn for_transport(transport: &Transport) -> Self {
         let (mut secrets, mut doubtful): (Vec<String>, Vec<String>) = match transport {
             Transport::Stdio { args, env, env_pass, .. } => {
                 let passed = env_pass.iter().filter_map(|name| std::env::var(name).ok());
@@ -66,7 +66,7 @@ impl Redaction {
     }
 
     /// From now on these are taken out of everything. Fails if one cannot be: then it must not be sent.
-    pub(crate) fn keep(&self, presented: &Presented) -> Result<Vec<Kept>, NotPresented> {
+    pub(crate) fn add(&self, presented: &PresentedCredentials) -> Result<Vec<RedactionGuard>, MissingCredential> {
         let mut known = self.presented.lock().unwrap_or_else(PoisonError::into_inner);
         let stems_before = known.stems.len();
         for stem in &presented.stems {
@@ -81,7 +81,7 @@ impl Redaction {
             kept.push(mark);
         }
         let learns = !new.is_empty() || known.stems.len() > stems_before;
-        if learns && let Err(why) = self.learn(&mut known) {
+        if learns && let Err(why) = self.rebuild_scrubber(&mut known) {
             known.values.retain(|(_, mark)| !new.iter().any(|new| Arc::ptr_eq(mark, new)));
             known.stems.truncate(stems_before);
             return Err(why);
@@ -90,14 +90,14 @@ impl Redaction {
     }
 
     /// The same without holding up other requests: it is learned beside them. Cancel safe.
-    pub(crate) async fn learn_beside(self: &Arc<Self>, presented: &Presented) -> Result<Vec<Kept>, NotPresented> {
+    pub(crate) async fn add_in_background(self: &Arc<Self>, presented: &PresentedCredentials) -> Result<Vec<RedactionGuard>, MissingCredential> {
         let (redaction, presented) = (Arc::clone(self), presented.clone());
-        let learned = tokio::task::spawn_blocking(move || redaction.keep(&presented)).await;
-        learned.unwrap_or_else(|_| Err(NotPresented::unavailable("what it is shown could not be kept out of answers")))
+        let learned = tokio::task::spawn_blocking(move || redaction.add(&presented)).await;
+        learned.unwrap_or_else(|_| Err(MissingCredential::unavailable("what it is shown could not be kept out of answers")))
     }
 
     /// The same where there is nothing to learn. None if there is, or if somebody is learning.
-    pub(crate) fn known_already(&self, presented: &Presented) -> Option<Vec<Kept>> {
+    pub(crate) fn guards_if_known(&self, presented: &PresentedCredentials) -> Option<Vec<RedactionGuard>> {
         let mut known = self.presented.try_lock().ok()?;
         let has_stem = |stem: &Secret| known.stems.iter().any(|old| old.expose() == stem.expose());
         let has_value = |value: &Secret| known.values.iter().any(|(old, _)| old.expose() == value.expose());
@@ -145,16 +145,16 @@ impl Redaction {
         clean.ok().and_then(|clean| RawValue::from_string(clean).ok()).unwrap_or(json)
     }
 
-    fn learn(&self, known: &mut RedactedValues) -> Result<(), NotPresented> {
+    fn rebuild_scrubber(&self, known: &mut RedactedValues) -> Result<(), MissingCredential> {
         known.forget();
         let values: Vec<Secret> = known.values.iter().map(|(value, _)| value.clone()).collect();
         let scrubber = Scrubber::with_stems(&values, &known.stems).map_err(|why| {
-            NotPresented::unavailable(match why {
-                NotScrubbable::TooShort { .. } => format!(
+            MissingCredential::unavailable(match why {
+                ScrubberError::TooShort { .. } => format!(
                     "a secret has fewer than {SECRET_BYTES_MIN} bytes and could not be kept out of answers, so it is not sent"
                 ),
-                NotScrubbable::TooLong { .. } => format!("a secret has more than {SECRET_BYTES_MAX} bytes"),
-                NotScrubbable::TooMany | NotScrubbable::TooMuch => {
+                ScrubberError::TooLong { .. } => format!("a secret has more than {SECRET_BYTES_MAX} bytes"),
+                ScrubberError::TooMany | ScrubberError::TooMuch => {
                     "more secrets are in use than can be kept out of answers".to_owned()
                 }
             })
@@ -170,10 +170,10 @@ impl Redaction {
 
 impl RedactedValues {
     /// The mark of a value, and whether it is new.
-    fn mark(&mut self, value: Secret) -> (Kept, bool) {
+    fn mark(&mut self, value: Secret) -> (RedactionGuard, bool) {
         let old = self.values.iter().position(|(old, _)| old.expose() == value.expose());
         let is_new = old.is_none();
-        let entry = old.map_or_else(|| (value, Kept::default()), |at| self.values.remove(at));
+        let entry = old.map_or_else(|| (value, RedactionGuard::default()), |at| self.values.remove(at));
         let mark = Arc::clone(&entry.1);
         self.values.push(entry);
         (mark, is_new)
@@ -198,8 +198,8 @@ impl RedactedValues {
 
 /// Everything in it that a server may repeat. What has one of these inside of it is not looked for as a whole as well: with
 /// its inside gone nothing is left to hide.
-fn values_of(presented: &Presented, stems: &[Secret]) -> Vec<Secret> {
-    let Presented { headers, arguments, environment, hidden, .. } = presented;
+fn values_of(presented: &PresentedCredentials, stems: &[Secret]) -> Vec<Secret> {
+    let PresentedCredentials { headers, arguments, environment, hidden, .. } = presented;
     let mut values = hidden.clone();
     let hides = |value: &Secret| hidden.iter().any(|inside| has_inside(value, inside));
     values.extend(arguments.iter().chain(environment).map(|(_, value)| value.clone()).filter(|value| !hides(value)));
@@ -237,7 +237,7 @@ fn scrubber_of_most(mut secrets: Vec<String>) -> Option<Scrubber> {
         .take(SECRETS_MAX)
         .map(Secret::new)
         .collect();
-    if taken.is_empty() { None } else { Scrubber::of(&taken).ok() }
+    if taken.is_empty() { None } else { Scrubber::new(&taken).ok() }
 }
 
 /// What of an argument may be a secret: all of it, the value of `--token=x` and `Authorization:Bearer x`, the secrets of
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     fn of_program(args: &[&str], env: &[(&str, &str)]) -> Redaction {
-        Redaction::of(&Transport::Stdio {
+        Redaction::for_transport(&Transport::Stdio {
             command: String::new(),
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
             env: env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -320,7 +320,7 @@ mod tests {
     fn of_address(url: &str, headers: &[(&str, &str)]) -> Redaction {
         let headers: BTreeMap<String, String> =
             headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Redaction::of(&Transport::Http { url: url.to_owned(), headers })
+        Redaction::for_transport(&Transport::Http { url: url.to_owned(), headers })
     }
 
     #[test]
@@ -386,8 +386,8 @@ mod tests {
         }
     }
 
-    fn bearer(token: &str) -> Presented {
-        Presented::header("authorization", Secret::from(format!("Bearer {token}")))
+    fn bearer(token: &str) -> PresentedCredentials {
+        PresentedCredentials::header("authorization", Secret::from(format!("Bearer {token}")))
     }
 
     /// Tokens of which so many are as much as can be known.
@@ -397,33 +397,33 @@ mod tests {
         format!("{number:05}{}", "x".repeat(SECRET_BYTES_MAX - 5))
     }
 
-    fn large_ones(numbers: std::ops::Range<usize>) -> Presented {
-        Presented { hidden: numbers.map(|number| Secret::from(large(number))).collect(), ..Presented::default() }
+    fn large_ones(numbers: std::ops::Range<usize>) -> PresentedCredentials {
+        PresentedCredentials { hidden: numbers.map(|number| Secret::from(large(number))).collect(), ..PresentedCredentials::default() }
     }
 
     #[test]
     fn t25_what_is_not_in_use_makes_room_for_large_tokens() {
         let redaction = Redaction::default();
-        let held = redaction.keep(&bearer(&large(0))).unwrap();
-        redaction.keep(&large_ones(1..MOST)).unwrap();
-        redaction.keep(&bearer(&large(MOST))).unwrap();
+        let held = redaction.add(&bearer(&large(0))).unwrap();
+        redaction.add(&large_ones(1..MOST)).unwrap();
+        redaction.add(&bearer(&large(MOST))).unwrap();
         let said = [0, 1, 2, MOST].map(large).join(" ");
         let expected = format!("[redacted] {} [redacted] [redacted]", large(1));
         assert!(redaction.remove(&said) == expected, "the longest unused is gone, and nothing else");
         drop(held);
-        assert!(redaction.keep(&large_ones(MOST + 1..2 * MOST + 1)).is_ok(), "all of the others may go");
+        assert!(redaction.add(&large_ones(MOST + 1..2 * MOST + 1)).is_ok(), "all of the others may go");
     }
 
     #[test]
     fn t25_what_is_in_use_never_makes_room() {
         let redaction = Redaction::default();
-        let first = redaction.keep(&bearer(&large(0))).unwrap();
-        let others = redaction.keep(&large_ones(1..MOST)).unwrap();
+        let first = redaction.add(&bearer(&large(0))).unwrap();
+        let others = redaction.add(&large_ones(1..MOST)).unwrap();
         // Together with one that is in use.
-        let too_much = Presented { hidden: vec![Secret::from(large(0))], ..bearer(&large(MOST)) };
-        assert!(redaction.keep(&too_much).is_err());
+        let too_much = PresentedCredentials { hidden: vec![Secret::from(large(0))], ..bearer(&large(MOST)) };
+        assert!(redaction.add(&too_much).is_err());
         drop(others);
-        redaction.keep(&bearer(&large(MOST))).unwrap();
+        redaction.add(&bearer(&large(MOST))).unwrap();
         assert!(redaction.remove(&format!("{} {}", large(0), large(MOST))) == "[redacted] [redacted]");
         drop(first);
     }
@@ -431,10 +431,10 @@ mod tests {
     #[test]
     fn a_value_that_cannot_be_learned_leaves_nothing_behind() {
         let redaction = Redaction::default();
-        let short_stem = Presented { stems: vec![Secret::from("ab".to_owned())], ..Presented::default() };
-        assert!(redaction.keep(&short_stem).is_err());
-        assert!(redaction.keep(&Presented::header("x", Secret::from("abc".to_owned()))).is_err());
-        redaction.keep(&bearer("token-1234")).unwrap();
+        let short_stem = PresentedCredentials { stems: vec![Secret::from("ab".to_owned())], ..PresentedCredentials::default() };
+        assert!(redaction.add(&short_stem).is_err());
+        assert!(redaction.add(&PresentedCredentials::header("x", Secret::from("abc".to_owned()))).is_err());
+        redaction.add(&bearer("token-1234")).unwrap();
         assert_eq!(redaction.remove("token-1234 Bearer"), "[redacted] Bearer");
     }
 
@@ -442,22 +442,22 @@ mod tests {
     fn words_beside_a_secret_are_no_secrets() {
         let secret = |text: &str| Secret::from(text.to_owned());
         let table = [
-            (Presented { hidden: vec![secret("sk-123456")], ..Presented::header("x", secret("sk-123456 production")) }),
-            Presented {
+            (PresentedCredentials { hidden: vec![secret("sk-123456")], ..PresentedCredentials::header("x", secret("sk-123456 production")) }),
+            PresentedCredentials {
                 hidden: vec![secret("sk-123456")],
                 environment: vec![("A".to_owned(), secret("key=sk-123456;stage=production"))],
-                ..Presented::default()
+                ..PresentedCredentials::default()
             },
             bearer("sk-123456"),
         ];
         for presented in table {
             let redaction = Redaction::default();
-            redaction.keep(&presented).unwrap();
+            redaction.add(&presented).unwrap();
             assert_eq!(redaction.remove("sk-123456 in production"), "[redacted] in production", "{presented:?}");
         }
         // Of more words nobody knows which is the secret one: only all of them are.
         let redaction = Redaction::default();
-        redaction.keep(&Presented::header("x", secret("Digest one=1, production"))).unwrap();
+        redaction.add(&PresentedCredentials::header("x", secret("Digest one=1, production"))).unwrap();
         assert_eq!(redaction.remove("Digest one=1, production of production"), "[redacted] of production");
     }
 
@@ -467,8 +467,8 @@ mod tests {
         for round in 0..2 {
             for user in 0..300 {
                 let presented = bearer(&format!("token-{user:06}"));
-                assert_eq!(redaction.known_already(&presented).is_some(), round > 0, "{user}");
-                redaction.learn_beside(&presented).await.unwrap();
+                assert_eq!(redaction.guards_if_known(&presented).is_some(), round > 0, "{user}");
+                redaction.add_in_background(&presented).await.unwrap();
             }
         }
         assert_eq!(redaction.remove("token-000000 token-000299"), "[redacted] [redacted]");

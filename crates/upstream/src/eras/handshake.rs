@@ -9,18 +9,18 @@ use crate::{PerformFailure, failure::quote};
 
 /// What is known about a server after the handshake. Its name and version are its own words and decide nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Peer {
+pub(crate) struct UpstreamPeer {
     pub(crate) version: ProtocolVersion,
     pub(crate) server_name: String,
     pub(crate) server_version: String,
     /// As it wrote them.
     pub(crate) capabilities: Arc<str>,
-    pub(crate) announces: Announces,
+    pub(crate) announces: AnnouncedChanges,
 }
 
 /// What a server says it announces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Announces {
+pub(crate) struct AnnouncedChanges {
     /// Changes of these lists, by their names in a modern subscription.
     pub(crate) lists: Vec<&'static str>,
     /// Changes of tasks.
@@ -33,9 +33,9 @@ const LISTS: [(&str, &str); 3] =
 
 /// What the probe showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum EraVerdict {
     /// Modern.
-    Modern(Peer),
+    Modern(UpstreamPeer),
     /// Not modern: try the legacy handshake.
     Legacy,
     /// It went away or could not be reached: nothing is known.
@@ -45,7 +45,7 @@ pub(crate) enum Verdict {
     },
 }
 
-impl Peer {
+impl UpstreamPeer {
     pub(crate) fn era(&self) -> Era {
         self.version.era()
     }
@@ -59,12 +59,12 @@ impl Peer {
             answer.get("capabilities").map(RawValue::get).filter(|capabilities| capabilities.starts_with('{'))
         });
         let capabilities: Arc<str> = Arc::from(capabilities.unwrap_or("{}"));
-        let announces = Announces::read(&capabilities);
+        let announces = AnnouncedChanges::read(&capabilities);
         Self { version, server_name: text("name"), server_version: text("version"), capabilities, announces }
     }
 }
 
-impl Announces {
+impl AnnouncedChanges {
     fn read(capabilities: &str) -> Self {
         let capabilities: Value = serde_json::from_str(capabilities).unwrap_or_default();
         let says = |name: &str| {
@@ -80,38 +80,38 @@ impl Announces {
 
 /// The verdict of a stdio server: modern if it says so or knows what only modern servers know, legacy after any other
 /// error, whatever its code, and after silence.
-pub(crate) fn stdio_verdict(answer: &Result<&[u8], &PerformFailure>) -> Verdict {
+pub(crate) fn stdio_verdict(answer: &Result<&[u8], &PerformFailure>) -> EraVerdict {
     match answer {
         Ok(result) => discovered(result),
         // Errors that only the modern protocol knows keep it modern if there is a common version.
         Err(PerformFailure::Rejected { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. }) => {
             let common = supported(data.as_deref()).is_some_and(|versions| versions.contains(&ProtocolVersion::NEWEST));
-            if common { modern_without_details() } else { Verdict::Legacy }
+            if common { modern_without_details() } else { EraVerdict::Legacy }
         }
         Err(PerformFailure::Rejected { code: code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY, .. }) => {
             modern_without_details()
         }
-        Err(PerformFailure::Died { why } | PerformFailure::Unavailable { why }) => Verdict::Gone { why: why.clone() },
-        Err(_) => Verdict::Legacy,
+        Err(PerformFailure::Died { why } | PerformFailure::Unavailable { why }) => EraVerdict::Gone { why: why.clone() },
+        Err(_) => EraVerdict::Legacy,
     }
 }
 
 /// The verdict of an HTTP server.
-pub(crate) fn http_verdict(answer: &Result<&[u8], &PerformFailure>) -> Verdict {
+pub(crate) fn http_verdict(answer: &Result<&[u8], &PerformFailure>) -> EraVerdict {
     match answer {
         // A lost connection is not a verdict over HTTP, but some legacy servers just hang up on what they do not know.
-        Err(PerformFailure::Died { .. }) => Verdict::Legacy,
+        Err(PerformFailure::Died { .. }) => EraVerdict::Legacy,
         other => stdio_verdict(other),
     }
 }
 
 /// Reads the answer to `initialize`.
-pub(crate) fn initialized(result: &[u8]) -> Result<Peer, String> {
+pub(crate) fn initialized(result: &[u8]) -> Result<UpstreamPeer, String> {
     let answer: Value =
         serde_json::from_slice(result).map_err(|error| format!("the answer to `initialize` is not JSON: {error}"))?;
     let version = answer.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
     match ProtocolVersion::from_wire(version).filter(|version| version.era() == Era::Legacy) {
-        Some(version) => Ok(Peer::read(version, result, answer.get("serverInfo"))),
+        Some(version) => Ok(UpstreamPeer::read(version, result, answer.get("serverInfo"))),
         None => Err(format!("the server speaks protocol version `{}`, which Servanda does not", quote(version))),
     }
 }
@@ -122,23 +122,23 @@ pub(crate) fn supported(data: Option<&RawValue>) -> Option<Vec<ProtocolVersion>>
     Some(versions(data.get("supported")?.as_array()?))
 }
 
-fn discovered(result: &[u8]) -> Verdict {
+fn discovered(result: &[u8]) -> EraVerdict {
     let answer: Value = serde_json::from_slice(result).unwrap_or_default();
     let modern = ProtocolVersion::NEWEST;
     let listed = answer.get("supportedVersions").and_then(Value::as_array);
     if !listed.is_some_and(|listed| versions(listed).contains(&modern)) {
-        return Verdict::Legacy;
+        return EraVerdict::Legacy;
     }
     let server = answer.get("_meta").and_then(|members| members.get(meta::SERVER_INFO)).or(answer.get("serverInfo"));
-    Verdict::Modern(Peer::read(modern, result, server))
+    EraVerdict::Modern(UpstreamPeer::read(modern, result, server))
 }
 
 fn versions(listed: &[Value]) -> Vec<ProtocolVersion> {
     listed.iter().filter_map(|version| ProtocolVersion::from_wire(version.as_str()?)).collect()
 }
 
-fn modern_without_details() -> Verdict {
-    Verdict::Modern(Peer::read(ProtocolVersion::NEWEST, b"{}", None))
+fn modern_without_details() -> EraVerdict {
+    EraVerdict::Modern(UpstreamPeer::read(ProtocolVersion::NEWEST, b"{}", None))
 }
 
 #[cfg(test)]
@@ -157,11 +157,11 @@ mod tests {
         Gone,
     }
 
-    fn kind(verdict: &Verdict) -> Kind {
+    fn kind(verdict: &EraVerdict) -> Kind {
         match verdict {
-            Verdict::Modern(_) => Kind::Modern,
-            Verdict::Legacy => Kind::Legacy,
-            Verdict::Gone { .. } => Kind::Gone,
+            EraVerdict::Modern(_) => Kind::Modern,
+            EraVerdict::Legacy => Kind::Legacy,
+            EraVerdict::Gone { .. } => Kind::Gone,
         }
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let result = br#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},
             "resources":{"listChanged":false},"extensions":{"io.modelcontextprotocol/tasks":{}}},
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"git","version":"1.2"}}}"#;
-        let expected = Peer {
+        let expected = UpstreamPeer {
             version: ProtocolVersion::V2026_07_28,
             server_name: "git".to_owned(),
             server_version: "1.2".to_owned(),
@@ -222,9 +222,9 @@ mod tests {
                 r#"{"tools":{"listChanged":true},
             "resources":{"listChanged":false},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
             ),
-            announces: Announces { lists: vec!["toolsListChanged"], tasks: true },
+            announces: AnnouncedChanges { lists: vec!["toolsListChanged"], tasks: true },
         };
-        assert_eq!(stdio_verdict(&Ok(result)), Verdict::Modern(expected));
+        assert_eq!(stdio_verdict(&Ok(result)), EraVerdict::Modern(expected));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) enum Eras {
 
 /// What came of a legacy handshake on a connection that is not the shared one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Handshake {
+pub(crate) enum HandshakeOutcome {
     /// Both sides agreed.
     Agreed,
     /// The server said no.
@@ -41,7 +41,7 @@ pub(crate) enum Handshake {
 
 /// A client, as far as the choice of its connection goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Client {
+pub(crate) struct EraClient {
     pub(crate) era: Era,
     /// Whether it can be asked anything.
     pub(crate) answers: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Client {
 
 /// On whose connection a client's requests are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ConnectionChoice {
     /// On the one that everybody shares.
     Shared,
     /// On a legacy one that legacy clients share which cannot be asked anything.
@@ -86,11 +86,11 @@ impl Eras {
     ///
     /// A server that never took one is not asked again after any failure, because requests have another way. One that took
     /// one before has to say no.
-    fn after(self, handshake: Handshake) -> Option<Self> {
+    fn after(self, handshake: HandshakeOutcome) -> Option<Self> {
         match (self, handshake) {
-            (Self::Legacy, Handshake::SaidNo) => None,
-            (Self::Modern | Self::ModernOnly, Handshake::Agreed) => Some(Self::Both),
-            (Self::Modern, Handshake::SaidNo | Handshake::Failed) | (Self::Both, Handshake::SaidNo) => {
+            (Self::Legacy, HandshakeOutcome::SaidNo) => None,
+            (Self::Modern | Self::ModernOnly, HandshakeOutcome::Agreed) => Some(Self::Both),
+            (Self::Modern, HandshakeOutcome::SaidNo | HandshakeOutcome::Failed) | (Self::Both, HandshakeOutcome::SaidNo) => {
                 Some(Self::ModernOnly)
             }
             (known, _) => Some(known),
@@ -99,11 +99,11 @@ impl Eras {
 
     /// On whose connection requests of a client are made. A client's era is used where the server has it. Standard streams
     /// carry one era, and a second process is worth it only for a client that can be asked something.
-    pub(crate) fn place(self, client: Client, has_sessions: bool) -> Place {
+    pub(crate) fn choose_connection(self, client: EraClient, has_sessions: bool) -> ConnectionChoice {
         match (self, client.era, client.answers) {
-            (Self::Legacy, _, true) | (Self::Modern | Self::Both, Era::Legacy, true) => Place::Own,
-            (Self::Modern | Self::Both, Era::Legacy, false) if has_sessions => Place::SharedByLegacy,
-            _ => Place::Shared,
+            (Self::Legacy, _, true) | (Self::Modern | Self::Both, Era::Legacy, true) => ConnectionChoice::Own,
+            (Self::Modern | Self::Both, Era::Legacy, false) if has_sessions => ConnectionChoice::SharedByLegacy,
+            _ => ConnectionChoice::Shared,
         }
     }
 }
@@ -120,7 +120,7 @@ impl KnownEras {
 
     /// Learns what came of a legacy handshake on another connection. A legacy server that says no is not what the shared
     /// connection says: the shared one asks again.
-    pub(crate) fn learn(&self, handshake: Handshake) {
+    pub(crate) fn learn(&self, handshake: HandshakeOutcome) {
         let mut eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *eras;
         *eras = before.and_then(|known| known.after(handshake));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_client_keeps_its_era_where_the_server_has_it() {
-        use Place::{Own, Shared, SharedByLegacy};
+        use ConnectionChoice::{Own, Shared, SharedByLegacy};
         let (legacy, modern) = (Era::Legacy, Era::Modern);
         // The client, then the place at a server of only the legacy era, of both (tried or not), and of only the modern one.
         let table = [
@@ -156,7 +156,7 @@ mod tests {
         ];
         for (era, answers, has_sessions, places) in table {
             let found = [Eras::Legacy, Eras::Modern, Eras::Both, Eras::ModernOnly]
-                .map(|eras| eras.place(Client { era, answers }, has_sessions));
+                .map(|eras| eras.choose_connection(EraClient { era, answers }, has_sessions));
             assert_eq!(found, places, "{era:?}, answers: {answers}, sessions: {has_sessions}");
         }
     }
@@ -172,7 +172,7 @@ mod tests {
             (ModernOnly, [Some(Both), Some(ModernOnly), Some(ModernOnly), Some(ModernOnly)]),
         ];
         for (eras, expected) in table {
-            let found = [Handshake::Agreed, Handshake::SaidNo, Handshake::Failed, Handshake::NotBegun]
+            let found = [HandshakeOutcome::Agreed, HandshakeOutcome::SaidNo, HandshakeOutcome::Failed, HandshakeOutcome::NotBegun]
                 .map(|handshake| eras.after(handshake));
             assert_eq!(found, expected, "{eras:?}");
         }
@@ -181,10 +181,10 @@ mod tests {
     #[test]
     fn what_was_tried_is_forgotten_with_the_shared_connection() {
         let known = KnownEras::default();
-        known.learn(Handshake::Agreed);
+        known.learn(HandshakeOutcome::Agreed);
         assert_eq!(known.get(), None, "nothing is known of a server without its shared connection");
         known.set(Some(Era::Modern));
-        known.learn(Handshake::SaidNo);
+        known.learn(HandshakeOutcome::SaidNo);
         assert_eq!(known.get(), Some(Eras::ModernOnly));
         known.set(None);
         known.set(Some(Era::Modern));

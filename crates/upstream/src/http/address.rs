@@ -13,10 +13,10 @@ use servanda_mcp::{
 };
 
 use crate::{
-    Counterpart,
-    http_client::{Endpoint, HttpError, RequestBody, Response},
-    request::Outgoing,
-    shared::Setting,
+    UpstreamRequester,
+    http_client::{HttpEndpoint, HttpError, HttpRequestBody, UpstreamResponse},
+    request::WireRequest,
+    shared::SharedContext,
 };
 
 /// The names of the protocol's own headers, ready to be used.
@@ -30,26 +30,26 @@ const OWN_HEADERS_EXPECTED: usize = 4;
 
 /// The server's address under one agreement.
 #[derive(Debug)]
-pub(super) struct Address {
-    setting: Arc<Setting>,
+pub(super) struct HttpAddress {
+    setting: Arc<SharedContext>,
     /// Whose connection it is; everybody's if none.
-    counterpart: Option<Counterpart>,
-    endpoint: Endpoint,
+    counterpart: Option<UpstreamRequester>,
+    endpoint: HttpEndpoint,
     session: OnceLock<HeaderValue>,
     agreed: OnceLock<ProtocolVersion>,
     /// What every MCP request carries under what was agreed.
-    settled: OnceLock<HeaderMap>,
+    common_headers: OnceLock<HeaderMap>,
 }
 
-impl Address {
-    pub(super) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, endpoint: Endpoint) -> Self {
+impl HttpAddress {
+    pub(super) fn new(setting: &Arc<SharedContext>, counterpart: Option<UpstreamRequester>, endpoint: HttpEndpoint) -> Self {
         Self {
             setting: Arc::clone(setting),
             counterpart,
             endpoint,
             session: OnceLock::new(),
             agreed: OnceLock::new(),
-            settled: OnceLock::new(),
+            common_headers: OnceLock::new(),
         }
     }
 
@@ -75,10 +75,10 @@ impl Address {
         &self,
         verb: Method,
         field: Option<(HeaderName, HeaderValue)>,
-        body: RequestBody,
-    ) -> Option<Result<Response, HttpError>> {
+        body: HttpRequestBody,
+    ) -> Option<Result<UpstreamResponse, HttpError>> {
         let mut headers = self.headers(&verb, self.agreed.get().copied());
-        match self.setting.shown_headers(self.counterpart.as_ref()).await {
+        match self.setting.connection_headers(self.counterpart.as_ref()).await {
             Ok(shown) => headers.extend(shown),
             Err(why) => {
                 tracing::debug!(upstream = %self.setting.spec.id, %why, "the server cannot be shown what it asks for");
@@ -90,19 +90,19 @@ impl Address {
     }
 
     /// Sends an MCP request and waits for the head of its answer. Not cancel safe: dropped, it may have been sent.
-    pub(super) fn ask<'a>(
+    pub(super) fn send_request<'a>(
         &'a self,
-        request: &Outgoing<'_>,
-        body: RequestBody,
-    ) -> impl Future<Output = Result<Response, HttpError>> + use<'a> {
+        request: &WireRequest<'_>,
+        body: HttpRequestBody,
+    ) -> impl Future<Output = Result<UpstreamResponse, HttpError>> + use<'a> {
         self.endpoint.send(Method::POST, self.headers_of(request), body)
     }
 
-    fn headers_of(&self, request: &Outgoing<'_>) -> HeaderMap {
+    fn headers_of(&self, request: &WireRequest<'_>) -> HeaderMap {
         let is_settled = request.version.is_some() && request.version.as_ref() == self.agreed.get();
         let mut headers = if is_settled {
             // The session was kept before the version was agreed on, so neither changes any more.
-            let settled = self.settled.get_or_init(|| self.headers(&Method::POST, request.version));
+            let settled = self.common_headers.get_or_init(|| self.headers(&Method::POST, request.version));
             let mut headers = HeaderMap::with_capacity(settled.len() + OWN_HEADERS_EXPECTED);
             headers.extend(settled.iter().map(|(name, value)| (name.clone(), value.clone())));
             headers
@@ -126,7 +126,7 @@ impl Address {
         {
             headers.insert(name, value);
         }
-        for (name, value) in &request.shown {
+        for (name, value) in &request.credential_headers {
             headers.insert(name, value.clone());
         }
         headers

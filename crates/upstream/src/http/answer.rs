@@ -7,23 +7,23 @@ use bytes::Bytes;
 use hyper::{StatusCode, header::WWW_AUTHENTICATE};
 use servanda_mcp::{Era, Id, Message, lines::grow};
 
-use self::refusal::{Agreement, disowns, refused, retry_after_ms};
+use self::refusal::{ProtocolAgreement, ends_agreement, failure_from_response, retry_after_ms};
 use super::{
-    address::Address,
+    address::HttpAddress,
     content_type::{ContentType, content_type},
-    resume::{self, Resumed},
+    resume::{self, ResumeOutcome},
     sse::EventReader,
 };
 use crate::{
-    PerformFailure, Rejection,
+    PerformFailure, CredentialRejection,
     conversation::{
         Conversations,
-        departure::{Departure, Gone},
-        server_error::rejected,
+        loss::{ConnectionLoss, LossReason},
+        server_error::failure_from_rpc_error,
     },
-    http_client::{HttpError, Response},
-    request::Ended,
-    shared::Setting,
+    http_client::{HttpError, UpstreamResponse},
+    request::ExchangeEnd,
+    shared::SharedContext,
 };
 
 /// How much of a challenge is kept.
@@ -34,18 +34,18 @@ const BODY_BYTES_RESERVED_MAX: usize = 4 * 1024 * 1024;
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
 /// What is read for.
-pub(super) struct Reading<'a> {
+pub(super) struct AnswerReader<'a> {
     pub(super) id: i64,
-    pub(super) setting: &'a Setting,
-    pub(super) address: &'a Address,
+    pub(super) setting: &'a SharedContext,
+    pub(super) address: &'a HttpAddress,
     pub(super) conversations: &'a Conversations,
-    pub(super) departure: &'a Departure,
+    pub(super) departure: &'a ConnectionLoss,
     /// The era that was agreed on; none while agreeing.
     pub(super) agreed: Option<Era>,
 }
 
 /// How reading one stretch of a stream ended.
-enum Stretch {
+enum StreamSegmentEnd {
     /// With the answer.
     Answered(Result<Bytes, PerformFailure>),
     /// Before it.
@@ -55,9 +55,9 @@ enum Stretch {
     },
 }
 
-impl Reading<'_> {
+impl AnswerReader<'_> {
     /// How the request ended.
-    pub(super) async fn read(&self, response: Response) -> Ended {
+    pub(super) async fn read(&self, response: UpstreamResponse) -> ExchangeEnd {
         let status = response.status();
         if !status.is_success() {
             // Boxed, here and below, because it is rare and every request would be larger by it.
@@ -70,26 +70,26 @@ impl Reading<'_> {
                 Err(PerformFailure::malformed(format!("HTTP status {} with neither JSON nor events", status.as_u16())))
             }
         };
-        outcome.map_or_else(Ended::Failed, Ended::Answered)
+        outcome.map_or_else(ExchangeEnd::Failed, ExchangeEnd::Answered)
     }
 
-    async fn read_refusal(&self, response: Response) -> Ended {
+    async fn read_refusal(&self, response: UpstreamResponse) -> ExchangeEnd {
         let status = response.status();
         let retry_after_ms = retry_after_ms(status, response.headers());
         let rejection = self.rejection(&response);
         let body = self.setting.redaction.clean(&read_beginning(response).await.into());
-        let failure = refused(status, retry_after_ms, &body, self.id, self.era(), &self.setting.redaction);
+        let failure = failure_from_response(status, retry_after_ms, &body, self.id, self.era(), &self.setting.redaction);
         if let Some(rejection) = rejection {
-            return Ended::NotLetIn { failure, rejection };
+            return ExchangeEnd::NotLetIn { failure, rejection };
         }
         let in_session = self.address.in_session();
-        let agreement = self.agreed.map(|era| Agreement { era, in_session });
-        let disowned = agreement.is_some_and(|agreement| disowns(agreement, status, &failure));
-        if disowned { Ended::Disowned(failure) } else { Ended::Failed(failure) }
+        let agreement = self.agreed.map(|era| ProtocolAgreement { era, in_session });
+        let disowned = agreement.is_some_and(|agreement| ends_agreement(agreement, status, &failure));
+        if disowned { ExchangeEnd::Disowned(failure) } else { ExchangeEnd::Failed(failure) }
     }
 
     /// How the server did not let us in, where it was shown something.
-    fn rejection(&self, response: &Response) -> Option<Rejection> {
+    fn rejection(&self, response: &UpstreamResponse) -> Option<CredentialRejection> {
         let status = response.status();
         let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         if !refused || self.setting.credentials.is_none() {
@@ -99,14 +99,14 @@ impl Reading<'_> {
         let fields: Vec<&str> = fields.filter_map(|field| field.to_str().ok()).collect();
         let joined = self.setting.redaction.remove(&fields.join(", "));
         let www_authenticate = (!joined.is_empty()).then(|| joined.chars().take(CHALLENGE_CHARS_MAX).collect());
-        Some(Rejection { status: status.as_u16(), www_authenticate, rejected_before: 0 })
+        Some(CredentialRejection { status: status.as_u16(), www_authenticate, rejected_before: 0 })
     }
 
     fn era(&self) -> Era {
         self.agreed.unwrap_or(Era::Legacy)
     }
 
-    async fn read_json(&self, response: Response) -> Result<Bytes, PerformFailure> {
+    async fn read_json(&self, response: UpstreamResponse) -> Result<Bytes, PerformFailure> {
         let body = self.read_body(response).await?;
         match self.recognise(&body) {
             Some(outcome) => outcome,
@@ -114,7 +114,7 @@ impl Reading<'_> {
         }
     }
 
-    async fn read_body(&self, mut response: Response) -> Result<Bytes, PerformFailure> {
+    async fn read_body(&self, mut response: UpstreamResponse) -> Result<Bytes, PerformFailure> {
         let bytes_max = self.setting.spec.limits.message_bytes_max;
         let too_large = || PerformFailure::TooLarge { bytes_max };
         let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
@@ -140,29 +140,29 @@ impl Reading<'_> {
         Ok(body.into())
     }
 
-    async fn read_events(&self, response: Response) -> Result<Bytes, PerformFailure> {
+    async fn read_events(&self, response: UpstreamResponse) -> Result<Bytes, PerformFailure> {
         let mut events = EventReader::new(self.setting.spec.limits.message_bytes_max);
         let mut stretch = response;
         let mut fruitless = 0;
         loop {
             let before = events.last_id().map(ToOwned::to_owned);
-            match self.read_stretch(stretch, &mut events).await {
-                Stretch::Answered(outcome) => return outcome,
-                Stretch::Ended { why } => {
+            match self.read_segment(stretch, &mut events).await {
+                StreamSegmentEnd::Answered(outcome) => return outcome,
+                StreamSegmentEnd::Ended { why } => {
                     let came_on = events.last_id() != before.as_deref();
-                    fruitless = if came_on { 0 } else { resume::after_nothing(fruitless) };
+                    fruitless = if came_on { 0 } else { resume::attempts_after_empty_stream(fruitless) };
                     stretch = Box::pin(self.resume(&mut events, &mut fruitless, why)).await?;
                 }
             }
         }
     }
 
-    async fn read_stretch(&self, mut response: Response, events: &mut EventReader) -> Stretch {
+    async fn read_segment(&self, mut response: UpstreamResponse, events: &mut EventReader) -> StreamSegmentEnd {
         let bytes_max = self.setting.spec.limits.message_bytes_max;
         while let Some(chunk) = response.chunk().await {
             let chunk = match chunk {
                 Ok(chunk) => chunk,
-                Err(error) => return Stretch::Ended { why: self.setting.redaction.quote(&error.to_string()) },
+                Err(error) => return StreamSegmentEnd::Ended { why: self.setting.redaction.quote(&error.to_string()) },
             };
             let mut found = None;
             let read = events.read(&chunk, |event| {
@@ -174,13 +174,13 @@ impl Reading<'_> {
             });
             if let Some(outcome) = found {
                 response.let_end();
-                return Stretch::Answered(outcome);
+                return StreamSegmentEnd::Answered(outcome);
             }
             if read.is_err() {
-                return Stretch::Answered(Err(PerformFailure::TooLarge { bytes_max }));
+                return StreamSegmentEnd::Answered(Err(PerformFailure::TooLarge { bytes_max }));
             }
         }
-        Stretch::Ended { why: "the stream ended before the answer".to_owned() }
+        StreamSegmentEnd::Ended { why: "the stream ended before the answer".to_owned() }
     }
 
     /// The rest of the stream, as long as the request is waited for; or the failure where there will be none.
@@ -189,23 +189,23 @@ impl Reading<'_> {
         events: &mut EventReader,
         fruitless: &mut u32,
         why: String,
-    ) -> Result<Response, PerformFailure> {
+    ) -> Result<UpstreamResponse, PerformFailure> {
         if self.agreed != Some(Era::Legacy) || events.last_id().is_none() {
             return Err(PerformFailure::Died { why });
         }
         loop {
             tokio::time::sleep(resume::pause(events, *fruitless)).await;
             match resume::open(self.address, events).await {
-                Resumed::Stream(response) => {
+                ResumeOutcome::Stream(response) => {
                     events.resume();
                     return Ok(response);
                 }
-                Resumed::NotNow => *fruitless += 1,
-                Resumed::Disowned => {
-                    self.departure.tell(Gone::Disowned);
+                ResumeOutcome::NotNow => *fruitless += 1,
+                ResumeOutcome::Disowned => {
+                    self.departure.report(LossReason::Disowned);
                     return Err(PerformFailure::Died { why: format!("{why}, and the session is gone") });
                 }
-                Resumed::Refused { why: refusal } => {
+                ResumeOutcome::Refused { why: refusal } => {
                     return Err(PerformFailure::Died { why: format!("{why}, and to resume it failed: {refusal}") });
                 }
             }
@@ -215,11 +215,11 @@ impl Reading<'_> {
     /// The outcome, if the message is the answer. Everything else is passed on or skipped.
     fn recognise(&self, bytes: &Bytes) -> Option<Result<Bytes, PerformFailure>> {
         let ours = |id: &Id| *id == Id::Number(self.id);
-        let bytes = &self.setting.take_in(bytes);
+        let bytes = &self.setting.sanitize(bytes);
         match Message::parse(bytes) {
             Ok(Message::Response { id, result }) if ours(&id) => Some(Ok(bytes.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id, error }) if id.as_ref().is_none_or(ours) => {
-                Some(Err(rejected(error, self.era(), &self.setting.redaction)))
+                Some(Err(failure_from_rpc_error(error, self.era(), &self.setting.redaction)))
             }
             Ok(Message::Notification { method, params }) => {
                 self.conversations.on_notification(&method, params, Some(self.id));
@@ -245,7 +245,7 @@ impl Reading<'_> {
     }
 }
 
-async fn read_beginning(mut response: Response) -> Vec<u8> {
+async fn read_beginning(mut response: UpstreamResponse) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(Ok(chunk)) = response.chunk().await {
         let room = ERROR_BYTES_MAX - body.len();

@@ -2,7 +2,7 @@
 
 use hyper::header::CONTENT_TYPE;
 
-use crate::http_client::Response;
+use crate::http_client::UpstreamResponse;
 
 /// The form of a response's body.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) enum ContentType {
 }
 
 /// What the response says its body is.
-pub(super) fn content_type(response: &Response) -> ContentType {
+pub(super) fn content_type(response: &UpstreamResponse) -> ContentType {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {

@@ -20,17 +20,17 @@ use super::{
     sse::EventReader,
 };
 use crate::{
-    Counterpart,
+    UpstreamRequester,
     conversation::{
         Conversations,
-        departure::{Departure, Gone},
+        loss::{ConnectionLoss, LossReason},
         duplex::Duplex,
-        inbound::Inbound,
+        inbound::InboundRouter,
         pending::PendingRequests,
     },
-    http_client::{Endpoint, RequestBody, Response, Target},
-    request::{Ended, Outgoing, Terms, parcel::Parcel},
-    shared::Setting,
+    http_client::{HttpEndpoint, HttpRequestBody, UpstreamResponse, RequestTarget},
+    request::{ExchangeEnd, WireRequest, WireRequestTerms, parcel::Parcel},
+    shared::SharedContext,
 };
 
 /// The name of the event that says where messages are posted to.
@@ -49,20 +49,20 @@ pub(crate) struct EventWire {
 }
 
 /// The stream, read up to its first event.
-struct Opened {
+struct OpenedEventStream {
     events: EventReader,
-    stream: Response,
+    stream: UpstreamResponse,
     /// Messages that came with the first event.
     messages: Vec<Vec<u8>>,
-    target: Target,
+    target: RequestTarget,
 }
 
 impl EventWire {
     /// Opens the stream and waits for its first event, or says why this is no such server.
     pub(crate) async fn open(
-        setting: &Arc<Setting>,
-        counterpart: Option<Counterpart>,
-        endpoint: &Endpoint,
+        setting: &Arc<SharedContext>,
+        counterpart: Option<UpstreamRequester>,
+        endpoint: &HttpEndpoint,
         deadline: Instant,
     ) -> Result<Self, String> {
         let bytes_max = setting.spec.limits.message_bytes_max;
@@ -93,9 +93,9 @@ impl EventWire {
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
     pub(crate) fn exchange<'a>(
         &'a self,
-        request: Outgoing<'a>,
-        terms: Terms,
-    ) -> impl Future<Output = Ended> + Send + 'a {
+        request: WireRequest<'a>,
+        terms: WireRequestTerms,
+    ) -> impl Future<Output = ExchangeEnd> + Send + 'a {
         self.duplex.exchange(request, terms)
     }
 
@@ -104,7 +104,7 @@ impl EventWire {
         self.duplex.notify(body, deadline).await
     }
 
-    pub(crate) fn departure(&self) -> &Departure {
+    pub(crate) fn departure(&self) -> &ConnectionLoss {
         self.duplex.departure()
     }
 
@@ -118,22 +118,22 @@ impl EventWire {
     }
 }
 
-fn end(pending: &PendingRequests, departure: &Departure, why: String) {
+fn end(pending: &PendingRequests, departure: &ConnectionLoss, why: String) {
     pending.close(&why);
-    departure.tell(Gone::Broke { why });
+    departure.report(LossReason::Broke { why });
 }
 
 async fn open(
-    setting: &Setting,
-    counterpart: Option<&Counterpart>,
-    endpoint: &Endpoint,
+    setting: &SharedContext,
+    counterpart: Option<&UpstreamRequester>,
+    endpoint: &HttpEndpoint,
     bytes_max: usize,
-) -> Result<Opened, String> {
-    let shown = setting.shown_headers(counterpart).await.map_err(|why| why.to_string())?;
+) -> Result<OpenedEventStream, String> {
+    let shown = setting.connection_headers(counterpart).await.map_err(|why| why.to_string())?;
     let mut headers = endpoint.headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     headers.extend(shown);
-    let response = endpoint.send(Method::GET, headers, RequestBody::none()).await;
+    let response = endpoint.send(Method::GET, headers, HttpRequestBody::none()).await;
     let response = response.map_err(|error| error.to_string())?;
     if !response.status().is_success() || content_type(&response) != ContentType::EventStream {
         return Err(format!("it offers no stream of events either (HTTP status {})", response.status().as_u16()));
@@ -141,7 +141,7 @@ async fn open(
     first_event(response, endpoint, bytes_max).await
 }
 
-async fn first_event(mut stream: Response, endpoint: &Endpoint, bytes_max: usize) -> Result<Opened, String> {
+async fn first_event(mut stream: UpstreamResponse, endpoint: &HttpEndpoint, bytes_max: usize) -> Result<OpenedEventStream, String> {
     let mut events = EventReader::new(bytes_max);
     let mut seen = Vec::new();
     while let Some(chunk) = stream.chunk().await {
@@ -159,9 +159,9 @@ async fn first_event(mut stream: Response, endpoint: &Endpoint, bytes_max: usize
             return Err("its stream of events does not begin with an `endpoint`".to_owned());
         }
         let target = target(endpoint.url(), &String::from_utf8_lossy(&first.data))?;
-        let target = Target::of(&target)?;
+        let target = RequestTarget::from_url(&target)?;
         let messages = seen.into_iter().map(|event| event.data).collect();
-        return Ok(Opened { events, stream, messages, target });
+        return Ok(OpenedEventStream { events, stream, messages, target });
     }
     Err("its stream of events ended before it began".to_owned())
 }
@@ -176,8 +176,8 @@ fn target(base: &Url, reference: &str) -> Result<Url, String> {
     }
 }
 
-async fn read(opened: Opened, inbound: Inbound) {
-    let Opened { mut events, mut stream, messages, .. } = opened;
+async fn read(opened: OpenedEventStream, inbound: InboundRouter) {
+    let OpenedEventStream { mut events, mut stream, messages, .. } = opened;
     for message in messages {
         inbound.on_line(&Bytes::from(message));
     }
@@ -194,14 +194,14 @@ async fn read(opened: Opened, inbound: Inbound) {
 
 /// Posts one message after the other. Returns when one was not taken: who waits for its answer would wait in vain.
 async fn write(
-    setting: Arc<Setting>,
-    counterpart: Option<Counterpart>,
-    endpoint: Endpoint,
-    target: Target,
+    setting: Arc<SharedContext>,
+    counterpart: Option<UpstreamRequester>,
+    endpoint: HttpEndpoint,
+    target: RequestTarget,
     mut parcels: mpsc::Receiver<Parcel>,
 ) -> String {
     while let Some(parcel) = parcels.recv().await {
-        let shown = match setting.shown_headers(counterpart.as_ref()).await {
+        let shown = match setting.connection_headers(counterpart.as_ref()).await {
             Ok(shown) => shown,
             Err(why) => return why.to_string(),
         };
@@ -210,7 +210,7 @@ async fn write(
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.extend(shown);
-        let sending = endpoint.send_to(&target, Method::POST, headers, RequestBody::bytes(body.clone()));
+        let sending = endpoint.send_to(&target, Method::POST, headers, HttpRequestBody::bytes(body.clone()));
         match tokio::time::timeout(Duration::from_millis(POST_MS_MAX), sending).await {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => {

@@ -4,10 +4,10 @@ use servanda_mcp::Message;
 
 use super::{
     HttpWire,
-    resume::{self, Resumed},
+    resume::{self, ResumeOutcome},
     sse::EventReader,
 };
-use crate::{conversation::departure::Gone, http_client::Response};
+use crate::{conversation::loss::LossReason, http_client::UpstreamResponse};
 
 impl HttpWire {
     /// Follows the stream until there is none any more, over interruptions. Where one may have cost something, `missed` is
@@ -17,7 +17,7 @@ impl HttpWire {
         let (mut offered, mut fruitless) = (false, 0);
         loop {
             match resume::open(&self.address, &events).await {
-                Resumed::Stream(response) => {
+                ResumeOutcome::Stream(response) => {
                     if offered && events.last_id().is_none() {
                         missed();
                     }
@@ -26,17 +26,17 @@ impl HttpWire {
                     let before = events.last_id().map(ToOwned::to_owned);
                     let said_something = self.follow_events(response, &mut events).await;
                     let came_on = said_something || events.last_id() != before.as_deref();
-                    fruitless = if came_on { 0 } else { resume::after_nothing(fruitless) };
+                    fruitless = if came_on { 0 } else { resume::attempts_after_empty_stream(fruitless) };
                 }
                 // Servers without such a stream should say 405, and some say 404 instead.
-                Resumed::Disowned | Resumed::Refused { .. } if !offered => return,
-                Resumed::Disowned => return self.departure.tell(Gone::Disowned),
-                Resumed::Refused { .. } => {
+                ResumeOutcome::Disowned | ResumeOutcome::Refused { .. } if !offered => return,
+                ResumeOutcome::Disowned => return self.departure.report(LossReason::Disowned),
+                ResumeOutcome::Refused { .. } => {
                     // It may be the place that the server does not know.
                     events = self.new_events();
                     fruitless += 1;
                 }
-                Resumed::NotNow => fruitless += 1,
+                ResumeOutcome::NotNow => fruitless += 1,
             }
             tokio::time::sleep(resume::pause(&events, fruitless)).await;
         }
@@ -47,7 +47,7 @@ impl HttpWire {
     }
 
     /// Reads to the end. Whether there was a message.
-    async fn follow_events(&self, mut response: Response, events: &mut EventReader) -> bool {
+    async fn follow_events(&self, mut response: UpstreamResponse, events: &mut EventReader) -> bool {
         let mut said_something = false;
         while let Some(Ok(chunk)) = response.chunk().await {
             let read = events.read(&chunk, |event| {
@@ -63,7 +63,7 @@ impl HttpWire {
     }
 
     fn on_event(&self, data: Vec<u8>) {
-        match Message::parse(&self.setting.take_in(&data.into())) {
+        match Message::parse(&self.setting.sanitize(&data.into())) {
             Ok(Message::Notification { method, params }) => self.conversations.on_notification(&method, params, None),
             Ok(Message::Request { id, method, params }) => self.conversations.on_request(&id, &method, params, None),
             // Answers come on the streams of their requests.

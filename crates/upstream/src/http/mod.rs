@@ -21,19 +21,19 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::events::EventWire;
-use self::{address::Address, answer::Reading};
+use self::{address::HttpAddress, answer::AnswerReader};
 use crate::{
-    Counterpart, PerformFailure,
+    UpstreamRequester, PerformFailure,
     conversation::{
         Conversations,
-        departure::{Departure, Gone},
-        in_flight::InFlight,
-        outbox::Mouth,
-        waiting::Waiting,
+        loss::{ConnectionLoss, LossReason},
+        in_flight::InFlightLimit,
+        outbox::Outbox,
+        waiting::ResponseWait,
     },
-    http_client::{Endpoint, HttpError, RequestBody, Response},
-    request::{Ended, Outgoing, Terms, parcel::Parcel},
-    shared::Setting,
+    http_client::{HttpEndpoint, HttpError, HttpRequestBody, UpstreamResponse},
+    request::{ExchangeEnd, WireRequest, WireRequestTerms, parcel::Parcel},
+    shared::SharedContext,
 };
 
 /// Why a request was not sent before its deadline.
@@ -45,11 +45,11 @@ const END_MS_MAX: u64 = 2_000;
 /// One agreement with the server: a legacy session, or the modern protocol.
 #[derive(Debug)]
 pub(crate) struct HttpWire {
-    setting: Arc<Setting>,
-    address: Arc<Address>,
+    setting: Arc<SharedContext>,
+    address: Arc<HttpAddress>,
     conversations: Arc<Conversations>,
-    in_flight: InFlight,
-    departure: Departure,
+    in_flight: InFlightLimit,
+    departure: ConnectionLoss,
     /// Cancelled when the gateway closes the connection on purpose; requests on it end then.
     closed: CancellationToken,
     /// What is said aside goes through here; dropped, it ends the speaking.
@@ -57,13 +57,13 @@ pub(crate) struct HttpWire {
 }
 
 impl HttpWire {
-    pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, endpoint: Endpoint) -> Self {
-        let address = Arc::new(Address::new(setting, counterpart.clone(), endpoint));
-        let departure = Departure::default();
-        let outbox = one_way::speak(setting, &address, &departure);
-        let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
-        let shared = counterpart.as_ref().is_none_or(Counterpart::is_anybodys);
-        let in_flight = InFlight::new(setting.spec.limits.in_flight_max, shared);
+    pub(crate) fn new(setting: &Arc<SharedContext>, counterpart: Option<UpstreamRequester>, endpoint: HttpEndpoint) -> Self {
+        let address = Arc::new(HttpAddress::new(setting, counterpart.clone(), endpoint));
+        let departure = ConnectionLoss::default();
+        let outbox = one_way::start_sender(setting, &address, &departure);
+        let mouth = Outbox { outbox: outbox.downgrade(), departure: departure.clone() };
+        let shared = counterpart.as_ref().is_none_or(UpstreamRequester::is_shared);
+        let in_flight = InFlightLimit::new(setting.spec.limits.in_flight_max, shared);
         Self {
             setting: Arc::clone(setting),
             in_flight,
@@ -79,25 +79,25 @@ impl HttpWire {
     #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep what it is given twice")]
     pub(crate) fn exchange<'a>(
         &'a self,
-        mut request: Outgoing<'a>,
-        terms: Terms,
-    ) -> impl Future<Output = Ended> + Send + 'a {
+        mut request: WireRequest<'a>,
+        terms: WireRequestTerms,
+    ) -> impl Future<Output = ExchangeEnd> + Send + 'a {
         async move {
-            let mut in_flight = match self.in_flight.of(&terms) {
+            let mut in_flight = match self.in_flight.slot_for(&terms) {
                 Ok(in_flight) => in_flight,
-                Err(busy) => return Ended::Failed(busy),
+                Err(busy) => return ExchangeEnd::Failed(busy),
             };
             if let Some(failure) = not_begun(&terms) {
-                return Ended::Failed(failure);
+                return ExchangeEnd::Failed(failure);
             }
             let (id, version) = (request.id, request.version);
             let body = std::mem::take(&mut request.body);
             let body_bytes = body.len();
-            let parcel = Parcel::new(body).under(terms.lease.clone());
-            if parcel.is_too_late() {
-                return Ended::Failed(PerformFailure::lease_ended());
+            let parcel = Parcel::new(body).with_lease(terms.lease.clone());
+            if parcel.is_lease_over() {
+                return ExchangeEnd::Failed(PerformFailure::lease_ended());
             }
-            let mut under_way = self.conversations.join(id, &terms, &parcel);
+            let mut under_way = self.conversations.register(id, &terms, &parcel);
             let end = std::pin::pin!(async {
                 tokio::select! {
                     biased;
@@ -107,7 +107,7 @@ impl HttpWire {
             });
             // In the modern era closing the stream says that the answer is not wanted any more.
             let is_told = terms.tell_server && version.is_some_and(|version| version.era() == Era::Legacy);
-            let waiting = Waiting {
+            let waiting = ResponseWait {
                 id,
                 terms: &terms,
                 outbox: is_told.then(|| self.conversations.mouth()),
@@ -117,19 +117,19 @@ impl HttpWire {
             match waiting.wait(end, &mut under_way, &mut in_flight).await {
                 Ok(ended) => {
                     // A server that was lost on the way may go on.
-                    if !matches!(ended, Ended::NeverLeft { .. } | Ended::Failed(PerformFailure::Died { .. })) {
+                    if !matches!(ended, ExchangeEnd::NeverLeft { .. } | ExchangeEnd::Failed(PerformFailure::Died { .. })) {
                         under_way.settle();
                     }
                     ended
                 }
-                Err(failure) => Ended::Failed(failure),
+                Err(failure) => ExchangeEnd::Failed(failure),
             }
         }
     }
 
     /// Sends a notification and waits for its acknowledgement.
     pub(crate) async fn notify(&self, body: Vec<u8>, until: Instant) -> Result<(), String> {
-        let sending = self.address.send(Method::POST, None, RequestBody::bytes(body));
+        let sending = self.address.send(Method::POST, None, HttpRequestBody::bytes(body));
         let sent = match tokio::time::timeout_at(until, sending).await {
             Ok(None) => return Err("the server cannot be shown what it asks for".to_owned()),
             Ok(Some(sent)) => Ok(sent),
@@ -145,7 +145,7 @@ impl HttpWire {
         }
     }
 
-    pub(crate) fn departure(&self) -> &Departure {
+    pub(crate) fn departure(&self) -> &ConnectionLoss {
         &self.departure
     }
 
@@ -159,33 +159,33 @@ impl HttpWire {
 
     /// Ends the session, where there is one. After a loss there is none, and requests on their way may still be answered.
     pub(crate) async fn close(&self) {
-        if self.departure.is_told() {
+        if self.departure.is_reported() {
             return;
         }
-        self.departure.tell(Gone::Broke { why: "it was closed".to_owned() });
+        self.departure.report(LossReason::Broke { why: "it was closed".to_owned() });
         self.closed.cancel();
         if self.address.in_session() {
-            let sending = self.address.send(Method::DELETE, None, RequestBody::none());
+            let sending = self.address.send(Method::DELETE, None, HttpRequestBody::none());
             let _ = tokio::time::timeout(Duration::from_millis(END_MS_MAX), sending).await;
         }
     }
 
-    async fn ask(&self, request: &Outgoing<'_>, body_bytes: usize, parcel: Parcel) -> Ended {
+    async fn ask(&self, request: &WireRequest<'_>, body_bytes: usize, parcel: Parcel) -> ExchangeEnd {
         let calls = request.method == method::TOOLS_CALL;
         if calls && let Err(fault) = faults::at("upstream.before_write") {
             parcel.withdraw();
-            return Ended::Failed(PerformFailure::Unavailable { why: fault.to_string() });
+            return ExchangeEnd::Failed(PerformFailure::Unavailable { why: fault.to_string() });
         }
-        let body = RequestBody::parcel(parcel.clone(), body_bytes);
-        let body = if calls { body.then(after_write) } else { body };
-        let response = match self.address.ask(request, body).await {
+        let body = HttpRequestBody::parcel(parcel.clone(), body_bytes);
+        let body = if calls { body.on_taken(after_write) } else { body };
+        let response = match self.address.send_request(request, body).await {
             Ok(response) => response,
             Err(error) => return self.not_sent_or_lost(&error, &parcel),
         };
         if request.method == method::INITIALIZE {
             self.keep_session(&response);
         }
-        let reading = Reading {
+        let reading = AnswerReader {
             id: request.id,
             setting: &self.setting,
             address: &self.address,
@@ -197,27 +197,27 @@ impl HttpWire {
             },
         };
         let ended = reading.read(response).await;
-        if matches!(ended, Ended::Disowned(_)) {
-            self.departure.tell(Gone::Disowned);
+        if matches!(ended, ExchangeEnd::Disowned(_)) {
+            self.departure.report(LossReason::Disowned);
         }
         ended
     }
 
     /// Sorts a failed sending: if the body was never taken, the server cannot have executed it.
-    fn not_sent_or_lost(&self, error: &HttpError, parcel: &Parcel) -> Ended {
+    fn not_sent_or_lost(&self, error: &HttpError, parcel: &Parcel) -> ExchangeEnd {
         let why = self.setting.redaction.quote(&error.to_string());
-        let is_too_late = parcel.is_too_late();
+        let is_too_late = parcel.is_lease_over();
         if parcel.withdraw() {
             if is_too_late {
-                return Ended::Failed(PerformFailure::lease_ended());
+                return ExchangeEnd::Failed(PerformFailure::lease_ended());
             }
-            self.departure.tell(Gone::Broke { why: why.clone() });
-            return Ended::Failed(PerformFailure::Unavailable { why });
+            self.departure.report(LossReason::Broke { why: why.clone() });
+            return ExchangeEnd::Failed(PerformFailure::Unavailable { why });
         }
-        Ended::Failed(PerformFailure::Died { why })
+        ExchangeEnd::Failed(PerformFailure::Died { why })
     }
 
-    fn keep_session(&self, response: &Response) {
+    fn keep_session(&self, response: &UpstreamResponse) {
         if response.status().is_success() {
             self.address.keep_session(response.headers());
         }
@@ -234,15 +234,15 @@ fn after_write() {
 }
 
 /// Why a request is over before it began, where it is.
-fn not_begun(terms: &Terms) -> Option<PerformFailure> {
+fn not_begun(terms: &WireRequestTerms) -> Option<PerformFailure> {
     let cancelled = || PerformFailure::Cancelled { sent: false };
     let late = || terms.patience.is_over().then(not_connected);
     terms.cancel.is_cancelled().then(cancelled).or_else(late)
 }
 
-fn closed(parcel: &Parcel) -> Ended {
+fn closed(parcel: &Parcel) -> ExchangeEnd {
     let why = "the connection was closed".to_owned();
-    if parcel.withdraw() { Ended::NeverLeft { why } } else { Ended::Failed(PerformFailure::Died { why }) }
+    if parcel.withdraw() { ExchangeEnd::NeverLeft { why } } else { ExchangeEnd::Failed(PerformFailure::Died { why }) }
 }
 
 fn not_connected() -> PerformFailure {

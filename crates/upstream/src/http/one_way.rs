@@ -6,45 +6,45 @@ use std::{sync::Arc, time::Duration};
 use hyper::Method;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::address::Address;
-use crate::{conversation::departure::Departure, http_client::RequestBody, request::parcel::Parcel, shared::Setting};
+use super::address::HttpAddress;
+use crate::{conversation::loss::ConnectionLoss, http_client::HttpRequestBody, request::parcel::Parcel, shared::SharedContext};
 
 /// How many may be under way, and how many may wait.
-const ASIDES_MAX: usize = 16;
+const ONE_WAY_MAX: usize = 16;
 /// How long one may take.
-const ASIDE_MS_MAX: u64 = 30_000;
+const ONE_WAY_MS_MAX: u64 = 30_000;
 
 /// Starts the task that sends them. It ends when the connection goes or when the last sender is dropped.
-pub(super) fn speak(setting: &Arc<Setting>, address: &Arc<Address>, departure: &Departure) -> mpsc::Sender<Parcel> {
-    let (outbox, parcels) = mpsc::channel(ASIDES_MAX);
-    let speaking = say_all(parcels, Arc::clone(setting), Arc::clone(address), departure.clone());
+pub(super) fn start_sender(setting: &Arc<SharedContext>, address: &Arc<HttpAddress>, departure: &ConnectionLoss) -> mpsc::Sender<Parcel> {
+    let (outbox, parcels) = mpsc::channel(ONE_WAY_MAX);
+    let speaking = send_all(parcels, Arc::clone(setting), Arc::clone(address), departure.clone());
     let departure = departure.clone();
     setting.tasks.spawn(async move {
         tokio::select! {
-            _ = departure.told() => {}
+            _ = departure.reported() => {}
             () = speaking => {}
         }
     });
     outbox
 }
 
-async fn say_all(
+async fn send_all(
     mut parcels: mpsc::Receiver<Parcel>,
-    setting: Arc<Setting>,
-    address: Arc<Address>,
-    departure: Departure,
+    setting: Arc<SharedContext>,
+    address: Arc<HttpAddress>,
+    departure: ConnectionLoss,
 ) {
-    let permits = Arc::new(Semaphore::new(ASIDES_MAX));
+    let permits = Arc::new(Semaphore::new(ONE_WAY_MAX));
     while let Some(parcel) = parcels.recv().await {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let Some(body) = parcel.take() else { continue };
         let address = Arc::clone(&address);
-        let sending = async move { drop(address.send(Method::POST, None, RequestBody::bytes(body)).await) };
+        let sending = async move { drop(address.send(Method::POST, None, HttpRequestBody::bytes(body)).await) };
         let departure = departure.clone();
         setting.tasks.spawn(async move {
             tokio::select! {
-                _ = departure.told() => {}
-                _ = tokio::time::timeout(Duration::from_millis(ASIDE_MS_MAX), sending) => {}
+                _ = departure.reported() => {}
+                _ = tokio::time::timeout(Duration::from_millis(ONE_WAY_MS_MAX), sending) => {}
             }
             drop(permit);
         });

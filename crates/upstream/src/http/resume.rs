@@ -10,11 +10,11 @@ use hyper::{
 use servanda_mcp::fields::header;
 
 use super::{
-    address::Address,
+    address::HttpAddress,
     content_type::{ContentType, content_type},
     sse::EventReader,
 };
-use crate::http_client::{RequestBody, Response};
+use crate::http_client::{HttpRequestBody, UpstreamResponse};
 
 /// The pause before a stream is resumed if the server does not say how long it should be.
 const RETRY_MS: u64 = 1_000;
@@ -24,9 +24,9 @@ const RETRY_MS_MAX: u64 = 60_000;
 
 /// What came of an attempt.
 #[derive(Debug)]
-pub(super) enum Resumed {
+pub(super) enum ResumeOutcome {
     /// The stream goes on.
-    Stream(Response),
+    Stream(UpstreamResponse),
     /// The server does not know the session any more.
     Disowned,
     /// The server does not resume streams.
@@ -45,41 +45,41 @@ pub(super) fn pause(events: &EventReader, fruitless: u32) -> Duration {
 }
 
 /// How fruitless it was that a stream opened and brought nothing: a server that has itself polled may do so for long.
-pub(super) fn after_nothing(fruitless: u32) -> u32 {
+pub(super) fn attempts_after_empty_stream(fruitless: u32) -> u32 {
     (fruitless + 1).min(2)
 }
 
 /// Opens a stream, or goes on with one where it ended. Cancel safe.
-pub(super) async fn open(address: &Address, events: &EventReader) -> Resumed {
-    let field = match events.last_id().map(place).transpose() {
+pub(super) async fn open(address: &HttpAddress, events: &EventReader) -> ResumeOutcome {
+    let field = match events.last_id().map(last_event_id).transpose() {
         Ok(place) => place.map(|place| (HeaderName::from_static(header::LAST_EVENT_ID), place)),
-        Err(_) => return Resumed::Refused { why: "its event ids do not fit into a header".to_owned() },
+        Err(_) => return ResumeOutcome::Refused { why: "its event ids do not fit into a header".to_owned() },
     };
-    match address.send(Method::GET, field, RequestBody::none()).await {
-        None => Resumed::NotNow,
-        Some(Ok(response)) => sort(response, address.in_session()),
+    match address.send(Method::GET, field, HttpRequestBody::none()).await {
+        None => ResumeOutcome::NotNow,
+        Some(Ok(response)) => classify_response(response, address.in_session()),
         Some(Err(why)) => {
             tracing::debug!(%why, "a stream could not be opened");
-            Resumed::NotNow
+            ResumeOutcome::NotNow
         }
     }
 }
 
-fn place(id: &str) -> Result<HeaderValue, InvalidHeaderValue> {
+fn last_event_id(id: &str) -> Result<HeaderValue, InvalidHeaderValue> {
     HeaderValue::from_bytes(id.as_bytes())
 }
 
-fn sort(response: Response, in_session: bool) -> Resumed {
+fn classify_response(response: UpstreamResponse, in_session: bool) -> ResumeOutcome {
     let status = response.status();
     if status.is_success() && content_type(&response) == ContentType::EventStream {
-        return Resumed::Stream(response);
+        return ResumeOutcome::Stream(response);
     }
     match status {
-        StatusCode::NOT_FOUND if in_session => Resumed::Disowned,
+        StatusCode::NOT_FOUND if in_session => ResumeOutcome::Disowned,
         // A server that has not noticed yet that the stream broke says that there is one already.
-        StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => Resumed::NotNow,
-        status if status.is_server_error() => Resumed::NotNow,
-        status => Resumed::Refused { why: format!("it was answered with HTTP status {}", status.as_u16()) },
+        StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => ResumeOutcome::NotNow,
+        status if status.is_server_error() => ResumeOutcome::NotNow,
+        status => ResumeOutcome::Refused { why: format!("it was answered with HTTP status {}", status.as_u16()) },
     }
 }
 

@@ -10,7 +10,7 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     /// Its name; empty for an ordinary message.
     pub(crate) name: String,
     /// Its lines of data, joined.
@@ -28,7 +28,7 @@ pub(crate) struct EventTooLarge;
 pub(crate) struct EventReader {
     bytes_max: usize,
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     after_carriage_return: bool,
     at_start: bool,
@@ -43,7 +43,7 @@ impl EventReader {
         Self {
             bytes_max,
             line: Vec::new(),
-            event: Event::default(),
+            event: SseEvent::default(),
             has_data: false,
             after_carriage_return: false,
             at_start: true,
@@ -71,7 +71,7 @@ impl EventReader {
 
     /// Takes a chunk and hands every event with data that it completes to `each`, in order, until `each` says stop by
     /// returning false; the rest of the chunk is then dropped.
-    pub(crate) fn read(&mut self, mut chunk: &[u8], mut each: impl FnMut(Event) -> bool) -> Result<(), EventTooLarge> {
+    pub(crate) fn read(&mut self, mut chunk: &[u8], mut each: impl FnMut(SseEvent) -> bool) -> Result<(), EventTooLarge> {
         if self.after_carriage_return && !chunk.is_empty() {
             self.after_carriage_return = false;
             chunk = chunk.strip_prefix(b"\n").unwrap_or(chunk);
@@ -94,7 +94,7 @@ impl EventReader {
     }
 
     /// Takes the rest of a line; an empty line completes the event.
-    fn end_line(&mut self, part: &[u8]) -> Result<Option<Event>, EventTooLarge> {
+    fn end_line(&mut self, part: &[u8]) -> Result<Option<SseEvent>, EventTooLarge> {
         append(&mut self.line, part, self.bytes_max)?;
         let line = std::mem::take(&mut self.line);
         let mut text = line.as_slice();
@@ -129,7 +129,7 @@ impl EventReader {
     }
 
     /// An event without data is no event, but its id counts.
-    fn complete(&mut self) -> Option<Event> {
+    fn complete(&mut self) -> Option<SseEvent> {
         self.last_id.clone_from(&self.next_id);
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)
@@ -249,7 +249,7 @@ mod tests {
                 true
             })
             .unwrap();
-        assert_eq!(events, [Event { name: "message".to_owned(), data: b"b".to_vec() }]);
+        assert_eq!(events, [SseEvent { name: "message".to_owned(), data: b"b".to_vec() }]);
         assert_eq!((reader.last_id(), reader.retry_ms()), (Some("1"), Some(5)));
     }
 

@@ -12,7 +12,7 @@ use crate::request::parcel::Parcel;
 
 /// Nothing, or one parcel.
 #[derive(Debug, Default)]
-pub(crate) struct RequestBody {
+pub(crate) struct HttpRequestBody {
     parcel: Option<Parcel>,
     length: u64,
     after_taken: Option<fn()>,
@@ -21,9 +21,9 @@ pub(crate) struct RequestBody {
 /// The body was withdrawn before it was taken.
 #[derive(Debug, thiserror::Error)]
 #[error("the request was withdrawn")]
-pub(crate) struct Withdrawn;
+pub(crate) struct RequestWithdrawn;
 
-impl RequestBody {
+impl HttpRequestBody {
     /// A request without a body.
     pub(crate) fn none() -> Self {
         Self::default()
@@ -42,7 +42,7 @@ impl RequestBody {
     }
 
     /// The same with something to do when the bytes were handed over.
-    pub(crate) fn then(self, after_taken: fn()) -> Self {
+    pub(crate) fn on_taken(self, after_taken: fn()) -> Self {
         Self { after_taken: Some(after_taken), ..self }
     }
 
@@ -52,16 +52,16 @@ impl RequestBody {
     }
 }
 
-impl Body for RequestBody {
+impl Body for HttpRequestBody {
     type Data = Bytes;
-    type Error = Withdrawn;
+    type Error = RequestWithdrawn;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Withdrawn>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestWithdrawn>>> {
         let Some(parcel) = self.parcel.take() else { return Poll::Ready(None) };
-        let taken = parcel.take().ok_or(Withdrawn).map(Frame::data);
+        let taken = parcel.take().ok_or(RequestWithdrawn).map(Frame::data);
         if let Some(after_taken) = self.after_taken {
             after_taken();
         }

@@ -11,9 +11,9 @@ use super::{
     error::{HttpError, chain},
     inline::InlineConnection,
     origin::Origin,
-    pool::Carrier,
+    pool::OriginConnection,
     tls::Tls,
-    transport::Transport,
+    transport::OriginStream,
 };
 
 /// How long the addresses of the first family are tried alone (RFC 8305 calls it the connection attempt delay).
@@ -26,26 +26,26 @@ const KEEPALIVE_PROBES_MAX: u32 = 3;
 const UNACKNOWLEDGED_MS_MAX: u64 = 30_000;
 
 /// Makes a connection. Cancel safe: nothing but the connection is lost.
-pub(super) async fn dial(origin: &Origin, tls: Option<&Tls>, ms_max: u64) -> Result<Carrier, HttpError> {
+pub(super) async fn dial(origin: &Origin, tls: Option<&Tls>, ms_max: u64) -> Result<OriginConnection, HttpError> {
     let dialing = async {
         let tcp = connect(origin).await?;
-        let Some(tls) = tls else { return inline(Transport::Plain(tcp)).await };
+        let Some(tls) = tls else { return inline(OriginStream::Plain(tcp)).await };
         let not_agreed = |error: io::Error| HttpError::NotConnected(format!("TLS handshake: {}", chain(&error)));
         let stream = tls.connect(tcp).await.map_err(not_agreed)?;
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let transport = Transport::Encrypted(Box::new(stream));
+        let transport = OriginStream::Encrypted(Box::new(stream));
         if is_http2 { shared(transport).await } else { inline(transport).await }
     };
     let late = || HttpError::NotConnected(format!("no connection was made within {ms_max} ms"));
     tokio::time::timeout(Duration::from_millis(ms_max), dialing).await.map_err(|_| late())?
 }
 
-async fn inline(transport: Transport) -> Result<Carrier, HttpError> {
+async fn inline(transport: OriginStream) -> Result<OriginConnection, HttpError> {
     let (sender, connection) = http1::handshake(TokioIo::new(transport)).await.map_err(|error| not_begun(&error))?;
-    Ok(Carrier::Inline(Box::new(InlineConnection::new(sender, connection))))
+    Ok(OriginConnection::Inline(Box::new(InlineConnection::new(sender, connection))))
 }
 
-async fn shared(transport: Transport) -> Result<Carrier, HttpError> {
+async fn shared(transport: OriginStream) -> Result<OriginConnection, HttpError> {
     let (sender, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(transport)).await.map_err(|error| not_begun(&error))?;
     // It ends when the last sender and the last stream are gone, or with the server.
@@ -54,7 +54,7 @@ async fn shared(transport: Transport) -> Result<Carrier, HttpError> {
             tracing::debug!(error = chain(&error), "an HTTP/2 connection ended");
         }
     });
-    Ok(Carrier::Shared(sender))
+    Ok(OriginConnection::Shared(sender))
 }
 
 fn not_begun(error: &hyper::Error) -> HttpError {

@@ -8,8 +8,8 @@ use hyper::{
 };
 use url::Url;
 
-use super::{ClientLimits, HttpClient, HttpError, Origin, RequestBody, Response, Target, basic_authorization};
-use crate::Limits;
+use super::{ClientLimits, HttpClient, HttpError, Origin, HttpRequestBody, UpstreamResponse, RequestTarget, basic_authorization};
+use crate::UpstreamLimits;
 
 /// Idle connections are given up before Node.js servers close them (after 5 s): a request that meets the closing could not
 /// be told from one that was executed.
@@ -20,22 +20,22 @@ const UNENDED_MS_MAX: u64 = 200;
 
 /// Where the server is, and the pool of connections to it. Shared by all sessions with it.
 #[derive(Debug, Clone)]
-pub(crate) struct Endpoint {
+pub(crate) struct HttpEndpoint {
     client: HttpClient,
     url: Arc<Url>,
-    target: Target,
+    target: RequestTarget,
     /// What every request carries.
     headers: Arc<HeaderMap>,
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// Checks the configuration. No connection is made.
-    pub(crate) fn new(url: &str, headers: &BTreeMap<String, String>, limits: &Limits) -> Result<Self, String> {
+    pub(crate) fn new(url: &str, headers: &BTreeMap<String, String>, limits: &UpstreamLimits) -> Result<Self, String> {
         let url = Url::parse(url).map_err(|error| format!("its URL is not valid: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("its URL has the scheme `{}`; `http` and `https` are known", url.scheme()));
         }
-        let (origin, target) = (Origin::of(&url)?, Target::of(&url)?);
+        let (origin, target) = (Origin::from_url(&url)?, RequestTarget::from_url(&url)?);
         let mut map = HeaderMap::with_capacity(headers.len() + 3);
         map.insert(HOST, origin.host_header().clone());
         map.insert(USER_AGENT, HeaderValue::from_static(concat!("servanda/", env!("CARGO_PKG_VERSION"))));
@@ -73,19 +73,19 @@ impl Endpoint {
         &self,
         verb: Method,
         headers: HeaderMap,
-        body: RequestBody,
-    ) -> impl Future<Output = Result<Response, HttpError>> {
+        body: HttpRequestBody,
+    ) -> impl Future<Output = Result<UpstreamResponse, HttpError>> {
         self.client.send(verb, &self.target, headers, body)
     }
 
     /// The same to another address of the same origin.
     pub(crate) fn send_to(
         &self,
-        target: &Target,
+        target: &RequestTarget,
         verb: Method,
         headers: HeaderMap,
-        body: RequestBody,
-    ) -> impl Future<Output = Result<Response, HttpError>> {
+        body: HttpRequestBody,
+    ) -> impl Future<Output = Result<UpstreamResponse, HttpError>> {
         self.client.send(verb, target, headers, body)
     }
 }

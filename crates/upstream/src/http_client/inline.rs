@@ -18,21 +18,21 @@ use tokio::{
     task::unconstrained,
 };
 
-use super::{attention::Attention, body::RequestBody, transport::Transport};
+use super::{poll_waker::PollWaker, body::HttpRequestBody, transport::OriginStream};
 
 /// How many parts of a body are passed over to save a connection whose answer is not read to its end.
 const PASSED_OVER_MAX: usize = 4;
 
 /// The head of an answer; or why there is none, with the request where it was not begun to be written.
-pub(super) type Answered = Result<hyper::Response<Incoming>, TrySendError<Request<RequestBody>>>;
+pub(super) type InlineResponse = Result<hyper::Response<Incoming>, TrySendError<Request<HttpRequestBody>>>;
 
 /// A connection for one request at a time.
 #[derive(Debug)]
 pub(super) struct InlineConnection {
-    sender: http1::SendRequest<RequestBody>,
+    sender: http1::SendRequest<HttpRequestBody>,
     /// None when it has ended.
-    connection: Option<http1::Connection<TokioIo<Transport>, RequestBody>>,
-    attention: Arc<Attention>,
+    connection: Option<http1::Connection<TokioIo<OriginStream>, HttpRequestBody>>,
+    attention: Arc<PollWaker>,
     /// The waker of that attention.
     waker: Waker,
     /// The runtime whose driver tells of its readiness: used on another one, every read would wake that runtime's thread first.
@@ -41,10 +41,10 @@ pub(super) struct InlineConnection {
 
 impl InlineConnection {
     pub(super) fn new(
-        sender: http1::SendRequest<RequestBody>,
-        connection: http1::Connection<TokioIo<Transport>, RequestBody>,
+        sender: http1::SendRequest<HttpRequestBody>,
+        connection: http1::Connection<TokioIo<OriginStream>, HttpRequestBody>,
     ) -> Self {
-        let attention = Arc::<Attention>::default();
+        let attention = Arc::<PollWaker>::default();
         let waker = Waker::from(Arc::clone(&attention));
         Self { sender, connection: Some(connection), attention, waker, runtime: current_runtime() }
     }
@@ -53,14 +53,14 @@ impl InlineConnection {
     /// as is known here.
     pub(super) fn is_ready(&mut self) -> bool {
         let Self { connection, attention, waker, .. } = self;
-        look(|_| {
-            attention.look(|| drive(connection, waker));
+        poll_once(|_| {
+            attention.poll_once(|| drive(connection, waker));
         });
         self.connection.is_some() && self.sender.is_ready()
     }
 
     /// Whether the runtime of the current task is the one that the connection was made on.
-    pub(super) fn is_at_home(&self, current: Option<runtime::Id>) -> bool {
+    pub(super) fn is_on_runtime(&self, current: Option<runtime::Id>) -> bool {
         self.runtime == current
     }
 
@@ -70,23 +70,23 @@ impl InlineConnection {
     }
 
     /// The connection goes into the pool: what happens on it wakes no task.
-    pub(super) fn rest(&self) {
-        self.attention.rest();
+    pub(super) fn clear_task(&self) {
+        self.attention.clear_task();
     }
 
     /// Takes a request. Nothing is written before [`InlineConnection::finish`].
-    pub(super) fn begin(&mut self, request: Request<RequestBody>) -> impl Future<Output = Answered> + use<> {
+    pub(super) fn begin(&mut self, request: Request<HttpRequestBody>) -> impl Future<Output = InlineResponse> + use<> {
         self.sender.try_send_request(request)
     }
 
     /// Sends what was begun and waits for the head of its answer. Not cancel safe: the connection is of no use then.
-    pub(super) async fn finish(&mut self, begun: impl Future<Output = Answered>) -> Answered {
+    pub(super) async fn finish(&mut self, begun: impl Future<Output = InlineResponse>) -> InlineResponse {
         let Self { connection, attention, waker, .. } = self;
         // Only driving the connection brings the answer on, and both happen here, so its own waker is not needed.
         // Unconstrained, because a task out of budget counts on that waker.
         let mut answer = pin!(unconstrained(begun));
         poll_fn(|context| {
-            attention.pay(context, || {
+            attention.poll_until_quiet(context, || {
                 drive(connection, waker);
                 answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
             })
@@ -95,9 +95,9 @@ impl InlineConnection {
     }
 
     /// Passes over what has arrived of a body that is not read on. Returns whether that was all of it.
-    pub(super) fn pass_over(&mut self, body: &mut Incoming) -> bool {
+    pub(super) fn discard_arrived(&mut self, body: &mut Incoming) -> bool {
         let mut ended = false;
-        look(|context| {
+        poll_once(|context| {
             for _ in 0..PASSED_OVER_MAX {
                 match self.poll_frame(body, context) {
                     Poll::Ready(Some(Ok(_))) => {}
@@ -116,7 +116,7 @@ impl InlineConnection {
         context: &mut Context<'_>,
     ) -> Poll<Option<hyper::Result<Frame<bytes::Bytes>>>> {
         let Self { connection, attention, waker, .. } = self;
-        attention.pay(context, || {
+        attention.poll_until_quiet(context, || {
             let unwoken = &mut Context::from_waker(Waker::noop());
             if let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(unwoken) {
                 return Poll::Ready(frame);
@@ -133,7 +133,7 @@ pub(super) fn current_runtime() -> Option<runtime::Id> {
 }
 
 /// Lets the connection read and write what it can. One that has ended is dropped, which tells the request it was at.
-fn drive(connection: &mut Option<http1::Connection<TokioIo<Transport>, RequestBody>>, waker: &Waker) {
+fn drive(connection: &mut Option<http1::Connection<TokioIo<OriginStream>, HttpRequestBody>>, waker: &Waker) {
     let Some(driven) = connection else { return };
     if let Poll::Ready(ended) = Pin::new(driven).poll(&mut Context::from_waker(waker)) {
         if let Err(error) = ended {
@@ -144,7 +144,7 @@ fn drive(connection: &mut Option<http1::Connection<TokioIo<Transport>, RequestBo
 }
 
 /// Does something that is polled, once, without being woken for it and whatever the task's budget is.
-pub(super) fn look(mut once: impl FnMut(&mut Context<'_>)) {
+pub(super) fn poll_once(mut once: impl FnMut(&mut Context<'_>)) {
     let looking = pin!(unconstrained(poll_fn(|context| {
         once(context);
         Poll::Ready(())

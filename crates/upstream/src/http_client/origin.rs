@@ -16,7 +16,7 @@ pub(crate) struct Origin {
 
 /// The address of a request in the forms that the versions of HTTP want.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     /// Path and query.
     pub(super) path: Uri,
     /// All of it, without user and password.
@@ -25,7 +25,7 @@ pub(crate) struct Target {
 
 impl Origin {
     /// The origin of an `http` or `https` URL.
-    pub(crate) fn of(url: &Url) -> Result<Self, String> {
+    pub(crate) fn from_url(url: &Url) -> Result<Self, String> {
         let host = match url.host() {
             Some(Host::Domain(name)) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
@@ -54,9 +54,9 @@ impl Origin {
     }
 }
 
-impl Target {
+impl RequestTarget {
     /// The address of requests to this URL.
-    pub(crate) fn of(url: &Url) -> Result<Self, String> {
+    pub(crate) fn from_url(url: &Url) -> Result<Self, String> {
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
         let path = format!("{}{query}", url.path());
         let uri = |text: String| Uri::try_from(text).map_err(|error| format!("its URL is not valid: {error}"));
@@ -113,7 +113,7 @@ mod tests {
         ];
         for (text, host, port, header, path, absolute) in table {
             let url = Url::parse(text).unwrap();
-            let (origin, target) = (Origin::of(&url).unwrap(), Target::of(&url).unwrap());
+            let (origin, target) = (Origin::from_url(&url).unwrap(), RequestTarget::from_url(&url).unwrap());
             assert_eq!((origin.host(), origin.port()), (host, port), "{text}");
             assert_eq!(origin.host_header(), header, "{text}");
             assert_eq!((target.path.to_string(), target.absolute.to_string()), (path.to_owned(), absolute.to_owned()));

@@ -10,38 +10,38 @@ use tokio::{runtime::Handle, sync::Notify, time::Instant};
 
 use super::{
     ClientLimits,
-    body::RequestBody,
+    body::HttpRequestBody,
     inline::{InlineConnection, current_runtime},
 };
 
 /// A connection that many requests use at once.
-pub(super) type Shared = http2::SendRequest<RequestBody>;
+pub(super) type Http2Sender = http2::SendRequest<HttpRequestBody>;
 
 /// A connection that a request is made on.
 #[derive(Debug)]
-pub(super) enum Carrier {
+pub(super) enum OriginConnection {
     /// HTTP/1.1, for one request at a time.
     Inline(Box<InlineConnection>),
     /// HTTP/2, for many.
-    Shared(Shared),
+    Shared(Http2Sender),
 }
 
 /// The unused connections, and the one that requests share.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct OriginPool {
     idle_max: usize,
     idle_time_max: Duration,
     unended_time_max: Duration,
-    kept: Mutex<Kept>,
+    state: Mutex<OriginPoolState>,
     /// Told when there is something to close sooner than before.
     sooner: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct OriginPoolState {
     /// What was used last is last.
-    idle: Vec<Idle>,
-    shared: Option<(Shared, Instant)>,
+    idle: Vec<IdleConnection>,
+    shared: Option<(Http2Sender, Instant)>,
     /// Whether there was ever an answer that the server had not ended yet.
     has_unended: bool,
     /// Whether a task is waiting to close what is unused for too long.
@@ -49,39 +49,39 @@ struct Kept {
 }
 
 #[derive(Debug)]
-struct Idle {
+struct IdleConnection {
     connection: Box<InlineConnection>,
     /// The rest of the last answer, where the server had not ended it.
     unended: Option<Incoming>,
     since: Instant,
 }
 
-impl Pool {
+impl OriginPool {
     pub(super) fn new(limits: ClientLimits) -> Self {
         let idle_time_max = Duration::from_millis(limits.idle_ms_max);
         let unended_time_max = idle_time_max.min(Duration::from_millis(limits.unended_ms_max));
         let (kept, sooner) = (Mutex::default(), Arc::default());
-        Self { idle_max: limits.idle_connections, idle_time_max, unended_time_max, kept, sooner }
+        Self { idle_max: limits.idle_connections, idle_time_max, unended_time_max, state: kept, sooner }
     }
 
     /// The connection that requests share, or the one that was used last on this runtime, if the server has not closed it.
-    pub(super) fn take(&self) -> Option<Carrier> {
+    pub(super) fn take(&self) -> Option<OriginConnection> {
         let current = current_runtime();
         loop {
             let mut kept = self.lock();
             if let Some(shared) = self.shared(&mut kept) {
-                return Some(Carrier::Shared(shared));
+                return Some(OriginConnection::Shared(shared));
             }
-            let last = kept.idle.iter().rposition(|idle| idle.connection.is_at_home(current))?;
-            let Idle { mut connection, unended, since } = kept.idle.remove(last);
+            let last = kept.idle.iter().rposition(|idle| idle.connection.is_on_runtime(current))?;
+            let IdleConnection { mut connection, unended, since } = kept.idle.remove(last);
             drop(kept);
             // The others are older. The sweeper closes them.
             if since.elapsed() >= self.idle_time_max {
                 return None;
             }
-            let has_ended = unended.is_none_or(|mut body| connection.pass_over(&mut body));
+            let has_ended = unended.is_none_or(|mut body| connection.discard_arrived(&mut body));
             if has_ended && connection.is_ready() {
-                return Some(Carrier::Inline(connection));
+                return Some(OriginConnection::Inline(connection));
             }
         }
     }
@@ -100,25 +100,25 @@ impl Pool {
         if connection.has_ended() {
             return;
         }
-        connection.rest();
+        connection.clear_task();
         let mut kept = self.lock();
         if kept.idle.len() < self.idle_max {
             if unended.is_some() && !std::mem::replace(&mut kept.has_unended, true) {
                 self.sooner.notify_one();
             }
-            kept.idle.push(Idle { connection, unended, since: Instant::now() });
+            kept.idle.push(IdleConnection { connection, unended, since: Instant::now() });
             self.sweep_later(kept);
         }
     }
 
     /// Lets the next requests share a connection.
-    pub(super) fn share(self: &Arc<Self>, sender: &Shared) {
+    pub(super) fn share(self: &Arc<Self>, sender: &Http2Sender) {
         let mut kept = self.lock();
         kept.shared = Some((sender.clone(), Instant::now()));
         self.sweep_later(kept);
     }
 
-    fn shared(&self, kept: &mut Kept) -> Option<Shared> {
+    fn shared(&self, kept: &mut OriginPoolState) -> Option<Http2Sender> {
         let (sender, used) = kept.shared.as_mut()?;
         if sender.is_closed() || used.elapsed() >= self.idle_time_max {
             kept.shared = None;
@@ -128,7 +128,7 @@ impl Pool {
         Some(sender.clone())
     }
 
-    fn sweep_later(self: &Arc<Self>, mut kept: MutexGuard<'_, Kept>) {
+    fn sweep_later(self: &Arc<Self>, mut kept: MutexGuard<'_, OriginPoolState>) {
         // Outside a runtime nothing could be waited for; there the connections end with the client.
         if !kept.swept
             && let Ok(runtime) = Handle::try_current()
@@ -145,8 +145,8 @@ impl Pool {
         let mut kept = self.lock();
         let now = Instant::now();
         let is_old = |since: Instant, time_max: Duration| now.duration_since(since) >= time_max;
-        let time_max = |idle: &Idle| if idle.unended.is_some() { self.unended_time_max } else { self.idle_time_max };
-        let old: Vec<Idle> = kept.idle.extract_if(.., |idle| is_old(idle.since, time_max(idle))).collect();
+        let time_max = |idle: &IdleConnection| if idle.unended.is_some() { self.unended_time_max } else { self.idle_time_max };
+        let old: Vec<IdleConnection> = kept.idle.extract_if(.., |idle| is_old(idle.since, time_max(idle))).collect();
         let old_shared = kept.shared.take_if(|(sender, used)| is_old(*used, self.idle_time_max) || sender.is_closed());
         let oldest = kept.idle.first().map(|idle| idle.since);
         let oldest = oldest.into_iter().chain(kept.shared.as_ref().map(|(_, used)| *used)).min();
@@ -160,13 +160,13 @@ impl Pool {
         next
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, OriginPoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Closes connections when their time is over, as long as there are any. It keeps none of them open itself.
-async fn sweep(pool: Weak<Pool>, sooner: Arc<Notify>, first: Instant) {
+async fn sweep(pool: Weak<OriginPool>, sooner: Arc<Notify>, first: Instant) {
     let mut next = first;
     loop {
         tokio::select! {
@@ -181,12 +181,12 @@ async fn sweep(pool: Weak<Pool>, sooner: Arc<Notify>, first: Instant) {
 }
 
 #[cfg(test)]
-impl Pool {
+impl OriginPool {
     /// Whether the last answer on the connection that is next was ended.
     pub(super) fn has_ended(&self) -> bool {
         let mut kept = self.lock();
-        let Some(Idle { connection, unended, .. }) = kept.idle.last_mut() else { return false };
-        unended.as_mut().is_none_or(|body| connection.pass_over(body))
+        let Some(IdleConnection { connection, unended, .. }) = kept.idle.last_mut() else { return false };
+        unended.as_mut().is_none_or(|body| connection.discard_arrived(body))
     }
 
     /// How many connections are unused.

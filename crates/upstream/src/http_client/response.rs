@@ -9,24 +9,24 @@ use hyper::{
     header::HeaderMap,
 };
 
-use super::{error::HttpError, inline::InlineConnection, pool::Pool};
+use super::{error::HttpError, inline::InlineConnection, pool::OriginPool};
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub(crate) struct UpstreamResponse {
     status: StatusCode,
     headers: HeaderMap,
     /// None when it is left to its end.
     body: Option<Incoming>,
     /// What the body comes on; none with HTTP/2, and when the body has ended.
-    inline: Option<(Box<InlineConnection>, Arc<Pool>)>,
+    inline: Option<(Box<InlineConnection>, Arc<OriginPool>)>,
 }
 
-impl Response {
+impl UpstreamResponse {
     pub(super) fn inline(
         answered: hyper::Response<Incoming>,
         connection: Box<InlineConnection>,
-        pool: &Arc<Pool>,
+        pool: &Arc<OriginPool>,
     ) -> Self {
         Self::new(answered, Some((connection, Arc::clone(pool))))
     }
@@ -35,7 +35,7 @@ impl Response {
         Self::new(answered, None)
     }
 
-    fn new(answered: hyper::Response<Incoming>, inline: Option<(Box<InlineConnection>, Arc<Pool>)>) -> Self {
+    fn new(answered: hyper::Response<Incoming>, inline: Option<(Box<InlineConnection>, Arc<OriginPool>)>) -> Self {
         let (head, body) = answered.into_parts();
         Self { status: head.status, headers: head.headers, body: Some(body), inline }
     }
@@ -61,7 +61,7 @@ impl Response {
     /// Nothing more of it is of use. The server gets a moment to end it, so that the connection can be used again.
     pub(crate) fn let_end(mut self) {
         if let (Some((mut connection, pool)), Some(mut body)) = (self.inline.take(), self.body.take()) {
-            if connection.pass_over(&mut body) {
+            if connection.discard_arrived(&mut body) {
                 pool.put(connection);
             } else {
                 pool.put_unended(connection, body);
@@ -98,11 +98,11 @@ impl Response {
     }
 }
 
-impl Drop for Response {
+impl Drop for UpstreamResponse {
     /// Saves the connection where the rest of the body is there already. Otherwise it is closed, and the server notices that the client has left.
     fn drop(&mut self) {
         if let (Some((mut connection, pool)), Some(body)) = (self.inline.take(), &mut self.body)
-            && connection.pass_over(body)
+            && connection.discard_arrived(body)
         {
             pool.put(connection);
         }

@@ -42,7 +42,7 @@ enum Act {
 
 struct Server {
     client: HttpClient,
-    target: Target,
+    target: RequestTarget,
     accepted: Arc<AtomicUsize>,
     closed: Arc<Notify>,
     seen: Arc<Mutex<Vec<String>>>,
@@ -53,8 +53,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
         let (accepted, closed, seen) = (Arc::default(), Arc::<Notify>::default(), Arc::default());
-        let client = HttpClient::new(Origin::of(&url).unwrap(), limits).unwrap();
-        let server = Self { client, target: Target::of(&url).unwrap(), accepted, closed, seen };
+        let client = HttpClient::new(Origin::from_url(&url).unwrap(), limits).unwrap();
+        let server = Self { client, target: RequestTarget::from_url(&url).unwrap(), accepted, closed, seen };
         let (accepted, closed, seen) = (server.accepted.clone(), server.closed.clone(), server.seen.clone());
         let script = Arc::new(script);
         tokio::spawn(async move {
@@ -70,13 +70,13 @@ impl Server {
         server
     }
 
-    async fn post(&self, body: RequestBody) -> Result<Response, HttpError> {
+    async fn post(&self, body: HttpRequestBody) -> Result<UpstreamResponse, HttpError> {
         let sending = self.client.send(Method::POST, &self.target, HeaderMap::new(), body);
         tokio::time::timeout(PATIENCE, sending).await.expect("an end in time")
     }
 
     async fn ask(&self, text: &'static str) -> Result<Bytes, HttpError> {
-        read(self.post(RequestBody::bytes(text)).await?).await
+        read(self.post(HttpRequestBody::bytes(text)).await?).await
     }
 
     fn accepted(&self) -> usize {
@@ -152,7 +152,7 @@ fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-async fn read(mut response: Response) -> Result<Bytes, HttpError> {
+async fn read(mut response: UpstreamResponse) -> Result<Bytes, HttpError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await {
         body.extend_from_slice(&chunk?);
@@ -200,7 +200,7 @@ async fn a_request_whose_body_left_is_not_sent_again() {
     let server = Server::start(limits(), |number| if number == 2 { Act::Close } else { Act::Write(ok("a")) }).await;
     assert_eq!(server.ask("first").await.unwrap(), "a");
     let parcel = Parcel::new("second");
-    let lost = server.post(RequestBody::parcel(parcel.clone(), 6)).await.unwrap_err();
+    let lost = server.post(HttpRequestBody::parcel(parcel.clone(), 6)).await.unwrap_err();
     assert!(matches!(lost, HttpError::Lost(_)), "{lost}");
     assert!(!parcel.withdraw(), "it left");
     assert_eq!(server.seen(), ["first", "second"], "once each");
@@ -215,7 +215,7 @@ async fn a_withdrawn_body_does_not_leave() {
     for _ in 0..2 {
         let parcel = Parcel::new("x");
         assert!(parcel.withdraw());
-        let refused = server.post(RequestBody::parcel(parcel, 1)).await.unwrap_err();
+        let refused = server.post(HttpRequestBody::parcel(parcel, 1)).await.unwrap_err();
         assert!(refused.to_string().contains("withdrawn"), "{refused}");
         assert_eq!(server.ask("y").await.unwrap(), "a", "the next request works");
     }
@@ -227,7 +227,7 @@ async fn the_connection_of_a_request_that_was_given_up_is_closed() {
     let hang = |number| if number == 1 { Act::WriteAndHang(Vec::new()) } else { Act::Write(ok("a")) };
     let server = Server::start(limits(), hang).await;
     {
-        let mut sending = std::pin::pin!(server.post(RequestBody::bytes("given up")));
+        let mut sending = std::pin::pin!(server.post(HttpRequestBody::bytes("given up")));
         let seen = async {
             while server.seen().is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -259,7 +259,7 @@ async fn an_answer_that_is_not_read_costs_its_connection_only_if_more_is_to_come
             _ => Act::Write(ok("a")),
         })
         .await;
-        let mut response = server.post(RequestBody::bytes("x")).await.unwrap();
+        let mut response = server.post(HttpRequestBody::bytes("x")).await.unwrap();
         let _ = response.content_length().is_none_or(|length| length > 0) && response.chunk().await.is_some();
         drop(response);
         if !is_used_again {
@@ -280,7 +280,7 @@ async fn an_answer_that_is_read_keeps_its_connection_if_the_server_ends_it_soon(
         _ => Act::Write(ok("a")),
     })
     .await;
-    let mut response = server.post(RequestBody::bytes("x")).await.unwrap();
+    let mut response = server.post(HttpRequestBody::bytes("x")).await.unwrap();
     assert!(response.chunk().await.is_some());
     response.let_end();
     assert!(!server.client.0.pool.has_ended());
@@ -301,7 +301,7 @@ async fn an_answer_that_the_server_does_not_end_costs_its_connection() {
     for (unended_ms_max, is_asked_meanwhile) in [(20, false), (60_000, true)] {
         let hang = |number| if number == 1 { Act::WriteAndHang(EVENT.to_vec()) } else { Act::Write(ok("a")) };
         let server = Server::start(ClientLimits { unended_ms_max, ..limits() }, hang).await;
-        let mut response = server.post(RequestBody::bytes("x")).await.unwrap();
+        let mut response = server.post(HttpRequestBody::bytes("x")).await.unwrap();
         assert!(response.chunk().await.is_some());
         response.let_end();
         if is_asked_meanwhile {
@@ -337,7 +337,7 @@ async fn unused_connections_are_few_and_closed_after_a_while() {
     let server = Server::start(few, |_| Act::Write(ok("a"))).await;
     let mut responses = Vec::new();
     for _ in 0..5 {
-        responses.push(server.post(RequestBody::bytes("x")).await.unwrap());
+        responses.push(server.post(HttpRequestBody::bytes("x")).await.unwrap());
     }
     drop(responses);
     assert_eq!((server.accepted(), server.client.0.pool.idle_count()), (5, 2));
@@ -357,10 +357,10 @@ async fn unused_connections_are_few_and_closed_after_a_while() {
 async fn without_a_server_nothing_is_sent() {
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = Url::parse(&format!("http://{address}/?token=t0p")).unwrap();
-    let client = HttpClient::new(Origin::of(&url).unwrap(), limits()).unwrap();
+    let client = HttpClient::new(Origin::from_url(&url).unwrap(), limits()).unwrap();
     let parcel = Parcel::new("x");
-    let body = RequestBody::parcel(parcel.clone(), 1);
-    let error = client.send(Method::POST, &Target::of(&url).unwrap(), HeaderMap::new(), body).await.unwrap_err();
+    let body = HttpRequestBody::parcel(parcel.clone(), 1);
+    let error = client.send(Method::POST, &RequestTarget::from_url(&url).unwrap(), HeaderMap::new(), body).await.unwrap_err();
     assert!(
         error.is_connect() && error.to_string().contains("refused") && !error.to_string().contains("t0p"),
         "{error}"
@@ -390,18 +390,18 @@ async fn requests_share_an_http2_connection_and_one_that_ended_is_replaced() {
         let (socket, _) = listener.accept().await.unwrap();
         serve(socket, &|_| Act::Write(ok("anew")), &Mutex::default()).await;
     });
-    let client = HttpClient::new(Origin::of(&url).unwrap(), limits()).unwrap();
-    let target = Target::of(&url).unwrap();
+    let client = HttpClient::new(Origin::from_url(&url).unwrap(), limits()).unwrap();
+    let target = RequestTarget::from_url(&url).unwrap();
     let socket = TcpStream::connect(url.socket_addrs(|| None).unwrap()[0]).await.unwrap();
     let (sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(transport::Transport::Plain(socket)))
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(transport::OriginStream::Plain(socket)))
             .await
             .unwrap();
     let connection = tokio::spawn(connection);
     client.0.pool.share(&sender);
     drop(sender);
     let ask = || async {
-        let sent = client.send(Method::POST, &target, HeaderMap::new(), RequestBody::bytes("x")).await;
+        let sent = client.send(Method::POST, &target, HeaderMap::new(), HttpRequestBody::bytes("x")).await;
         String::from_utf8(read(sent.unwrap()).await.unwrap().to_vec()).unwrap()
     };
     let answers = tokio::time::timeout(PATIENCE, async { tokio::join!(ask(), ask()) }).await.unwrap();

@@ -14,14 +14,14 @@ use tokio_rustls::client::TlsStream;
 
 /// A connection's bytes.
 #[derive(Debug)]
-pub(super) enum Transport {
+pub(super) enum OriginStream {
     /// As they are.
     Plain(TcpStream),
     /// Encrypted.
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
-impl AsyncRead for Transport {
+impl AsyncRead for OriginStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
@@ -30,7 +30,7 @@ impl AsyncRead for Transport {
     }
 }
 
-impl AsyncWrite for Transport {
+impl AsyncWrite for OriginStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),

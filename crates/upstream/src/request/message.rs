@@ -13,7 +13,7 @@ use servanda_mcp::{
     lines::on_one_line,
 };
 
-use crate::Delivery;
+use crate::RequestOptions;
 
 /// How Servanda names itself.
 pub(crate) const CLIENT_NAME: &str = "servanda";
@@ -46,9 +46,9 @@ static MODERN_META: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The `_meta` of a request on these terms; none where there is nothing to say. The request's id is its progress token.
-pub(crate) fn meta_of(id: i64, era: Era, delivery: &Delivery) -> Option<String> {
-    let mut members = Members::default();
-    if delivery.remarks.is_some() && delivery.wants_progress {
+pub(crate) fn meta_of(id: i64, era: Era, delivery: &RequestOptions) -> Option<String> {
+    let mut members = MetaMembers::default();
+    if delivery.server_messages.is_some() && delivery.wants_progress {
         let _ = write!(members.add(meta::PROGRESS_TOKEN), "{id}");
     }
     if let Some(trace_parent) = &delivery.trace_parent {
@@ -61,16 +61,16 @@ pub(crate) fn meta_of(id: i64, era: Era, delivery: &Delivery) -> Option<String> 
         if let Some(level) = &delivery.log_level {
             members.add_text(meta::LOG_LEVEL, level);
         }
-        members.add_modern(&delivery.counterpart.capabilities);
+        members.add_modern(&delivery.requester.capabilities);
     }
     members.finish()
 }
 
 /// The members of a `_meta` in the making.
 #[derive(Default)]
-struct Members(Vec<u8>);
+struct MetaMembers(Vec<u8>);
 
-impl Members {
+impl MetaMembers {
     /// Begins a member. Its value, which must be JSON, is written next.
     fn add(&mut self, name: &str) -> &mut Vec<u8> {
         self.begin();
@@ -134,7 +134,7 @@ pub(crate) fn listen(id: i64, filter: &str, capabilities: &ClientCapabilities) -
 }
 
 /// A notification with the caller's raw parameters.
-pub(crate) fn told(method: &str, params: Option<Box<RawValue>>) -> Vec<u8> {
+pub(crate) fn client_notification(method: &str, params: Option<Box<RawValue>>) -> Vec<u8> {
     let params = params.map_or_else(|| "{}".to_owned(), |params| Box::<str>::from(params).into_string());
     on_one_line(notification(method, Some(&params)))
 }
@@ -152,7 +152,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::Counterpart;
+    use crate::UpstreamRequester;
 
     const MODERN: &str = concat!(
         r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
@@ -172,14 +172,14 @@ mod tests {
 
     #[tokio::test]
     async fn meta_says_what_the_era_and_the_terms_ask_for() {
-        let quiet = Delivery::until(Instant::now());
+        let quiet = RequestOptions::for_gateway(Instant::now());
         assert_eq!(meta_of(7, Era::Legacy, &quiet), None);
         assert_eq!(meta_of(7, Era::Modern, &quiet).unwrap(), format!("{{{MODERN}{{}}}}"));
 
         let (sink, _remarks) = tokio::sync::mpsc::channel(1);
         let capabilities = ClientCapabilities::parse(Some(&raw(r#"{"roots":{}}"#)));
-        let talkative = Delivery {
-            remarks: Some(sink),
+        let talkative = RequestOptions {
+            server_messages: Some(sink),
             wants_progress: true,
             log_level: Some("info".to_owned()),
             trace_parent: Some("00-a-b-01".to_owned()),
@@ -188,7 +188,7 @@ mod tests {
                 ("progressToken".to_owned(), raw("\"theirs\"")),
                 ("io.modelcontextprotocol/clientCapabilities".to_owned(), raw("{\"sampling\":{}}")),
             ],
-            counterpart: Counterpart { capabilities, affinity: "a".into(), ..Counterpart::nobody() },
+            requester: UpstreamRequester { capabilities, affinity: "a".into(), ..UpstreamRequester::gateway() },
             ..quiet
         };
         let common = r#""progressToken":7,"traceparent":"00-a-b-01","acme/x":{ "y":1.0}"#;
@@ -207,7 +207,7 @@ mod tests {
         );
         check(&initialized(), r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}"#);
         check(
-            &told("notifications/roots/list_changed", Some(raw("{\n}"))),
+            &client_notification("notifications/roots/list_changed", Some(raw("{\n}"))),
             r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":{ }}"#,
         );
         let capabilities = ClientCapabilities::parse(Some(&raw(r#"{"elicitation":{}}"#)));

@@ -4,7 +4,7 @@ pub(crate) mod audience;
 pub(crate) mod message;
 pub(crate) mod overtime;
 pub(crate) mod parcel;
-pub(crate) mod patience;
+pub(crate) mod pausable_deadline;
 
 use std::{ops::Range, pin::Pin, sync::Arc};
 
@@ -14,12 +14,12 @@ use servanda_mcp::ProtocolVersion;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::{audience::Audience, overtime::Overtime, patience::Patience};
-use crate::{Behalf, Errand, Lease, PerformFailure, Rejection};
+use self::{audience::RequestAudience, overtime::Overtime, pausable_deadline::PausableDeadline};
+use crate::{RequestUser, CredentialRequest, DispatchLease, PerformFailure, CredentialRejection};
 
 /// A request, ready to leave.
 #[derive(Debug)]
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct WireRequest<'a> {
     /// Ours, unique over all connections of an upstream.
     pub(crate) id: i64,
     pub(crate) method: &'static str,
@@ -35,33 +35,33 @@ pub(crate) struct Outgoing<'a> {
     /// Where in the body the arguments of a tool call are.
     pub(crate) arguments: Option<Range<usize>>,
     /// What it is made for, where that is not for the sake of the connection.
-    pub(crate) errand: Option<Errand>,
+    pub(crate) errand: Option<CredentialRequest>,
     /// Headers that are shown.
-    pub(crate) shown: HeaderMap,
+    pub(crate) credential_headers: HeaderMap,
 }
 
 /// On what terms a request is made.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
+pub(crate) struct WireRequestTerms {
     /// How long it is waited for.
-    pub(crate) patience: Patience,
+    pub(crate) patience: PausableDeadline,
     pub(crate) cancel: CancellationToken,
-    pub(crate) when_cancelled: WhenCancelled,
+    pub(crate) when_cancelled: CancellationMode,
     /// Who hears what is said about it.
-    pub(crate) audience: Audience,
+    pub(crate) audience: RequestAudience,
     /// Whether the server is told when the request is given up. A handshake must not be cancelled.
     pub(crate) tell_server: bool,
     /// Under which lease its bytes may leave, if they need one.
-    pub(crate) lease: Option<Lease>,
+    pub(crate) lease: Option<DispatchLease>,
     /// For which user; none is the gateway itself.
-    pub(crate) behalf: Option<Behalf>,
+    pub(crate) behalf: Option<RequestUser>,
     /// The time after the deadline, where the answer still matters.
     pub(crate) overtime: Option<Arc<Overtime>>,
 }
 
 /// What a cancellation does to a request that has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WhenCancelled {
+pub(crate) enum CancellationMode {
     /// Nothing can have changed: stop.
     Abandon,
     /// Something may have changed: read to the end, so that it can be recorded.
@@ -70,7 +70,7 @@ pub(crate) enum WhenCancelled {
 
 /// How a request ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum ExchangeEnd {
     /// With an answer.
     Answered(Bytes),
     /// Without one.
@@ -88,14 +88,14 @@ pub(crate) enum Ended {
         /// The same as a failure.
         failure: PerformFailure,
         /// What it says.
-        rejection: Rejection,
+        rejection: CredentialRejection,
     },
 }
 
 /// A request under way. Boxed, so that the waiting future is not as large as the largest of the connections.
-pub(crate) type Exchange<'a> = Pin<Box<dyn Future<Output = Ended> + Send + 'a>>;
+pub(crate) type ExchangeFuture<'a> = Pin<Box<dyn Future<Output = ExchangeEnd> + Send + 'a>>;
 
-impl<'a> Outgoing<'a> {
+impl<'a> WireRequest<'a> {
     /// A request that needs no headers of its own.
     pub(crate) fn new(id: i64, method: &'static str, version: Option<ProtocolVersion>, body: Vec<u8>) -> Self {
         Self {
@@ -108,29 +108,29 @@ impl<'a> Outgoing<'a> {
             body,
             arguments: None,
             errand: None,
-            shown: HeaderMap::new(),
+            credential_headers: HeaderMap::new(),
         }
     }
 
     /// The same about something that has a name.
-    pub(crate) fn about(self, name: Option<&'a str>, param_headers: &'a [(String, String)]) -> Self {
+    pub(crate) fn with_name(self, name: Option<&'a str>, param_headers: &'a [(String, String)]) -> Self {
         Self { name, param_headers, ..self }
     }
 
     /// The same with a key in a header.
-    pub(crate) fn keyed(self, key_header: Option<&'a (String, String)>) -> Self {
+    pub(crate) fn with_key_header(self, key_header: Option<&'a (String, String)>) -> Self {
         Self { key_header, ..self }
     }
 }
 
-impl Terms {
+impl WireRequestTerms {
     /// The terms of a handshake.
     pub(crate) fn until(deadline: Instant) -> Self {
         Self {
-            patience: Patience::until(deadline),
+            patience: PausableDeadline::until(deadline),
             cancel: CancellationToken::new(),
-            when_cancelled: WhenCancelled::Abandon,
-            audience: Audience::Nobody,
+            when_cancelled: CancellationMode::Abandon,
+            audience: RequestAudience::Nobody,
             tell_server: false,
             lease: None,
             behalf: None,
@@ -139,7 +139,7 @@ impl Terms {
     }
 }
 
-impl Ended {
+impl ExchangeEnd {
     /// The answer or the failure of a request for which no other connection is tried.
     pub(crate) fn outcome(self) -> Result<Bytes, PerformFailure> {
         match self {

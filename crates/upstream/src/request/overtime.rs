@@ -11,8 +11,8 @@ use tokio::{
     time::Instant,
 };
 
-use super::patience::Patience;
-use crate::{Limits, PerformFailure};
+use super::pausable_deadline::PausableDeadline;
+use crate::{UpstreamLimits, PerformFailure};
 
 /// The time after one call's deadline.
 #[derive(Debug)]
@@ -26,17 +26,17 @@ pub(crate) struct Overtime {
 }
 
 impl Overtime {
-    pub(crate) fn new(places: &Arc<Semaphore>, limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(places: &Arc<Semaphore>, limits: &UpstreamLimits) -> Arc<Self> {
         let (told, _) = watch::channel(None);
         Arc::new(Self { places: Arc::clone(places), ms_max: limits.late_answer_ms_max, told, place: Mutex::default() })
     }
 
     /// The deadline has passed, and the caller is told so. Says how long the answer is still waited for; not at all if too many are.
-    pub(crate) fn begin(&self, failure: &PerformFailure) -> Option<Patience> {
+    pub(crate) fn begin(&self, failure: &PerformFailure) -> Option<PausableDeadline> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
         self.told.send_replace(Some(failure.clone()));
-        Some(Patience::until(Instant::now() + Duration::from_millis(self.ms_max)))
+        Some(PausableDeadline::until(Instant::now() + Duration::from_millis(self.ms_max)))
     }
 
     /// Whether the caller was told.
@@ -66,7 +66,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn few_are_waited_for_and_not_for_ever() {
-        let limits = Limits { late_answer_ms_max: 7_000, ..Limits::default() };
+        let limits = UpstreamLimits { late_answer_ms_max: 7_000, ..UpstreamLimits::default() };
         let places = Arc::new(Semaphore::new(1));
         let [first, second] = [0, 1].map(|_| Overtime::new(&places, &limits));
         let late = PerformFailure::TimedOut { note: None };

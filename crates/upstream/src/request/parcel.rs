@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::Lease;
+use crate::DispatchLease;
 
 /// A message on its way to the transport, shared between the caller and the transport.
 #[derive(Debug, Clone)]
 pub(crate) struct Parcel {
     bytes: Arc<Mutex<Option<Bytes>>>,
-    lease: Option<Lease>,
+    lease: Option<DispatchLease>,
 }
 
 impl Parcel {
@@ -22,20 +22,20 @@ impl Parcel {
     }
 
     /// The same under a lease: when that has ended, the bytes stay.
-    pub(crate) fn under(self, lease: Option<Lease>) -> Self {
+    pub(crate) fn with_lease(self, lease: Option<DispatchLease>) -> Self {
         Self { lease, ..self }
     }
 
     /// Takes the bytes to write them; none if they were withdrawn or their lease has ended.
     pub(crate) fn take(&self) -> Option<Bytes> {
-        if self.is_too_late() {
+        if self.is_lease_over() {
             return None;
         }
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Whether its lease has ended, so that its bytes do not leave any more.
-    pub(crate) fn is_too_late(&self) -> bool {
+    pub(crate) fn is_lease_over(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| !lease.holds())
     }
 
@@ -66,7 +66,7 @@ mod tests {
         assert!(withdrawn.withdraw());
         assert!(withdrawn.take().is_none());
 
-        let late = Parcel::new("a").under(Some(Lease::new(Instant::now(), Arc::default())));
+        let late = Parcel::new("a").with_lease(Some(DispatchLease::new(Instant::now(), Arc::default())));
         assert!(late.take().is_none(), "its lease has ended");
         assert!(late.withdraw(), "and not a byte left");
 

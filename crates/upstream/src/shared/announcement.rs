@@ -17,7 +17,7 @@ const ANNOUNCEMENTS_MAX: usize = 256;
 
 /// Where announcements go.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct AnnouncementBus {
     changes: watch::Sender<u64>,
     announcements: broadcast::Sender<Announcement>,
 }
@@ -30,32 +30,32 @@ pub(crate) fn read(method: &str, params: Option<&RawValue>) -> Option<Announceme
         method::RESOURCES_LIST_CHANGED => Some(Announcement::ResourcesChanged),
         method::RESOURCES_UPDATED => {
             #[derive(Deserialize)]
-            struct Updated {
+            struct ResourceUpdatedParams {
                 uri: String,
             }
-            let Updated { uri } = serde_json::from_str(params?.get()).ok()?;
+            let ResourceUpdatedParams { uri } = serde_json::from_str(params?.get()).ok()?;
             Some(Announcement::ResourceUpdated { uri, params: Arc::from(params?.to_owned()) })
         }
         method::TASKS_NOTIFICATION | method::TASKS_STATUS => {
             #[derive(Deserialize)]
-            struct Task {
+            struct TaskChangedParams {
                 #[serde(rename = "taskId")]
                 task_id: String,
             }
-            let Task { task_id } = serde_json::from_str(params?.get()).ok()?;
+            let TaskChangedParams { task_id } = serde_json::from_str(params?.get()).ok()?;
             Some(Announcement::TaskChanged { task_id, params: Arc::from(params?.to_owned()) })
         }
         _ => None,
     }
 }
 
-impl Default for News {
+impl Default for AnnouncementBus {
     fn default() -> Self {
         Self { changes: watch::Sender::new(0), announcements: broadcast::Sender::new(ANNOUNCEMENTS_MAX) }
     }
 }
 
-impl News {
+impl AnnouncementBus {
     pub(crate) fn announce(&self, announcement: Announcement) {
         if matches!(announcement, Announcement::ToolsChanged) {
             self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn only_changes_of_the_tools_are_counted() {
-        let news = News::default();
+        let news = AnnouncementBus::default();
         let (changes, mut announcements) = (news.changes(), news.announcements());
         news.announce_lists();
         news.announce_resources(&["a://b".to_owned()]);

@@ -6,18 +6,18 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::Bystander;
+use crate::ServerMessageSink;
 
 /// How many affinities may have a bystander.
 const ATTACHED_MAX: usize = 4_096;
 
 /// The bystanders.
 #[derive(Debug, Default)]
-pub(crate) struct Attached(Mutex<HashMap<Arc<str>, Arc<dyn Bystander>>>);
+pub(crate) struct AttachedSinks(Mutex<HashMap<Arc<str>, Arc<dyn ServerMessageSink>>>);
 
-impl Attached {
+impl AttachedSinks {
     /// Attaches a bystander in place of a former one. False if there is no room.
-    pub(crate) fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>) -> bool {
+    pub(crate) fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) -> bool {
         let mut bystanders = self.lock();
         if bystanders.len() >= ATTACHED_MAX {
             bystanders.retain(|_, bystander| !bystander.is_gone());
@@ -33,11 +33,11 @@ impl Attached {
         self.lock().remove(affinity);
     }
 
-    pub(crate) fn of(&self, affinity: &str) -> Option<Arc<dyn Bystander>> {
+    pub(crate) fn get(&self, affinity: &str) -> Option<Arc<dyn ServerMessageSink>> {
         self.lock().get(affinity).filter(|bystander| !bystander.is_gone()).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<dyn Bystander>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<dyn ServerMessageSink>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn bystanders_are_bounded_and_the_abandoned_make_room() {
-        let attached = Attached::default();
+        let attached = AttachedSinks::default();
         let mut receivers = Vec::new();
         for number in 0..ATTACHED_MAX {
             let (sink, receiver) = mpsc::channel(1);
@@ -62,8 +62,8 @@ mod tests {
         assert!(attached.attach("0", Arc::new(sink.clone())), "a known affinity is no one more");
         receivers.pop();
         assert!(attached.attach("one more", Arc::new(sink)));
-        assert!(attached.of("one more").is_some());
+        assert!(attached.get("one more").is_some());
         attached.detach("one more");
-        assert!(attached.of("one more").is_none());
+        assert!(attached.get("one more").is_none());
     }
 }

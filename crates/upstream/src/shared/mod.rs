@@ -3,7 +3,7 @@
 
 pub(crate) mod announcement;
 mod attached;
-mod complaints;
+mod protocol_warnings;
 pub(crate) mod end_pace;
 pub(crate) mod watches;
 
@@ -22,17 +22,17 @@ use servanda_mcp::shape;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::task::TaskTracker;
 
-use self::{announcement::News, attached::Attached, complaints::Complaints, end_pace::EndPace, watches::Watches};
+use self::{announcement::AnnouncementBus, attached::AttachedSinks, protocol_warnings::ProtocolWarnings, end_pace::EndPace, watches::UpstreamWatches};
 use crate::{
-    Announcement, Behalf, Counterpart, CredentialSource, Errand, NotPresented, Transport, UpstreamSpec,
-    credentials::{Credentials, Held, header_map, redaction::Redaction},
+    Announcement, RequestUser, UpstreamRequester, CredentialSource, CredentialRequest, MissingCredential, Transport, UpstreamSpec,
+    credentials::{Credentials, RedactedCredentials, header_map, redaction::Redaction},
     eras::{KnownEras, notes::EraNotes},
-    http_client::Endpoint,
+    http_client::HttpEndpoint,
 };
 
 /// What all connections of one upstream share.
 #[derive(Debug)]
-pub(crate) struct Setting {
+pub(crate) struct SharedContext {
     pub(crate) spec: UpstreamSpec,
     pub(crate) redaction: Arc<Redaction>,
     /// What the server is shown, where it is shown something.
@@ -41,16 +41,16 @@ pub(crate) struct Setting {
     pub(crate) tasks: TaskTracker,
     /// How patiently the server's processes are ended.
     pub(crate) end_pace: EndPace,
-    pub(crate) news: News,
-    pub(crate) complaints: Complaints,
-    pub(crate) attached: Attached,
-    pub(crate) watches: Watches,
+    pub(crate) announcement_bus: AnnouncementBus,
+    pub(crate) protocol_warnings: ProtocolWarnings,
+    pub(crate) attached: AttachedSinks,
+    pub(crate) watches: UpstreamWatches,
     pub(crate) era_notes: EraNotes,
     pub(crate) known_eras: KnownEras,
     /// The server has asked something and did not say on behalf of which request.
     pub(crate) asks_beside_requests: AtomicBool,
     /// Where an HTTP server is, with one pool for all sessions; made when first needed.
-    endpoint: OnceLock<Result<Endpoint, String>>,
+    endpoint: OnceLock<Result<HttpEndpoint, String>>,
     last_id: AtomicI64,
     last_edition: AtomicU64,
     /// Whether tools are called only on connections that were judged.
@@ -59,10 +59,10 @@ pub(crate) struct Setting {
     pub(crate) overtime: Arc<Semaphore>,
 }
 
-impl Setting {
+impl SharedContext {
     /// A server's message as it is taken in: without the secrets that were presented to the server, and without members of `_meta` that
     /// only Servanda may write.
-    pub(crate) fn take_in(&self, message: &Bytes) -> Bytes {
+    pub(crate) fn sanitize(&self, message: &Bytes) -> Bytes {
         let clean = self.redaction.clean(message);
         shape::without_own_meta(&clean).map_or(clean, Bytes::from)
     }
@@ -74,13 +74,13 @@ impl Setting {
     ) -> Self {
         Self {
             credentials: Credentials::new(sources),
-            redaction: Arc::new(Redaction::of(&spec.transport)),
+            redaction: Arc::new(Redaction::for_transport(&spec.transport)),
             tasks: TaskTracker::new(),
             end_pace: EndPace::default(),
-            news: News::default(),
-            complaints: Complaints::default(),
-            attached: Attached::default(),
-            watches: Watches::new(spec.limits.watches_max),
+            announcement_bus: AnnouncementBus::default(),
+            protocol_warnings: ProtocolWarnings::default(),
+            attached: AttachedSinks::default(),
+            watches: UpstreamWatches::new(spec.limits.watches_max),
             era_notes: EraNotes::new(&spec.transport, notebook),
             known_eras: KnownEras::default(),
             asks_beside_requests: AtomicBool::new(false),
@@ -118,9 +118,9 @@ impl Setting {
     }
 
     /// Where the server is, if it is an HTTP server, or why that cannot be said.
-    pub(crate) fn endpoint(&self) -> Result<Option<&Endpoint>, String> {
+    pub(crate) fn endpoint(&self) -> Result<Option<&HttpEndpoint>, String> {
         let Transport::Http { url, headers } = &self.spec.transport else { return Ok(None) };
-        let endpoint = self.endpoint.get_or_init(|| Endpoint::new(url, headers, &self.spec.limits));
+        let endpoint = self.endpoint.get_or_init(|| HttpEndpoint::new(url, headers, &self.spec.limits));
         endpoint.as_ref().map(Some).map_err(Clone::clone)
     }
 
@@ -136,29 +136,29 @@ impl Setting {
     }
 
     pub(crate) fn announce(&self, announcement: Announcement) {
-        self.news.announce(announcement);
+        self.announcement_bus.announce(announcement);
     }
 
     /// What is shown with a request that is made for the sake of a connection; nothing where nothing is.
-    pub(crate) async fn shown(&self, whose: Option<&Counterpart>) -> Result<Option<Held>, NotPresented> {
+    pub(crate) async fn connection_credentials(&self, whose: Option<&UpstreamRequester>) -> Result<Option<RedactedCredentials>, MissingCredential> {
         let Some(credentials) = &self.credentials else { return Ok(None) };
         let deadline = Instant::now() + Duration::from_millis(self.spec.limits.connect_ms_max);
         credentials.present(&self.redaction, &self.errand(whose, deadline)).await.map(Some)
     }
 
     /// The same as header fields.
-    pub(crate) async fn shown_headers(&self, whose: Option<&Counterpart>) -> Result<HeaderMap, NotPresented> {
-        let held = self.shown(whose).await?;
+    pub(crate) async fn connection_headers(&self, whose: Option<&UpstreamRequester>) -> Result<HeaderMap, MissingCredential> {
+        let held = self.connection_credentials(whose).await?;
         held.map_or_else(|| Ok(HeaderMap::new()), |held| header_map(&held.presented.headers))
     }
 
     /// An errand for the sake of a connection.
-    pub(crate) fn errand(&self, whose: Option<&Counterpart>, deadline: Instant) -> Errand {
+    pub(crate) fn errand(&self, whose: Option<&UpstreamRequester>, deadline: Instant) -> CredentialRequest {
         let behalf = whose.and_then(|whose| whose.on_behalf_of.as_ref());
-        Errand {
+        CredentialRequest {
             upstream: self.spec.id.clone(),
-            on_behalf_of: behalf.map(Behalf::caller),
-            authority: behalf.and_then(Behalf::authority),
+            on_behalf_of: behalf.map(RequestUser::caller),
+            authority: behalf.and_then(RequestUser::authority),
             call: None,
             deadline,
         }

@@ -2,23 +2,23 @@
 
 use std::io;
 
-use servanda_mcp::lines::{Line, Lines};
+use servanda_mcp::lines::{BoundedLine, LineSplitter};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Reads bounded lines.
 #[derive(Debug)]
-pub(super) struct LineReader<R> {
+pub(super) struct ChildLineReader<R> {
     source: R,
-    lines: Lines,
+    lines: LineSplitter,
 }
 
-impl<R: AsyncRead + Unpin> LineReader<R> {
+impl<R: AsyncRead + Unpin> ChildLineReader<R> {
     pub(super) fn new(source: R, bytes_max: usize) -> Self {
-        Self { source, lines: Lines::new(bytes_max) }
+        Self { source, lines: LineSplitter::new(bytes_max) }
     }
 
     /// The next line; none at the end. A last line without a line end counts. Cancel safe.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<BoundedLine>> {
         loop {
             if let Some(line) = self.lines.next_line() {
                 return Ok(Some(line));

@@ -2,7 +2,7 @@
 //! standard error, and one sees to its end.
 
 mod executable;
-mod last_words;
+mod stderr_tail;
 mod lines;
 pub(crate) mod process;
 
@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use servanda_contract::faults;
-use servanda_mcp::lines::Line;
+use servanda_mcp::lines::BoundedLine;
 use tokio::{
     io::AsyncWriteExt,
     process::{ChildStderr, ChildStdin, ChildStdout},
@@ -20,23 +20,23 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::{
-    last_words::{LINE_BYTES_MAX, LastWords},
-    lines::LineReader,
-    process::{Process, Program},
+    stderr_tail::{LINE_BYTES_MAX, StderrTail},
+    lines::ChildLineReader,
+    process::{ServerProcess, ServerProgram},
 };
 use crate::{
-    Counterpart,
+    UpstreamRequester,
     conversation::{
         Conversations,
-        departure::{Departure, Gone},
+        loss::{ConnectionLoss, LossReason},
         duplex::Duplex,
-        inbound::Inbound,
+        inbound::InboundRouter,
         pending::PendingRequests,
-        startup_signals::Signs,
+        startup_signals::StartupSignals,
     },
-    credentials::Held,
-    request::{Ended, Outgoing, Terms, parcel::Parcel},
-    shared::Setting,
+    credentials::RedactedCredentials,
+    request::{ExchangeEnd, WireRequest, WireRequestTerms, parcel::Parcel},
+    shared::SharedContext,
 };
 
 /// How long the last output of an ended child is waited for. Longer only if somebody else holds its pipes.
@@ -50,51 +50,51 @@ pub(crate) const CLOSED_INPUT: &str = "it closed its input, and ";
 #[derive(Debug)]
 pub(crate) struct StdioWire {
     duplex: Duplex,
-    signs: Arc<Signs>,
+    signs: Arc<StartupSignals>,
     /// The child has ended and is reaped.
     finished: CancellationToken,
     stop: CancellationToken,
     /// A dropped connection ends its child, too.
     _stop_when_dropped: DropGuard,
     /// What the child knows for as long as it lives, and may say at any time.
-    _held: Option<Held>,
+    _held: Option<RedactedCredentials>,
 }
 
 /// What the task that owns the child needs.
 struct Supervision {
-    process: Process,
+    process: ServerProcess,
     pending: Arc<PendingRequests>,
-    last_words: Arc<LastWords>,
-    departure: Departure,
+    stderr_tail: Arc<StderrTail>,
+    departure: ConnectionLoss,
     stop: CancellationToken,
     read_done: CancellationToken,
     write_done: CancellationToken,
     errors_done: CancellationToken,
-    setting: Arc<Setting>,
+    setting: Arc<SharedContext>,
 }
 
 impl StdioWire {
     /// Starts the child and the tasks around it.
     pub(crate) fn start(
-        setting: &Arc<Setting>,
-        counterpart: Option<Counterpart>,
-        program: Program<'_>,
-        held: Option<Held>,
+        setting: &Arc<SharedContext>,
+        counterpart: Option<UpstreamRequester>,
+        program: ServerProgram<'_>,
+        held: Option<RedactedCredentials>,
     ) -> Result<Self, String> {
         let shown = held.as_ref().map_or(&[][..], |held| &held.presented.environment);
-        let program = Program { shown, ..program };
-        let (process, pipes) = Process::start(program)?;
+        let program = ServerProgram { credentials: shown, ..program };
+        let (process, pipes) = ServerProcess::start(program)?;
         let (duplex, inbound, parcels) = Duplex::new(setting, counterpart);
         let signs = Arc::clone(&inbound.signs);
-        let last_words = Arc::new(LastWords::default());
+        let stderr_tail = Arc::new(StderrTail::default());
         let stop = CancellationToken::new();
         let finished = CancellationToken::new();
 
-        let errors = drain_errors(pipes.errors, Arc::clone(&last_words), Arc::clone(&signs), Arc::clone(setting));
+        let errors = drain_errors(pipes.errors, Arc::clone(&stderr_tail), Arc::clone(&signs), Arc::clone(setting));
         let supervision = Supervision {
             process,
             pending: Arc::clone(&duplex.pending),
-            last_words,
+            stderr_tail: stderr_tail,
             departure: duplex.departure().clone(),
             stop: stop.clone(),
             read_done: spawn_until(&finished, setting, read(pipes.output, inbound)),
@@ -114,9 +114,9 @@ impl StdioWire {
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
     pub(crate) fn exchange<'a>(
         &'a self,
-        request: Outgoing<'a>,
-        terms: Terms,
-    ) -> impl Future<Output = Ended> + Send + 'a {
+        request: WireRequest<'a>,
+        terms: WireRequestTerms,
+    ) -> impl Future<Output = ExchangeEnd> + Send + 'a {
         self.duplex.exchange(request, terms)
     }
 
@@ -125,7 +125,7 @@ impl StdioWire {
         self.duplex.notify(body, deadline).await
     }
 
-    pub(crate) fn departure(&self) -> &Departure {
+    pub(crate) fn departure(&self) -> &ConnectionLoss {
         self.duplex.departure()
     }
 
@@ -133,7 +133,7 @@ impl StdioWire {
         self.duplex.conversations()
     }
 
-    pub(crate) fn signs(&self) -> &Signs {
+    pub(crate) fn signs(&self) -> &StartupSignals {
         &self.signs
     }
 
@@ -147,7 +147,7 @@ impl StdioWire {
 /// Spawns work that ends at the latest when the child is gone. The returned token tells when it has.
 fn spawn_until(
     gone: &CancellationToken,
-    setting: &Setting,
+    setting: &SharedContext,
     work: impl Future<Output = ()> + Send + 'static,
 ) -> CancellationToken {
     let (gone, done) = (gone.clone(), CancellationToken::new());
@@ -162,12 +162,12 @@ fn spawn_until(
     done
 }
 
-async fn read(output: ChildStdout, inbound: Inbound) {
-    let mut lines = LineReader::new(output, inbound.setting.spec.limits.message_bytes_max);
+async fn read(output: ChildStdout, inbound: InboundRouter) {
+    let mut lines = ChildLineReader::new(output, inbound.setting.spec.limits.message_bytes_max);
     loop {
         match lines.next().await {
-            Ok(Some(Line::Whole(line))) => inbound.on_line(&line),
-            Ok(Some(Line::Oversized { prefix, tail })) => inbound.on_oversized(&prefix, &tail),
+            Ok(Some(BoundedLine::Whole(line))) => inbound.on_line(&line),
+            Ok(Some(BoundedLine::Oversized { prefix, tail })) => inbound.on_oversized(&prefix, &tail),
             Ok(None) => return,
             Err(error) => {
                 tracing::debug!(upstream = %inbound.setting.spec.id, %error, "the server's output could not be read");
@@ -218,15 +218,15 @@ async fn write_all(input: &mut ChildStdin, rest: &mut Bytes) -> std::io::Result<
     input.flush().await
 }
 
-async fn drain_errors(errors: ChildStderr, last_words: Arc<LastWords>, signs: Arc<Signs>, setting: Arc<Setting>) {
-    let mut lines = LineReader::new(errors, LINE_BYTES_MAX);
+async fn drain_errors(errors: ChildStderr, stderr_tail: Arc<StderrTail>, signs: Arc<StartupSignals>, setting: Arc<SharedContext>) {
+    let mut lines = ChildLineReader::new(errors, LINE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {
-        signs.of_life();
+        signs.record_output();
         let line = match line {
-            Line::Whole(line) => setting.redaction.clean(&line).to_vec(),
-            Line::Oversized { prefix, .. } => setting.redaction.clean_cut(&prefix),
+            BoundedLine::Whole(line) => setting.redaction.clean(&line).to_vec(),
+            BoundedLine::Oversized { prefix, .. } => setting.redaction.clean_cut(&prefix),
         };
-        last_words.add(&line);
+        stderr_tail.add(&line);
         tracing::debug!(
             upstream = %setting.spec.id,
             line = %setting.redaction.quote(&String::from_utf8_lossy(&line)),
@@ -259,13 +259,13 @@ impl Supervision {
             self.write_done.cancelled().await;
         })
         .await;
-        let why = match self.last_words.telling() {
+        let why = match self.stderr_tail.error_line() {
             Some(line) => {
                 format!("{ended}; it had said `{}` on standard error", self.setting.redaction.quote(&line))
             }
             None => ended,
         };
         self.pending.close(&why);
-        self.departure.tell(Gone::Broke { why });
+        self.departure.report(LossReason::Broke { why });
     }
 }

@@ -27,19 +27,19 @@ const KILL_MS_MAX: u64 = 1_000;
 
 /// What is started. Borrowed from the configuration.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Program<'a> {
+pub(crate) struct ServerProgram<'a> {
     pub(crate) command: &'a str,
     pub(crate) args: &'a [String],
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) env_pass: &'a [String],
     /// Variables with what it is shown.
-    pub(crate) shown: &'a [(String, Secret)],
+    pub(crate) credentials: &'a [(String, Secret)],
     pub(crate) cwd: Option<&'a Path>,
 }
 
 /// A running child, the leader of a process group: the server, or its supervisor.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ServerProcess {
     child: Child,
     leader: Option<Pid>,
     supervised: bool,
@@ -47,15 +47,15 @@ pub(crate) struct Process {
 
 /// The child's standard streams.
 #[derive(Debug)]
-pub(crate) struct Pipes {
+pub(crate) struct ChildPipes {
     pub(crate) input: ChildStdin,
     pub(crate) output: ChildStdout,
     pub(crate) errors: ChildStderr,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a program in a process group of its own.
-    pub(crate) fn start(program: Program<'_>) -> Result<(Self, Pipes), String> {
+    pub(crate) fn start(program: ServerProgram<'_>) -> Result<(Self, ChildPipes), String> {
         let environment = environment(program, |name| std::env::var_os(name));
         let not_started = |error| format!("`{}` could not be started: {error}", program.command);
         let prefix = supervisor::prefix();
@@ -89,7 +89,7 @@ impl Process {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
             (Some(input), Some(output), Some(errors)) => {
-                Ok((Self { child, leader, supervised }, Pipes { input, output, errors }))
+                Ok((Self { child, leader, supervised }, ChildPipes { input, output, errors }))
             }
             _ => Err(format!("`{}` was started without its pipes", program.command)),
         }
@@ -109,7 +109,7 @@ impl Process {
             return ended;
         }
         if !pace.is_hurried() {
-            self.ask();
+            self.terminate();
         }
         if let Some(ended) = pace.step(self.ended()).await {
             return ended;
@@ -118,7 +118,7 @@ impl Process {
     }
 
     /// Asks the server, and everything it started, to end.
-    fn ask(&self) {
+    fn terminate(&self) {
         if self.supervised { self.signal_leader(Signal::TERM) } else { self.signal_group(Signal::TERM) }
     }
 
@@ -138,16 +138,16 @@ impl Process {
     fn signal_leader(&self, signal: Signal) {
         // Only before it is reaped: afterwards its id may be another's.
         if self.child.id().is_some() {
-            tell(self.leader, signal, kill_process);
+            send_signal(self.leader, signal, kill_process);
         }
     }
 
     fn signal_group(&self, signal: Signal) {
-        tell(self.leader, signal, kill_process_group);
+        send_signal(self.leader, signal, kill_process_group);
     }
 }
 
-fn tell(whom: Option<Pid>, signal: Signal, send: impl Fn(Pid, Signal) -> rustix::io::Result<()>) {
+fn send_signal(whom: Option<Pid>, signal: Signal, send: impl Fn(Pid, Signal) -> rustix::io::Result<()>) {
     if let Some(whom) = whom
         && let Err(error) = send(whom, signal)
         && error != rustix::io::Errno::SRCH
@@ -157,11 +157,11 @@ fn tell(whom: Option<Pid>, signal: Signal, send: impl Fn(Pid, Signal) -> rustix:
 }
 
 /// The whole environment of a child: the baseline, what is passed on, what is set, what it is shown; the later wins.
-fn environment(program: Program<'_>, ours: impl Fn(&str) -> Option<OsString>) -> BTreeMap<OsString, OsString> {
+fn environment(program: ServerProgram<'_>, ours: impl Fn(&str) -> Option<OsString>) -> BTreeMap<OsString, OsString> {
     let inherited: BTreeSet<&str> = BASELINE.into_iter().chain(program.env_pass.iter().map(String::as_str)).collect();
     let inherited = inherited.into_iter().filter_map(|name| Some((name.into(), ours(name)?)));
     let set = program.env.iter().map(|(name, value)| (name.into(), value.into()));
-    let shown = program.shown.iter().map(|(name, value)| (name.into(), OsStr::from_bytes(value.expose()).to_owned()));
+    let shown = program.credentials.iter().map(|(name, value)| (name.into(), OsStr::from_bytes(value.expose()).to_owned()));
     inherited.chain(set).chain(shown).collect()
 }
 
@@ -185,7 +185,7 @@ mod tests {
         let env = BTreeMap::from([("HOME".to_owned(), "/elsewhere".to_owned()), ("MODE".to_owned(), "x".to_owned())]);
         let env_pass = ["GITHUB_TOKEN".to_owned(), "UNSET".to_owned()];
         let shown = [("MODE".to_owned(), Secret::from("y".to_owned()))];
-        let program = Program { command: "x", args: &[], env: &env, env_pass: &env_pass, shown: &shown, cwd: None };
+        let program = ServerProgram { command: "x", args: &[], env: &env, env_pass: &env_pass, credentials: &shown, cwd: None };
         let expected: BTreeMap<OsString, OsString> =
             [("GITHUB_TOKEN", "token"), ("HOME", "/elsewhere"), ("MODE", "y"), ("PATH", "/bin")]
                 .map(|(name, value)| (name.into(), value.into()))
@@ -197,8 +197,8 @@ mod tests {
     async fn what_cannot_be_started_says_so() {
         let env = BTreeMap::new();
         let program =
-            Program { command: "/nonexistent/server", args: &[], env: &env, env_pass: &[], shown: &[], cwd: None };
-        let why = Process::start(program).unwrap_err();
+            ServerProgram { command: "/nonexistent/server", args: &[], env: &env, env_pass: &[], credentials: &[], cwd: None };
+        let why = ServerProcess::start(program).unwrap_err();
         assert!(why.starts_with("`/nonexistent/server` could not be started: "), "{why}");
     }
 }

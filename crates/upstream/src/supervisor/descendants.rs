@@ -25,7 +25,7 @@ mod linux {
 
     /// A process as `/proc` shows it.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub(super) struct Process {
+    pub(super) struct DescendantProcess {
         pub(super) id: u32,
         pub(super) parent: u32,
         /// A process that has ended and was not waited for yet.
@@ -35,11 +35,11 @@ mod linux {
     }
 
     /// Everything below that process, at any depth.
-    pub(super) fn descendants(of: u32) -> Vec<Process> {
-        let mut others: Vec<Process> = fs::read_dir("/proc")
+    pub(super) fn descendants(of: u32) -> Vec<DescendantProcess> {
+        let mut others: Vec<DescendantProcess> = fs::read_dir("/proc")
             .into_iter()
             .flatten()
-            .filter_map(|entry| Process::read(entry.ok()?.file_name().to_str()?.parse().ok()?))
+            .filter_map(|entry| DescendantProcess::read(entry.ok()?.file_name().to_str()?.parse().ok()?))
             .collect();
         let (mut found, mut parents) = (Vec::new(), vec![of]);
         while let Some(parent) = parents.pop() {
@@ -51,7 +51,7 @@ mod linux {
         found
     }
 
-    impl Process {
+    impl DescendantProcess {
         pub(super) fn read(id: u32) -> Option<Self> {
             Self::parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
         }
@@ -85,25 +85,25 @@ mod linux {
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
-    use super::linux::{Process, descendants};
+    use super::linux::{DescendantProcess, descendants};
 
     #[test]
     fn a_process_is_read_whatever_its_name_is() {
         let stat = "42 (a) b (c)) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 9911 1 1 1\n";
-        let process = Process::parse(42, stat).unwrap();
+        let process = DescendantProcess::parse(42, stat).unwrap();
         assert_eq!((process.id, process.parent), (42, 7));
         assert_ne!(
             process,
-            Process::parse(42, &stat.replace("9911", "9912")).unwrap(),
+            DescendantProcess::parse(42, &stat.replace("9911", "9912")).unwrap(),
             "another start, another process"
         );
-        assert_eq!(Process::parse(42, "42 (cut"), None);
+        assert_eq!(DescendantProcess::parse(42, "42 (cut"), None);
     }
 
     #[test]
     fn this_process_descends_from_its_parent() {
         let own = std::process::id();
-        let parent = Process::read(own).unwrap().parent;
+        let parent = DescendantProcess::read(own).unwrap().parent;
         assert!(descendants(parent).iter().any(|process| process.id == own));
     }
 }

@@ -12,7 +12,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{KILL_ALL, NOT_STARTED, Role, complain, descendants};
+use super::{KILL_ALL, NOT_STARTED, SupervisorRole, write_error, descendants};
 
 /// How long what is below a supervisor whose gateway is gone may take to end after it was asked to.
 const ASKED_MS_MAX: u64 = 2_000;
@@ -27,7 +27,7 @@ const WAITING_STACK_BYTES: usize = 64 << 10;
 
 /// How far the end has come.
 #[derive(Debug, Clone, Copy)]
-struct Ending {
+struct ShutdownProgress {
     asked: bool,
     /// When everything is killed, once the gateway is gone.
     kill_at: Option<Instant>,
@@ -36,24 +36,24 @@ struct Ending {
 }
 
 /// Starts the server and stays until it, and everything it started, has ended.
-pub(super) fn run(role: &Role) -> ExitCode {
+pub(super) fn run(role: &SupervisorRole) -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-        complain(&format!("what this server starts may outlive it: {error}"));
+        write_error(&format!("what this server starts may outlive it: {error}"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.and_then(|runtime| runtime.block_on(watch(role))) {
         Ok(Some(status)) => end_like(status),
         Ok(None) => ExitCode::from(NOT_STARTED),
         Err(error) => {
-            complain(&format!("`{}` could not be started: {error}", role.command.to_string_lossy()));
+            write_error(&format!("`{}` could not be started: {error}", role.command.to_string_lossy()));
             ExitCode::from(NOT_STARTED)
         }
     }
 }
 
 /// Returns how the server ended; nothing if it was not started, or is still there after everything was done to end it.
-async fn watch(role: &Role) -> std::io::Result<Option<WaitStatus>> {
+async fn watch(role: &SupervisorRole) -> std::io::Result<Option<WaitStatus>> {
     // Listened for before there is anything to end.
     let mut asked = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
     let mut told_to_kill = signal(SignalKind::from_raw(KILL_ALL.as_raw()))?;
@@ -67,7 +67,7 @@ async fn watch(role: &Role) -> std::io::Result<Option<WaitStatus>> {
     let server = i32::try_from(server.id()).ok().and_then(Pid::from_raw);
     let_go_of_streams()?;
 
-    let mut ending = Ending { asked: false, kill_at: None, give_up_at: None };
+    let mut ending = ShutdownProgress { asked: false, kill_at: None, give_up_at: None };
     let mut status = None;
     loop {
         let nobody_left = reap(server, &mut status);
@@ -85,12 +85,12 @@ async fn watch(role: &Role) -> std::io::Result<Option<WaitStatus>> {
             _ = told_to_kill.recv() => ending.kill_now(),
             _ = ended_below.recv() => {}
             () = &mut gone, if ending.kill_at.is_none() => ending.gateway_is_gone(),
-            () = ending.next_look() => {}
+            () = ending.next_check() => {}
         }
     }
 }
 
-impl Ending {
+impl ShutdownProgress {
     fn ask(&mut self) {
         // Elsewhere the signal comes back to this process, which is one of its group.
         if cfg!(target_os = "linux") || !self.asked {
@@ -115,7 +115,7 @@ impl Ending {
     }
 
     /// Waits until it is time to kill, or to look whether that was enough.
-    async fn next_look(self) {
+    async fn next_check(self) {
         match (self.give_up_at, self.kill_at) {
             (Some(_), _) => tokio::time::sleep(Duration::from_millis(KILL_EVERY_MS)).await,
             (None, Some(kill_at)) => tokio::time::sleep_until(kill_at).await,
@@ -138,7 +138,7 @@ fn reap(server: Option<Pid>, status: &mut Option<WaitStatus>) -> bool {
 }
 
 /// Waits for the end of the gateway.
-async fn gateway_gone(role: &Role) {
+async fn gateway_gone(role: &SupervisorRole) {
     #[cfg(target_os = "linux")]
     if let Some(told) = told_of_end(role.parent) {
         // Upholds: the handle was taken while the gateway was there, if it still is.

@@ -6,16 +6,16 @@ use super::*;
 
 const SAMPLING: &str = r#"{"sampling":{}}"#;
 
-fn legacy(affinity: &str, capabilities: &str) -> Counterpart {
-    Counterpart { era: Era::Legacy, ..counterpart(affinity, capabilities) }
+fn legacy(affinity: &str, capabilities: &str) -> UpstreamRequester {
+    UpstreamRequester { era: Era::Legacy, ..counterpart(affinity, capabilities) }
 }
 
 /// The era in which a counterpart's call was answered.
-async fn era_for(upstream: &Upstream, counterpart: &Counterpart) -> Era {
+async fn era_for(upstream: &Upstream, counterpart: &UpstreamRequester) -> Era {
     call_with(upstream, "echo", "{}", delivery_for(counterpart)).await.outcome.expect("an answer").era
 }
 
-async fn pid_for(upstream: &Upstream, counterpart: &Counterpart) -> String {
+async fn pid_for(upstream: &Upstream, counterpart: &UpstreamRequester) -> String {
     text(call_with(upstream, "pid", "{}", delivery_for(counterpart)).await)
 }
 
@@ -25,7 +25,7 @@ async fn a_client_keeps_its_era_at_a_server_of_both() {
     // Over standard streams a second process is started only for a client that can be asked something.
     for (upstream, unable) in [(stdio("dual"), Era::Modern), (client(&server.url), Era::Legacy)] {
         let table = [
-            (Counterpart::nobody(), Era::Modern, 0),
+            (UpstreamRequester::gateway(), Era::Modern, 0),
             (counterpart("m", SAMPLING), Era::Modern, 0),
             (counterpart("m", "{}"), Era::Modern, 0),
             (legacy("l", "{}"), unable, usize::from(unable == Era::Legacy)),
@@ -63,9 +63,9 @@ async fn what_a_server_of_both_says_of_itself_depends_on_the_era() {
     let server = serve("legacy,modern").await;
     for upstream in [stdio("dual"), client(&server.url)] {
         let deadline = Instant::now() + PATIENCE;
-        let era_told = async |counterpart: &Counterpart| upstream.offer_to(counterpart, deadline).await.unwrap().era;
+        let era_told = async |counterpart: &UpstreamRequester| upstream.offer_to(counterpart, deadline).await.unwrap().era;
         assert_eq!(upstream.offer(deadline).await.unwrap().era, Era::Modern);
-        assert_eq!(era_told(&Counterpart::nobody()).await, Era::Modern);
+        assert_eq!(era_told(&UpstreamRequester::gateway()).await, Era::Modern);
         assert_eq!(era_told(&counterpart("m", SAMPLING)).await, Era::Modern);
         assert_eq!(era_told(&legacy("l", SAMPLING)).await, Era::Legacy);
         assert_eq!(upstream.known_era(), Some(Era::Modern), "the shared connection stays what it is");
@@ -87,7 +87,7 @@ async fn a_server_of_only_the_modern_era_is_asked_for_the_other_once() {
 
     for mode in ["modern", "exits-on-initialize"] {
         let upstream = stdio(mode);
-        let base = pid_for(&upstream, &Counterpart::nobody()).await;
+        let base = pid_for(&upstream, &UpstreamRequester::gateway()).await;
         for affinity in ["a", "b"] {
             assert_eq!(pid_for(&upstream, &legacy(affinity, SAMPLING)).await, base, "{mode}");
         }
@@ -101,7 +101,7 @@ async fn servers_of_one_era_are_not_asked_for_the_other_without_need() {
     let server = serve("modern").await;
     let upstream = client(&server.url);
     era_for(&upstream, &counterpart("m", SAMPLING)).await;
-    upstream.tools(&Counterpart::nobody()).await.unwrap();
+    upstream.tools(&UpstreamRequester::gateway()).await.unwrap();
     assert!(!seen(&upstream).await.contains(&"initialize".to_owned()));
     let server = serve("legacy").await;
     let upstream = client(&server.url);

@@ -14,7 +14,7 @@ use servanda_effects::PortFuture;
 
 use super::*;
 use crate::{
-    Behalf, CredentialLack, CredentialSource, Errand, NotPresented, Presented, REJECTIONS_MAX, Rejection, Remedy,
+    RequestUser, CredentialLack, CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, REJECTIONS_MAX, CredentialRejection, Remedy,
 };
 
 /// Presents one token after the other, and counts what it is asked.
@@ -22,26 +22,26 @@ use crate::{
 struct Tokens {
     all: Vec<&'static str>,
     at: AtomicUsize,
-    rejections: Mutex<Vec<Rejection>>,
+    rejections: Mutex<Vec<CredentialRejection>>,
     gives_up: bool,
     personal: bool,
 }
 
 impl CredentialSource for Tokens {
-    fn present<'a>(&'a self, _: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
+    fn present<'a>(&'a self, _: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
             let token = self.all.get(self.at.load(Ordering::SeqCst));
             let token =
-                token.ok_or_else(|| NotPresented::unavailable("no token is left").hinting("servanda login x"))?;
-            Ok(Presented::header("Authorization", Secret::from(format!("Bearer {token}"))))
+                token.ok_or_else(|| MissingCredential::unavailable("no token is left").with_hint("servanda login x"))?;
+            Ok(PresentedCredentials::header("Authorization", Secret::from(format!("Bearer {token}"))))
         })
     }
 
-    fn rejected<'a>(&'a self, _: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(&'a self, _: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async {
             self.rejections.lock().unwrap().push(rejection.clone());
             if self.gives_up {
-                return Remedy::GiveUp(NotPresented::not_permitted("nobody logged in").hinting("servanda login x"));
+                return Remedy::GiveUp(MissingCredential::not_permitted("nobody logged in").with_hint("servanda login x"));
             }
             self.at.fetch_add(1, Ordering::SeqCst);
             Remedy::TryAgain
@@ -58,19 +58,19 @@ impl CredentialSource for Tokens {
 struct Personal;
 
 impl CredentialSource for Personal {
-    fn present<'a>(&'a self, errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
+    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
             let Some(caller) = &errand.on_behalf_of else {
-                return Err(NotPresented::not_permitted("nobody in particular"));
+                return Err(MissingCredential::not_permitted("nobody in particular"));
             };
             let secret = Secret::from(format!("secret-of-{}", caller.principal));
             let environment = vec![("PERSONAL".to_owned(), secret.clone())];
-            Ok(Presented { environment, arguments: vec![("/api_key".to_owned(), secret)], ..Presented::default() })
+            Ok(PresentedCredentials { environment, arguments: vec![("/api_key".to_owned(), secret)], ..PresentedCredentials::default() })
         })
     }
 
-    fn rejected<'a>(&'a self, _: &'a Errand, _: &'a Rejection) -> PortFuture<'a, Remedy> {
-        Box::pin(async { Remedy::GiveUp(NotPresented::unavailable("no")) })
+    fn rejected<'a>(&'a self, _: &'a CredentialRequest, _: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
+        Box::pin(async { Remedy::GiveUp(MissingCredential::unavailable("no")) })
     }
 
     fn is_personal(&self) -> bool {
@@ -84,13 +84,13 @@ impl CredentialSource for Personal {
 
 fn showing(url: &str, source: &Arc<Tokens>) -> Upstream {
     let transport = Transport::Http { url: url.to_owned(), headers: BTreeMap::new() };
-    let spec = UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() };
-    Upstream::showing(spec, notebook(), vec![Arc::clone(source) as _])
+    let spec = UpstreamSpec { id: UpstreamName::from("fixture"), transport, limits: limits() };
+    Upstream::with_credentials(spec, notebook(), vec![Arc::clone(source) as _])
 }
 
-fn user(tenant: &str, principal: &str) -> Counterpart {
+fn user(tenant: &str, principal: &str) -> UpstreamRequester {
     let caller = Arc::new(Caller::named(tenant, principal));
-    Counterpart { on_behalf_of: Some(Behalf::Recorded(caller)), ..Counterpart::nobody() }
+    UpstreamRequester { on_behalf_of: Some(RequestUser::Recorded(caller)), ..UpstreamRequester::gateway() }
 }
 
 async fn calls(upstream: &Upstream) -> usize {
@@ -154,12 +154,12 @@ async fn what_cannot_be_shown_is_a_failure_of_its_own_and_nothing_was_done() {
 
 #[tokio::test]
 async fn a_process_that_was_shown_one_users_secret_serves_nobody_else() {
-    let upstream = Upstream::showing(stdio_spec(&["legacy"], limits()), notebook(), vec![Arc::new(Personal)]);
+    let upstream = Upstream::with_credentials(stdio_spec(&["legacy"], limits()), notebook(), vec![Arc::new(Personal)]);
     let users = [user("acme", "ana"), user("acme", "bo"), user("other", "ana")];
     let mut pids = BTreeSet::new();
     for one in &users {
         let first = text(call_with(&upstream, "pid", "{}", delivery_for(one)).await);
-        let again = Counterpart { capabilities: ClientCapabilities::none(), ..one.clone() };
+        let again = UpstreamRequester { capabilities: ClientCapabilities::none(), ..one.clone() };
         assert_eq!(text(call_with(&upstream, "pid", "{}", delivery_for(&again)).await), first);
         pids.insert(first);
         assert!(upstream.has_own_connection(one));
@@ -185,7 +185,7 @@ async fn t13_nobody_hears_of_changes_by_the_gateways_own_credential() {
     let upstream = showing(&server.url, &source);
     let ada = user("acme", "ada");
     let deadline = Instant::now() + PATIENCE;
-    assert!(upstream.watch_alone(&ada, "a://1", deadline).await.unwrap().is_none());
+    assert!(upstream.watch_on_own_connection(&ada, "a://1", deadline).await.unwrap().is_none());
     for refused in [upstream.watch("a://1", deadline).await, upstream.watch_task("task", deadline).await] {
         assert!(matches!(&refused, Err(PerformFailure::Rejected { code: -32601, .. })), "{refused:?}");
     }

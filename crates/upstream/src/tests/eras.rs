@@ -60,7 +60,7 @@ async fn a_note_that_is_wrong_is_corrected() {
     }
     let server = serve("modern").await;
     let transport = Transport::Http { url: server.url.clone(), headers: BTreeMap::new() };
-    let spec = UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() };
+    let spec = UpstreamSpec { id: UpstreamName::from("fixture"), transport, limits: limits() };
     let notebook = notebook();
     note(&spec, &notebook, Era::Legacy).await;
     let upstream = Upstream::new(spec.clone(), Arc::clone(&notebook));
@@ -73,7 +73,7 @@ async fn a_note_that_is_wrong_is_corrected() {
 async fn a_server_that_is_known_to_be_modern_has_all_the_time_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let go = folder.path().join("go");
-    let hurried = Limits { probe_ms_max: 1, ..limits() };
+    let hurried = UpstreamLimits { probe_ms_max: 1, ..limits() };
     let spec = stdio_spec(&["hesitant", go.to_str().unwrap()], hurried);
 
     // Without a note it is taken for a legacy server, because it is alive and does not answer.
@@ -99,7 +99,7 @@ async fn a_server_that_is_known_to_be_modern_has_all_the_time_there_is() {
 async fn a_slow_start_is_not_taken_for_an_old_server() {
     let folder = tempfile::tempdir().unwrap();
     let started = folder.path().join("started");
-    let hurried = Limits { probe_ms_max: 1, ..limits() };
+    let hurried = UpstreamLimits { probe_ms_max: 1, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["slow", started.to_str().unwrap()], hurried), notebook());
     let starting = async {
         // Whenever that is: the server has not written a line before.
@@ -114,7 +114,7 @@ async fn a_slow_start_is_not_taken_for_an_old_server() {
 async fn what_was_said_too_late_is_known_the_next_time() {
     let folder = tempfile::tempdir().unwrap();
     let marker = folder.path().join("marker");
-    let hurried = Limits { probe_ms_max: 1, ..limits() };
+    let hurried = UpstreamLimits { probe_ms_max: 1, ..limits() };
     let (notebook, spec) = (notebook(), stdio_spec(&["late-once", marker.to_str().unwrap()], hurried));
     let upstream = Upstream::new(spec.clone(), Arc::clone(&notebook));
     echoes(&upstream).await;
@@ -127,7 +127,7 @@ async fn what_was_said_too_late_is_known_the_next_time() {
 
 #[tokio::test]
 async fn a_modern_server_that_was_late_is_not_lost_to_a_refused_handshake() {
-    let hurried = Limits { probe_ms_max: 1, ..limits() };
+    let hurried = UpstreamLimits { probe_ms_max: 1, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["late-modern"], hurried), notebook());
     echoes(&upstream).await;
     assert_eq!(era_of(&upstream), Era::Modern);

@@ -6,11 +6,11 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::UpstreamStatus;
 
-async fn call_as(upstream: &Upstream, tool: &str, class: EffectClass) -> Called {
+async fn call_as(upstream: &Upstream, tool: &str, class: EffectClass) -> DispatchOutcome {
     upstream.call_tool(tool, &Bytes::from_static(b"{}"), class, delivery(PATIENCE)).await
 }
 
-async fn change(upstream: &Upstream, tool: &str) -> Called {
+async fn change(upstream: &Upstream, tool: &str) -> DispatchOutcome {
     call_as(upstream, tool, EffectClass::N).await
 }
 
@@ -27,7 +27,7 @@ async fn both_eras_answer_as_json_and_as_events() {
     for (traits, expected) in table {
         let server = serve(traits).await;
         let upstream = client(&server.url);
-        assert_eq!(upstream.tools(&Counterpart::nobody()).await.unwrap().tools[0].name, "echo", "{traits}");
+        assert_eq!(upstream.tools(&UpstreamRequester::gateway()).await.unwrap().tools[0].name, "echo", "{traits}");
         echoes(&upstream).await;
         let UpstreamStatus::Ready { era, .. } = upstream.status() else { panic!("not ready") };
         assert_eq!(era, expected, "{traits}");
@@ -200,7 +200,7 @@ async fn progress_comes_before_the_answer_and_reading_stops_there() {
     let server = serve("modern,sse").await;
     let upstream = client(&server.url);
     let (sink, mut progress) = tokio::sync::mpsc::channel(8);
-    let delivery = Delivery { remarks: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
+    let delivery = RequestOptions { server_messages: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
     // The server keeps the stream open after the answer.
     assert!(call_with(&upstream, "progress", "{}", delivery).await.outcome.is_ok());
     let mut steps = 0;
@@ -217,7 +217,7 @@ async fn a_cancelled_mutation_is_told_and_read_to_its_end() {
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
     let arguments = Bytes::from_static(b"{}");
-    let terms = Delivery { cancel: cancel.clone(), ..delivery(PATIENCE) };
+    let terms = RequestOptions { cancel: cancel.clone(), ..delivery(PATIENCE) };
     let calling = upstream.call_tool("until-cancelled", &arguments, EffectClass::N, terms);
     let cancelling = async {
         tokio::time::sleep(Duration::from_millis(50)).await;

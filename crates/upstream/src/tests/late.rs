@@ -3,13 +3,13 @@
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::LateSink;
+use crate::LateAnswerSender;
 
 /// Makes a change that is answered only after it was cancelled, which it is when its deadline passes.
-async fn overdue(upstream: &Upstream, late: LateSink) -> PerformFailure {
+async fn overdue(upstream: &Upstream, late: LateAnswerSender) -> PerformFailure {
     // Connected before, so that the deadline is the call's alone.
     echoes(upstream).await;
-    let delivery = Delivery { late: Some(late), ..delivery(IMPATIENCE) };
+    let delivery = RequestOptions { late: Some(late), ..delivery(IMPATIENCE) };
     let called = upstream.call_tool("until-cancelled", &Bytes::from_static(b"{}"), EffectClass::N, delivery).await;
     assert!(called.sent);
     failure(called)
@@ -38,7 +38,7 @@ async fn a_connection_that_ends_ends_the_waiting_too() {
     let upstream = stdio("legacy");
     echoes(&upstream).await;
     let (sink, late) = oneshot::channel();
-    let hanging = Delivery { late: Some(sink), ..delivery(IMPATIENCE) };
+    let hanging = RequestOptions { late: Some(sink), ..delivery(IMPATIENCE) };
     let called = upstream.call_tool("hang", &Bytes::from_static(b"{}"), EffectClass::N, hanging).await;
     assert!(matches!(failure(called), PerformFailure::TimedOut { .. }));
     upstream.shutdown().await;
@@ -48,7 +48,7 @@ async fn a_connection_that_ends_ends_the_waiting_too() {
 
 #[tokio::test]
 async fn no_more_are_waited_for_than_may_be() {
-    let limits = Limits { late_answers_max: 0, ..limits() };
+    let limits = UpstreamLimits { late_answers_max: 0, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
     let (sink, late) = oneshot::channel();
     assert!(matches!(overdue(&upstream, sink).await, PerformFailure::TimedOut { .. }));
@@ -58,11 +58,11 @@ async fn no_more_are_waited_for_than_may_be() {
 
 #[tokio::test]
 async fn a_late_answer_is_not_waited_for_for_ever() {
-    let limits = Limits { late_answer_ms_max: 1, ..limits() };
+    let limits = UpstreamLimits { late_answer_ms_max: 1, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
     echoes(&upstream).await;
     let (sink, late) = oneshot::channel();
-    let hanging = Delivery { late: Some(sink), ..delivery(IMPATIENCE) };
+    let hanging = RequestOptions { late: Some(sink), ..delivery(IMPATIENCE) };
     let called = upstream.call_tool("hang", &Bytes::from_static(b"{}"), EffectClass::N, hanging).await;
     assert!(matches!(failure(called), PerformFailure::TimedOut { .. }));
     let answer = tokio::time::timeout(PATIENCE, late).await.expect("in time");

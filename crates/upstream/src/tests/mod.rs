@@ -2,14 +2,14 @@
 //! [`Upstream::perform`](crate::Upstream::perform). No test waits for a duration or asserts on one.
 
 mod both_eras;
-mod counterparts;
+mod requesters;
 mod credentials;
 mod eras;
 mod http;
 mod late;
 mod old_http;
 mod questions;
-mod remarks;
+mod server_messages;
 mod requests;
 mod resumption;
 mod stdio;
@@ -30,11 +30,11 @@ use tokio::{
 };
 
 use crate::{
-    Ask, Behalf, Counterpart, Delivery, Limits, PerformFailure, Remark, RemarkSink, Transport, Upstream, UpstreamId,
+    UpstreamQuestion, RequestUser, UpstreamRequester, RequestOptions, UpstreamLimits, PerformFailure, ServerMessage, ServerMessageSender, Transport, Upstream, UpstreamName,
     UpstreamSpec,
-    dispatch::Called,
+    dispatch::DispatchOutcome,
     failure::UpstreamError,
-    stdio::process::{Pipes, Process, Program},
+    stdio::process::{ChildPipes, ServerProcess, ServerProgram},
 };
 
 /// Long enough for a loaded machine; nothing is expected to take it.
@@ -56,11 +56,11 @@ fn python(script: &str, args: &[&str]) -> Vec<String> {
     all
 }
 
-fn limits() -> Limits {
-    Limits { message_bytes_max: 1024 * 1024, probe_ms_max: 20_000, restart_backoff_ms: 10, ..Limits::default() }
+fn limits() -> UpstreamLimits {
+    UpstreamLimits { message_bytes_max: 1024 * 1024, probe_ms_max: 20_000, restart_backoff_ms: 10, ..UpstreamLimits::default() }
 }
 
-fn stdio_spec(args: &[&str], limits: Limits) -> UpstreamSpec {
+fn stdio_spec(args: &[&str], limits: UpstreamLimits) -> UpstreamSpec {
     let transport = Transport::Stdio {
         command: "python3".to_owned(),
         args: python("stdio_server.py", args),
@@ -68,34 +68,34 @@ fn stdio_spec(args: &[&str], limits: Limits) -> UpstreamSpec {
         env_pass: Vec::new(),
         cwd: None,
     };
-    UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits }
+    UpstreamSpec { id: UpstreamName::from("fixture"), transport, limits }
 }
 
 fn stdio(mode: &str) -> Upstream {
     Upstream::new(stdio_spec(&[mode], limits()), notebook())
 }
 
-fn delivery(patience: Duration) -> Delivery {
-    Delivery::until(Instant::now() + patience)
+fn delivery(patience: Duration) -> RequestOptions {
+    RequestOptions::for_gateway(Instant::now() + patience)
 }
 
-async fn call_with(upstream: &Upstream, tool: &str, arguments: &'static str, delivery: Delivery) -> Called {
+async fn call_with(upstream: &Upstream, tool: &str, arguments: &'static str, delivery: RequestOptions) -> DispatchOutcome {
     upstream.call_tool(tool, &Bytes::from_static(arguments.as_bytes()), EffectClass::R, delivery).await
 }
 
-async fn call(upstream: &Upstream, tool: &str) -> Called {
+async fn call(upstream: &Upstream, tool: &str) -> DispatchOutcome {
     call_with(upstream, tool, "{}", delivery(PATIENCE)).await
 }
 
 /// The text of the answer.
-fn text(called: Called) -> String {
+fn text(called: DispatchOutcome) -> String {
     let result = called.outcome.expect("an answer").result;
     let value: serde_json::Value = serde_json::from_slice(&result).unwrap();
     assert!(called.sent);
     value["content"][0]["text"].as_str().expect("a text").to_owned()
 }
 
-fn failure(called: Called) -> PerformFailure {
+fn failure(called: DispatchOutcome) -> PerformFailure {
     let failure = called.outcome.expect_err("a failure");
     assert!(called.sent || failure.provably_not_executed(), "{failure}");
     failure
@@ -107,21 +107,21 @@ async fn echoes(upstream: &Upstream) {
 }
 
 async fn list_failure(upstream: &Upstream) -> UpstreamError {
-    upstream.tools(&Counterpart::nobody()).await.expect_err("a failure")
+    upstream.tools(&UpstreamRequester::gateway()).await.expect_err("a failure")
 }
 
 /// A server process that ends with the test.
 struct Server {
     url: String,
-    _process: Process,
+    _process: ServerProcess,
     _input: tokio::process::ChildStdin,
 }
 
 async fn serve(traits: &str) -> Server {
     let args = python("http_server.py", &[traits]);
     let env = BTreeMap::new();
-    let program = Program { command: "python3", args: &args, env: &env, env_pass: &[], shown: &[], cwd: None };
-    let (process, Pipes { input, output, .. }) = Process::start(program).unwrap();
+    let program = ServerProgram { command: "python3", args: &args, env: &env, env_pass: &[], credentials: &[], cwd: None };
+    let (process, ChildPipes { input, output, .. }) = ServerProcess::start(program).unwrap();
     let mut port = String::new();
     tokio::time::timeout(PATIENCE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
     Server { url: format!("http://127.0.0.1:{}/mcp", port.trim()), _process: process, _input: input }
@@ -130,7 +130,7 @@ async fn serve(traits: &str) -> Server {
 fn client(url: &str) -> Upstream {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer tok_secret_1".to_owned())]);
     let transport = Transport::Http { url: url.to_owned(), headers };
-    Upstream::new(UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() }, notebook())
+    Upstream::new(UpstreamSpec { id: UpstreamName::from("fixture"), transport, limits: limits() }, notebook())
 }
 
 async fn seen(upstream: &Upstream) -> Vec<String> {
@@ -167,42 +167,42 @@ fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap()
 }
 
-fn counterpart(affinity: &str, capabilities: &str) -> Counterpart {
+fn counterpart(affinity: &str, capabilities: &str) -> UpstreamRequester {
     let capabilities = ClientCapabilities::parse(Some(&raw(capabilities)));
-    Counterpart { capabilities, affinity: affinity.into(), ..Counterpart::nobody() }
+    UpstreamRequester { capabilities, affinity: affinity.into(), ..UpstreamRequester::gateway() }
 }
 
 /// The same for a user of a tenant.
-fn client_of(tenant: &str, principal: &str, affinity: &str, capabilities: &str) -> Counterpart {
+fn client_of(tenant: &str, principal: &str, affinity: &str, capabilities: &str) -> UpstreamRequester {
     let caller = Arc::new(Caller::named(tenant, principal));
-    Counterpart { on_behalf_of: Some(Behalf::Recorded(caller)), ..counterpart(affinity, capabilities) }
+    UpstreamRequester { on_behalf_of: Some(RequestUser::Recorded(caller)), ..counterpart(affinity, capabilities) }
 }
 
 /// The terms of a request that is made for a counterpart.
-fn delivery_for(counterpart: &Counterpart) -> Delivery {
-    Delivery { counterpart: counterpart.clone(), ..delivery(PATIENCE) }
+fn delivery_for(counterpart: &UpstreamRequester) -> RequestOptions {
+    RequestOptions { requester: counterpart.clone(), ..delivery(PATIENCE) }
 }
 
 /// The same, heard by whoever has the other end.
-fn heard_delivery(counterpart: &Counterpart) -> (Delivery, mpsc::Receiver<Remark>) {
+fn heard_delivery(counterpart: &UpstreamRequester) -> (RequestOptions, mpsc::Receiver<ServerMessage>) {
     let (sink, remarks) = mpsc::channel(8);
-    (Delivery { remarks: Some(sink), ..delivery_for(counterpart) }, remarks)
+    (RequestOptions { server_messages: Some(sink), ..delivery_for(counterpart) }, remarks)
 }
 
-async fn call_json(upstream: &Upstream, tool: &str, arguments: &Value, delivery: Delivery) -> Called {
+async fn call_json(upstream: &Upstream, tool: &str, arguments: &Value, delivery: RequestOptions) -> DispatchOutcome {
     let arguments = Bytes::from(arguments.to_string());
     upstream.call_tool(tool, &arguments, EffectClass::R, delivery).await
 }
 
 /// The text of an answer, read as JSON.
-fn json_text(called: Called) -> Value {
+fn json_text(called: DispatchOutcome) -> Value {
     serde_json::from_str(&text(called)).unwrap()
 }
 
 /// The next remark, which must be a question.
-async fn next_ask(remarks: &mut mpsc::Receiver<Remark>) -> Ask {
+async fn next_ask(remarks: &mut mpsc::Receiver<ServerMessage>) -> UpstreamQuestion {
     match tokio::time::timeout(PATIENCE, remarks.recv()).await.expect("a remark in time") {
-        Some(Remark::Ask(ask)) => ask,
+        Some(ServerMessage::Ask(ask)) => ask,
         other => panic!("no question: {other:?}"),
     }
 }

@@ -12,17 +12,17 @@ fn question(id: impl Into<Value>) -> Value {
 }
 
 /// What a server was told, in the answer of the call that asked.
-async fn asked(upstream: &Upstream, question: &Value, delivery: Delivery) -> Value {
+async fn asked(upstream: &Upstream, question: &Value, delivery: RequestOptions) -> Value {
     json_text(call_json(upstream, "ask", question, delivery).await)
 }
 
 /// A server that has room for one connection of a kind, so that all of a client's requests are on it.
 fn crowded() -> Upstream {
-    Upstream::new(stdio_spec(&["legacy"], Limits { connections_max: 1, ..limits() }), notebook())
+    Upstream::new(stdio_spec(&["legacy"], UpstreamLimits { connections_max: 1, ..limits() }), notebook())
 }
 
 /// Makes a call that asks, and answers what is asked.
-async fn asked_and_answered(upstream: &Upstream, client: &Counterpart) {
+async fn asked_and_answered(upstream: &Upstream, client: &UpstreamRequester) {
     let (delivery, mut remarks) = heard_delivery(client);
     let question = question("mine");
     let answering = async { next_ask(&mut remarks).await.reply.send(Ok(raw("{}"))).unwrap() };
@@ -85,7 +85,7 @@ async fn only_what_the_client_declared_is_asked() {
             (json!({"id": 1, "method": "sampling/createMessage", "params": {}}), &able),
             (json!({"id": 2, "method": "elicitation/create", "params": {"mode": "url"}}), &able),
             (json!({"id": 3, "method": "tools/list"}), &able),
-            (json!({"id": 4, "method": "roots/list"}), &Counterpart::nobody()),
+            (json!({"id": 4, "method": "roots/list"}), &UpstreamRequester::gateway()),
         ];
         for (question, client) in table {
             let (delivery, mut remarks) = heard_delivery(client);
@@ -109,8 +109,8 @@ async fn a_client_that_takes_no_questions_declines_them() {
     assert!(told["error"]["message"].as_str().unwrap().contains("takes nothing outside"), "{told}");
 
     let (sink, _full) = mpsc::channel(1);
-    sink.try_send(Remark::LogMessage(raw("{}"))).unwrap();
-    let full = Delivery { remarks: Some(sink), ..delivery_for(&client) };
+    sink.try_send(ServerMessage::LogMessage(raw("{}"))).unwrap();
+    let full = RequestOptions { server_messages: Some(sink), ..delivery_for(&client) };
     let told = asked(&upstream, &question(1), full).await;
     assert!(told["error"]["message"].as_str().unwrap().contains("does not take questions now"), "{told}");
 }
@@ -122,7 +122,7 @@ async fn a_question_that_may_be_anybodys_goes_to_the_client_and_to_no_request() 
     let cancel = CancellationToken::new();
     let (other, mut other_remarks) = heard_delivery(&client);
     let (asking, mut asking_remarks) = heard_delivery(&client);
-    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..other });
+    let hanging = call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..other });
     let asking = async {
         let told = asked(&upstream, &question(1), asking).await;
         assert!(told["error"]["message"].as_str().unwrap().contains("not clear which request"), "{told}");
@@ -145,7 +145,7 @@ async fn requests_that_nobody_listens_to_are_candidates_too() {
     let upstream = crowded();
     let client = counterpart("a", CAPABILITIES);
     let cancel = CancellationToken::new();
-    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery_for(&client) });
+    let hanging = call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..delivery_for(&client) });
     let asking = async {
         let (delivery, mut remarks) = heard_delivery(&client);
         let told = asked(&upstream, &question(1), delivery).await;
@@ -163,7 +163,7 @@ async fn clients_without_a_session_who_call_at_once_are_each_asked_their_own() {
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
     let (other, mut other_remarks) = heard_delivery(&client);
-    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..other });
+    let hanging = call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..other });
     let asking = async {
         asked_and_answered(&upstream, &client).await;
         cancel.cancel();
@@ -182,7 +182,7 @@ async fn calls_one_after_the_other_or_of_one_session_share_a_connection() {
     let (sink, _attached) = mpsc::channel(8);
     upstream.attach("a", Arc::new(sink));
     let cancel = CancellationToken::new();
-    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery_for(&client) });
+    let hanging = call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..delivery_for(&client) });
     let calling = async {
         assert_eq!(pid().await, first);
         cancel.cancel();
@@ -196,7 +196,7 @@ async fn a_question_about_what_was_given_up_is_put_to_nobody_else() {
     let client = counterpart("everybody", CAPABILITIES);
     let pid = async || text(call_with(&upstream, "pid", "{}", delivery_for(&client)).await);
     let first = pid().await;
-    let impatient = Delivery { counterpart: client.clone(), ..delivery(IMPATIENCE) };
+    let impatient = RequestOptions { requester: client.clone(), ..delivery(IMPATIENCE) };
     let given_up = failure(call_with(&upstream, "hang", "{}", impatient).await);
     assert!(matches!(given_up, PerformFailure::TimedOut { .. }), "{given_up}");
     assert_eq!(pid().await, first, "a server that never asked keeps its connection");
@@ -216,7 +216,7 @@ async fn what_was_given_up_and_is_answered_after_all_is_no_candidate_any_more() 
     let upstream = crowded();
     let client = counterpart("everybody", CAPABILITIES);
     assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&client)).await), "{}");
-    let impatient = Delivery { counterpart: client.clone(), ..delivery(IMPATIENCE) };
+    let impatient = RequestOptions { requester: client.clone(), ..delivery(IMPATIENCE) };
     failure(call_with(&upstream, "until-cancelled", "{}", impatient).await);
     assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&client)).await), "{}");
     asked_and_answered(&upstream, &client).await;
@@ -247,7 +247,7 @@ async fn a_question_on_the_standing_stream_is_treated_as_on_standard_streams() {
     let server = serve("legacy,stream,quiet").await;
     let upstream = client(&server.url);
     let client = counterpart("a", CAPABILITIES);
-    let ask = async |id: i64, listener: &mut mpsc::Receiver<Remark>, delivery: Delivery| {
+    let ask = async |id: i64, listener: &mut mpsc::Receiver<ServerMessage>, delivery: RequestOptions| {
         let question = question(id);
         let answering = async { next_ask(listener).await.reply.send(Ok(raw("{}"))).unwrap() };
         let (told, ()) = tokio::join!(call_json(&upstream, "ask-on-stream", &question, delivery), answering);
@@ -264,10 +264,10 @@ async fn a_question_on_the_standing_stream_is_treated_as_on_standard_streams() {
 async fn two_clients_are_never_asked_each_others_questions() {
     let server = serve("legacy").await;
     for upstream in [stdio("legacy"), client(&server.url)] {
-        let clients: Vec<Counterpart> = (0..4).map(|number| counterpart(&number.to_string(), CAPABILITIES)).collect();
+        let clients: Vec<UpstreamRequester> = (0..4).map(|number| counterpart(&number.to_string(), CAPABILITIES)).collect();
         let (sink, mut strangers) = mpsc::channel(8);
         upstream.attach("somebody else", Arc::new(sink));
-        let ask = async |client: &Counterpart| {
+        let ask = async |client: &UpstreamRequester| {
             let (delivery, mut remarks) = heard_delivery(client);
             let name = format!("for {}", client.affinity);
             let question = json!({"id": name, "method": "sampling/createMessage", "params": {"for": name}});
@@ -293,7 +293,7 @@ async fn the_deadline_stands_still_while_a_client_is_asked() {
         let client = counterpart("a", CAPABILITIES);
         assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&client)).await), "{}");
         let (sink, mut remarks) = mpsc::channel(8);
-        let impatient = Delivery { remarks: Some(sink), counterpart: client.clone(), ..delivery(4 * IMPATIENCE) };
+        let impatient = RequestOptions { server_messages: Some(sink), requester: client.clone(), ..delivery(4 * IMPATIENCE) };
         let question = question(1);
         let answering = async {
             let ask = next_ask(&mut remarks).await;
@@ -305,7 +305,7 @@ async fn the_deadline_stands_still_while_a_client_is_asked() {
         assert_eq!(told["result"], json!({}));
 
         // It goes on after the question: a call that then hangs is over some time.
-        let impatient = Delivery { counterpart: client, ..delivery(IMPATIENCE) };
+        let impatient = RequestOptions { requester: client, ..delivery(IMPATIENCE) };
         let hanging = failure(call_with(&upstream, "hang", "{}", impatient).await);
         assert!(matches!(hanging, PerformFailure::TimedOut { .. }), "{hanging}");
         upstream.shutdown().await;
@@ -314,7 +314,7 @@ async fn the_deadline_stands_still_while_a_client_is_asked() {
 
 #[tokio::test]
 async fn a_client_has_so_long_for_an_answer_and_no_longer() {
-    let limits = Limits { input_ms_max: 100, ..limits() };
+    let limits = UpstreamLimits { input_ms_max: 100, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
     let (delivery, mut remarks) = heard_delivery(&counterpart("a", CAPABILITIES));
     let question = question(1);
@@ -334,7 +334,7 @@ async fn a_cancelled_call_asks_nobody_any_more() {
         for effect in [EffectClass::R, EffectClass::N] {
             let cancel = CancellationToken::new();
             let (delivery, mut remarks) = heard_delivery(&client);
-            let delivery = Delivery { cancel: cancel.clone(), ..delivery };
+            let delivery = RequestOptions { cancel: cancel.clone(), ..delivery };
             let arguments = Bytes::from(question("q").to_string());
             let calling = upstream.call_tool("ask", &arguments, effect, delivery);
             let cancelling = async {
@@ -360,7 +360,7 @@ async fn a_question_can_be_taken_back_or_outlive_its_request() {
     let client = counterpart("a", CAPABILITIES);
     let cancel = CancellationToken::new();
     let (delivery, mut remarks) = heard_delivery(&client);
-    let delivery = Delivery { cancel: cancel.clone(), ..delivery };
+    let delivery = RequestOptions { cancel: cancel.clone(), ..delivery };
     let taken_back = question("taken back");
     let watching = async {
         let mut ask = next_ask(&mut remarks).await;
@@ -389,14 +389,14 @@ async fn a_question_can_be_taken_back_or_outlive_its_request() {
 async fn questions_are_bounded() {
     let upstream = stdio("legacy");
     let client = counterpart("a", CAPABILITIES);
-    let (sink, mut attached): (RemarkSink, _) = mpsc::channel(1_000);
+    let (sink, mut attached): (ServerMessageSender, _) = mpsc::channel(1_000);
     upstream.attach("a", Arc::new(sink));
     // The last one asks again under an id that is open.
     let messages: Vec<Value> = (0..100).chain([0]).map(question).collect();
     let said = call_json(&upstream, "say", &json!({"messages": messages}), delivery_for(&client)).await;
     assert_eq!(text(said), "said");
     let mut open = Vec::new();
-    while let Ok(Remark::Ask(ask)) = attached.try_recv() {
+    while let Ok(ServerMessage::Ask(ask)) = attached.try_recv() {
         open.push(ask);
     }
     assert_eq!(open.len(), 64);

@@ -3,16 +3,16 @@
 use servanda_mcp::Era;
 
 use super::*;
-use crate::{Continuation, Lease, OwnerLease, Question};
+use crate::{Continuation, DispatchLease, OwnerLease, UpstreamInquiry};
 
-fn question(method: &'static str, name: Option<&str>, params: &[(&str, &str)]) -> Question {
+fn question(method: &'static str, name: Option<&str>, params: &[(&str, &str)]) -> UpstreamInquiry {
     let params = params.iter().map(|(name, value)| ((*name).to_owned(), raw(value))).collect();
-    Question { method, name: name.map(ToOwned::to_owned), params }
+    UpstreamInquiry { method, name: name.map(ToOwned::to_owned), params }
 }
 
-fn everything(counterpart: Counterpart) -> Delivery {
-    Delivery {
-        counterpart,
+fn everything(counterpart: UpstreamRequester) -> RequestOptions {
+    RequestOptions {
+        requester: counterpart,
         log_level: Some("debug".to_owned()),
         trace_parent: Some("00-1-2-01".to_owned()),
         meta: vec![("acme/x".to_owned(), raw("{\"y\":\n1.0}"))],
@@ -26,7 +26,7 @@ fn everything(counterpart: Counterpart) -> Delivery {
     }
 }
 
-async fn ask(upstream: &Upstream, question: Question, delivery: Delivery) -> Value {
+async fn ask(upstream: &Upstream, question: UpstreamInquiry, delivery: RequestOptions) -> Value {
     let answer = upstream.ask(question, delivery).await.expect("an answer");
     serde_json::from_slice(&answer.result).unwrap()
 }
@@ -58,7 +58,7 @@ async fn a_legacy_question_carries_what_its_era_knows() {
     let server = serve("legacy").await;
     for upstream in [stdio("legacy"), client(&server.url)] {
         let get = question("prompts/get", Some("p"), &[("name", r#""p""#)]);
-        let asked = ask(&upstream, get, everything(Counterpart::nobody())).await["asked"].clone();
+        let asked = ask(&upstream, get, everything(UpstreamRequester::gateway())).await["asked"].clone();
         let meta = json!({"traceparent": "00-1-2-01", "acme/x": {"y": 1.0}});
         assert_eq!(asked, json!({"name": "p", "_meta": meta}));
         upstream.shutdown().await;
@@ -69,7 +69,7 @@ async fn a_legacy_question_carries_what_its_era_knows() {
 async fn only_a_legacy_call_asks_for_a_task_and_only_a_modern_one_continues() {
     for (mode, task, continued) in [("legacy", true, false), ("modern", false, true)] {
         let upstream = stdio(mode);
-        let called = call_with(&upstream, "received", "{}", everything(Counterpart::nobody())).await;
+        let called = call_with(&upstream, "received", "{}", everything(UpstreamRequester::gateway())).await;
         let received = json_text(called);
         let params = &received.as_array().unwrap().last().unwrap()["params"];
         assert_eq!(params.get("task").is_some(), task, "{params}");
@@ -91,19 +91,19 @@ async fn modern_headers_repeat_what_the_body_is_about() {
     ];
     for (question, name) in table {
         let method = question.method;
-        let headers = ask(&upstream, question, everything(Counterpart::nobody())).await["headers"].clone();
+        let headers = ask(&upstream, question, everything(UpstreamRequester::gateway())).await["headers"].clone();
         assert_eq!(headers["mcp-method"], method);
         assert_eq!(headers.get("mcp-name").and_then(Value::as_str), name, "{method}");
         assert!(headers.get("mcp-param-region").is_none(), "only calls repeat arguments");
     }
-    let called = call_with(&upstream, "headers", "{}", everything(Counterpart::nobody())).await;
+    let called = call_with(&upstream, "headers", "{}", everything(UpstreamRequester::gateway())).await;
     let headers = json_text(called);
     assert_eq!(headers["mcp-param-region"], "us-west1");
     assert_eq!(headers["mcp-param-greeting"], "=?base64?5LiW55WM?=");
 
     let server = serve("legacy").await;
     let upstream = client(&server.url);
-    let headers = json_text(call_with(&upstream, "headers", "{}", everything(Counterpart::nobody())).await);
+    let headers = json_text(call_with(&upstream, "headers", "{}", everything(UpstreamRequester::gateway())).await);
     assert!(headers.get("mcp-param-region").is_none() && headers.get("mcp-name").is_none(), "{headers}");
 }
 
@@ -148,7 +148,7 @@ async fn an_offer_says_what_the_server_is() {
 #[tokio::test]
 async fn a_key_in_a_header_arrives_or_nothing_is_sent() {
     let keyed =
-        || Delivery { key_header: Some(("Idempotency-Key".to_owned(), "k-1".to_owned())), ..delivery(PATIENCE) };
+        || RequestOptions { key_header: Some(("Idempotency-Key".to_owned(), "k-1".to_owned())), ..delivery(PATIENCE) };
     for era in ["modern", "legacy"] {
         let server = serve(era).await;
         let upstream = client(&server.url);
@@ -170,8 +170,8 @@ async fn a_call_whose_lease_has_ended_is_not_sent() {
     let server = serve("modern").await;
     for upstream in [stdio("modern"), client(&server.url)] {
         let owner = Arc::new(OwnerLease::default());
-        let ended = Lease::new(Instant::now(), Arc::clone(&owner));
-        let late = || Delivery { lease: Some(ended.clone()), ..delivery(PATIENCE) };
+        let ended = DispatchLease::new(Instant::now(), Arc::clone(&owner));
+        let late = || RequestOptions { lease: Some(ended.clone()), ..delivery(PATIENCE) };
         let called = call_with(&upstream, "received", "{}", late()).await;
         assert!(!called.sent);
         assert!(failure(called).provably_not_executed());
@@ -179,7 +179,7 @@ async fn a_call_whose_lease_has_ended_is_not_sent() {
         assert_eq!(ask(&upstream, read, late()).await["asked"]["uri"], "a://b");
         // The process's own lease carries what follows on the first bytes.
         owner.extend(Instant::now() + PATIENCE);
-        let later = Delivery { lease: Some(ended.clone().extended()), ..delivery(PATIENCE) };
+        let later = RequestOptions { lease: Some(ended.clone().extended()), ..delivery(PATIENCE) };
         assert!(call_with(&upstream, "received", "{}", later).await.sent);
         upstream.shutdown().await;
     }

@@ -4,7 +4,7 @@ use servanda_contract::tool::EffectClass;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::Remark;
+use crate::ServerMessage;
 
 #[tokio::test]
 async fn answers_are_passed_on_exactly_as_written() {
@@ -131,7 +131,7 @@ async fn a_cancelled_read_is_given_up_and_a_cancelled_mutation_is_read_to_its_en
         let (sink, mut progress) = tokio::sync::mpsc::channel(1);
         let cancel = CancellationToken::new();
         let delivery =
-            Delivery { cancel: cancel.clone(), remarks: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
+            RequestOptions { cancel: cancel.clone(), server_messages: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
         let arguments = Bytes::from_static(b"{}");
         let calling = upstream.call_tool("until-cancelled", &arguments, effect, delivery);
         let cancelling = async {
@@ -164,10 +164,10 @@ async fn progress_is_passed_on_with_our_token_and_a_full_channel_blocks_nothing(
     let upstream = stdio("modern");
     for (capacity, expected) in [(8, 3), (1, 1)] {
         let (sink, mut progress) = tokio::sync::mpsc::channel(capacity);
-        let delivery = Delivery { remarks: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
+        let delivery = RequestOptions { server_messages: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
         assert_eq!(text(call_with(&upstream, "progress", "{}", delivery).await), "done");
         let mut steps = Vec::new();
-        while let Ok(Remark::Progress(params)) = progress.try_recv() {
+        while let Ok(ServerMessage::Progress(params)) = progress.try_recv() {
             steps.push(serde_json::from_str::<serde_json::Value>(params.get()).unwrap());
         }
         assert_eq!(steps.len(), expected);
@@ -179,7 +179,7 @@ async fn progress_is_passed_on_with_our_token_and_a_full_channel_blocks_nothing(
 async fn requests_say_what_their_era_asks_for() {
     for (mode, modern) in [("modern", true), ("legacy", false)] {
         let upstream = stdio(mode);
-        let delivery = Delivery { trace_parent: Some("00-1-2-01".to_owned()), ..delivery(PATIENCE) };
+        let delivery = RequestOptions { trace_parent: Some("00-1-2-01".to_owned()), ..delivery(PATIENCE) };
         let called = text(call_with(&upstream, "params", "{}", delivery).await);
         let params: serde_json::Value = serde_json::from_str(&called).unwrap();
         assert_eq!(params["meta"]["traceparent"], "00-1-2-01");
@@ -215,10 +215,10 @@ async fn a_server_that_closes_its_input_is_replaced() {
 
 #[tokio::test]
 async fn too_many_calls_in_flight_are_refused_unsent() {
-    let upstream = Upstream::new(stdio_spec(&["legacy"], Limits { in_flight_max: 2, ..limits() }), notebook());
+    let upstream = Upstream::new(stdio_spec(&["legacy"], UpstreamLimits { in_flight_max: 2, ..limits() }), notebook());
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
-    let hanging = || call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery(PATIENCE) });
+    let hanging = || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..delivery(PATIENCE) });
     let third = async {
         let called = call(&upstream, "echo").await;
         cancel.cancel();
@@ -233,16 +233,16 @@ async fn too_many_calls_in_flight_are_refused_unsent() {
 #[tokio::test]
 async fn one_principal_cannot_take_all_places_of_a_shared_connection() {
     let server = serve("modern").await;
-    let limits = Limits { in_flight_max: 8, ..limits() };
+    let limits = UpstreamLimits { in_flight_max: 8, ..limits() };
     let http = Transport::Http { url: server.url.clone(), headers: BTreeMap::new() };
-    let http = UpstreamSpec { id: UpstreamId::from("fixture"), transport: http, limits: limits.clone() };
+    let http = UpstreamSpec { id: UpstreamName::from("fixture"), transport: http, limits: limits.clone() };
     for spec in [stdio_spec(&["legacy"], limits), http] {
         let upstream = Upstream::new(spec, notebook());
         echoes(&upstream).await;
         let cancel = CancellationToken::new();
         let greedy = || client_of("greedy", "ada", "g", "{}");
         let hanging =
-            || call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery_for(&greedy()) });
+            || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..delivery_for(&greedy()) });
         let others = async {
             let third = call_with(&upstream, "echo", "{}", delivery_for(&greedy())).await;
             let other = call_with(&upstream, "echo", "{}", delivery_for(&client_of("quiet", "ada", "q", "{}"))).await;

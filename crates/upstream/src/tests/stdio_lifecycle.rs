@@ -35,7 +35,7 @@ async fn both_eras_are_recognised_whatever_the_server_answers() {
 
 #[tokio::test]
 async fn a_late_answer_to_the_probe_is_ignored() {
-    let upstream = Upstream::new(stdio_spec(&["late"], Limits { probe_ms_max: 500, ..limits() }), notebook());
+    let upstream = Upstream::new(stdio_spec(&["late"], UpstreamLimits { probe_ms_max: 500, ..limits() }), notebook());
     echoes(&upstream).await;
     echoes(&upstream).await;
     assert_eq!(version_of(&upstream), (Era::Legacy, "2025-11-25"));
@@ -69,7 +69,7 @@ async fn a_program_that_does_not_exist_is_not_available() {
         cwd: None,
     };
     let upstream =
-        Upstream::new(UpstreamSpec { id: UpstreamId::from("none"), transport, limits: limits() }, notebook());
+        Upstream::new(UpstreamSpec { id: UpstreamName::from("none"), transport, limits: limits() }, notebook());
     let failure = failure(call(&upstream, "echo").await);
     assert!(failure.provably_not_executed());
     assert!(failure.to_string().contains("could not be started"), "{failure}");
@@ -78,7 +78,7 @@ async fn a_program_that_does_not_exist_is_not_available() {
 
 #[tokio::test]
 async fn a_silent_server_is_not_available_when_the_time_is_up() {
-    let limits = Limits { probe_ms_max: 100, connect_ms_max: 300, ..limits() };
+    let limits = UpstreamLimits { probe_ms_max: 100, connect_ms_max: 300, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["silent"], limits), notebook());
     let failure = failure(call(&upstream, "echo").await);
     assert!(matches!(failure, PerformFailure::Unavailable { .. }), "{failure}");
@@ -96,7 +96,7 @@ async fn a_caller_in_a_hurry_does_not_wait_for_a_slow_start() {
 
 #[tokio::test]
 async fn restarts_are_paused_after_repeated_deaths() {
-    let limits = Limits { restart_backoff_ms: 600_000, restart_backoff_ms_max: 600_000, ..limits() };
+    let limits = UpstreamLimits { restart_backoff_ms: 600_000, restart_backoff_ms_max: 600_000, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["dies-at-start"], limits), notebook());
     // The second attempt comes at once, the third has to wait longer than anybody here.
     for failures in 1..=2 {
@@ -146,12 +146,12 @@ async fn a_modern_server_is_asked_for_announcements() {
 #[tokio::test]
 async fn lists_are_read_page_by_page() {
     let upstream = stdio("pages");
-    let list = upstream.tools(&Counterpart::nobody()).await.unwrap();
+    let list = upstream.tools(&UpstreamRequester::gateway()).await.unwrap();
     let names: Vec<&str> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["tool-0", "tool-1", "tool-2"]);
     assert_eq!(list.rejected.len(), 6);
     assert!(matches!(list_failure(&stdio("endless")).await, UpstreamError::RepeatedCursor { .. }));
-    assert_eq!(stdio("modern").tools(&Counterpart::nobody()).await.unwrap().tools[0].name, "echo");
+    assert_eq!(stdio("modern").tools(&UpstreamRequester::gateway()).await.unwrap().tools[0].name, "echo");
 }
 
 #[tokio::test]

@@ -178,7 +178,7 @@ async fn everything_a_server_announces_is_passed_on() {
     ]});
     let client_with_tasks = counterpart("a", r#"{"roots":{}}"#);
     for (upstream, tool) in [(stdio("legacy"), "say"), (client(&server.url), "say-on-stream")] {
-        for counterpart in [Counterpart::nobody(), client_with_tasks.clone()] {
+        for counterpart in [UpstreamRequester::gateway(), client_with_tasks.clone()] {
             let mut announcements = upstream.announcements();
             let said = call_json(&upstream, tool, &messages, delivery_for(&counterpart)).await;
             assert_eq!(text(said), "said");
@@ -216,7 +216,7 @@ async fn tasks_are_watched_where_the_server_knows_them() {
 
 #[tokio::test]
 async fn watches_are_bounded_and_end_with_the_upstream() {
-    let upstream = Upstream::new(stdio_spec(&["legacy"], Limits { watches_max: 2, ..limits() }), notebook());
+    let upstream = Upstream::new(stdio_spec(&["legacy"], UpstreamLimits { watches_max: 2, ..limits() }), notebook());
     watch(&upstream, "a://1").await.unwrap();
     watch(&upstream, "a://2").await.unwrap();
     let full = watch(&upstream, "a://3").await.unwrap_err();
@@ -232,7 +232,7 @@ async fn a_client_with_its_own_connection_hears_what_changes_there() {
     let ada = counterpart("ada", r#"{"roots":{}}"#);
     let upstream = stdio("legacy");
     let mut announcements = upstream.announcements();
-    let alone = upstream.watch_alone(&ada, "a://1", Instant::now() + PATIENCE).await.unwrap();
+    let alone = upstream.watch_on_own_connection(&ada, "a://1", Instant::now() + PATIENCE).await.unwrap();
     let alone = alone.expect("she has a connection of her own");
     let touch = async || {
         let touched = call_json(&upstream, "touch", &json!({ "uri": "a://1" }), delivery_for(&ada)).await;
@@ -255,8 +255,8 @@ async fn a_client_with_its_own_connection_hears_what_changes_there() {
     .await;
     upstream.shutdown().await;
     let modern = stdio("modern");
-    assert!(modern.watch_alone(&ada, "a://1", Instant::now() + PATIENCE).await.unwrap().is_none());
-    let nobody = Counterpart::nobody();
+    assert!(modern.watch_on_own_connection(&ada, "a://1", Instant::now() + PATIENCE).await.unwrap().is_none());
+    let nobody = UpstreamRequester::gateway();
     let legacy = stdio("legacy");
-    assert!(legacy.watch_alone(&nobody, "a://1", Instant::now() + PATIENCE).await.unwrap().is_none());
+    assert!(legacy.watch_on_own_connection(&nobody, "a://1", Instant::now() + PATIENCE).await.unwrap().is_none());
 }

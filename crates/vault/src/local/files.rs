@@ -10,14 +10,14 @@ use std::{
 use servanda_authority::Secret;
 use zeroize::Zeroizing;
 
-use crate::StoreFault;
+use crate::SecretStoreError;
 
 /// Bytes of the key file, at most.
 const KEY_FILE_BYTES_MAX: u64 = 1_024;
 
 /// Tells one file from the one that took its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     inode: u64,
     length: u64,
     modified: (i64, i64),
@@ -25,25 +25,25 @@ pub(super) struct Stamp {
 
 /// That nobody else writes, as long as this lives.
 #[derive(Debug)]
-pub(super) struct Lock(File);
+pub(super) struct StoreLock(File);
 
 /// What the file is now; none if there is none.
-pub(super) fn stamp(path: &Path) -> Option<Stamp> {
+pub(super) fn stamp(path: &Path) -> Option<FileStamp> {
     let metadata = fs::symlink_metadata(path).ok()?;
     let modified = (metadata.mtime(), metadata.mtime_nsec());
-    Some(Stamp { inode: metadata.ino(), length: metadata.len(), modified })
+    Some(FileStamp { inode: metadata.ino(), length: metadata.len(), modified })
 }
 
-impl Lock {
+impl StoreLock {
     /// Waits for it.
-    pub(super) fn take(path: &Path) -> Result<Self, StoreFault> {
+    pub(super) fn take(path: &Path) -> Result<Self, SecretStoreError> {
         let file = servanda_files::open_own_or_new(path).map_err(|source| fault(path, "cannot be opened", source))?;
         file.lock().map_err(|source| fault(path, "cannot be locked", source))?;
         Ok(Self(file))
     }
 }
 
-impl Drop for Lock {
+impl Drop for StoreLock {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
@@ -51,7 +51,7 @@ impl Drop for Lock {
 
 /// A file of the store, opened for reading; none if it does not exist. A link in its place or in the place of its folder is refused: a
 /// repository may contain a link to another user's file.
-pub(super) fn open(path: &Path) -> Result<Option<File>, StoreFault> {
+pub(super) fn open(path: &Path) -> Result<Option<File>, SecretStoreError> {
     let unlinked = path.parent().map_or(Ok(()), servanda_files::refuse_link);
     match unlinked.and_then(|()| servanda_files::open_own(path)) {
         Ok(file) => Ok(Some(file)),
@@ -61,14 +61,14 @@ pub(super) fn open(path: &Path) -> Result<Option<File>, StoreFault> {
 }
 
 /// Makes a folder that only its owner can look into. An existing folder stays as it is; a link in its place is refused.
-pub(super) fn make_folder(folder: &Path) -> Result<(), StoreFault> {
+pub(super) fn make_folder(folder: &Path) -> Result<(), SecretStoreError> {
     servanda_files::refuse_link(folder).map_err(|source| fault(folder, "cannot be used", source))?;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|source| fault(folder, "cannot be made", source))
 }
 
 /// Has git leave a folder alone that has a key in it, unless somebody has said something about it: a project is soon committed as a whole.
-pub(super) fn leave_out_of_git(folder: &Path) -> Result<(), StoreFault> {
+pub(super) fn leave_out_of_git(folder: &Path) -> Result<(), SecretStoreError> {
     let path = folder.join(".gitignore");
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path) {
         Ok(mut file) => file.write_all(b"*\n").map_err(|source| fault(&path, "cannot be written", source)),
@@ -78,7 +78,7 @@ pub(super) fn leave_out_of_git(folder: &Path) -> Result<(), StoreFault> {
 }
 
 /// Puts these bytes in the place of a file, or leaves it as it was. Whoever calls has the lock.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreFault> {
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SecretStoreError> {
     let temporary = path.with_extension("tmp");
     let written = (|| {
         // What a dead process left there is nobody's.
@@ -97,17 +97,17 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreFault> {
 }
 
 /// A file that only its owner may read; none if there is none.
-pub(super) fn read_private(path: &Path) -> Result<Option<Secret>, StoreFault> {
+pub(super) fn read_private(path: &Path) -> Result<Option<Secret>, SecretStoreError> {
     let Some(file) = open(path)? else { return Ok(None) };
     let metadata = file.metadata().map_err(|source| fault(path, "cannot be read", source))?;
     if metadata.permissions().mode() & 0o077 != 0 {
-        return Err(StoreFault::Exposed { path: path.to_owned() });
+        return Err(SecretStoreError::Exposed { path: path.to_owned() });
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(128));
     file.take(KEY_FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(|source| fault(path, "cannot be read", source))?;
     Ok(Some(Secret::new(&**bytes)))
 }
 
-pub(super) fn fault(path: &Path, what: &'static str, source: io::Error) -> StoreFault {
-    StoreFault::Io { path: path.to_owned(), what, source }
+pub(super) fn fault(path: &Path, what: &'static str, source: io::Error) -> SecretStoreError {
+    SecretStoreError::Io { path: path.to_owned(), what, source }
 }

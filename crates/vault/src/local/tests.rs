@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use super::*;
-use crate::sealed::Sealed;
+use crate::sealed::SealedSecret;
 
 const CANARY: &str = "canary-s3cret-value";
 
@@ -106,35 +106,35 @@ fn what_is_wrong_with_the_store_is_told_and_what_to_do() {
     let mut swapped = parsed.clone();
     swapped["secrets"]["crm"] = parsed["secrets"]["two"].clone();
     fs::write(&file, swapped.to_string()).unwrap();
-    assert!(matches!(fails(&store()), StoreFault::Tampered(name) if name == "crm"));
+    assert!(matches!(fails(&store()), SecretStoreError::Tampered(name) if name == "crm"));
     // Set back in time.
     rewrite(&file, |_| good.replacen("1000", "999", 1));
-    assert!(matches!(fails(&store()), StoreFault::Tampered(_)));
+    assert!(matches!(fails(&store()), SecretStoreError::Tampered(_)));
     // Every cut.
     for length in 0..good.trim_end().len() {
         fs::write(&file, good.get(..length).unwrap()).unwrap();
-        assert!(matches!(fails(&store()), StoreFault::Damaged { .. }), "{length}");
+        assert!(matches!(fails(&store()), SecretStoreError::Damaged { .. }), "{length}");
     }
     fs::write(&file, good.replacen("\"version\": 1", "\"version\": 2", 1)).unwrap();
-    assert!(matches!(fails(&store()), StoreFault::Newer { version: 2, .. }));
+    assert!(matches!(fails(&store()), SecretStoreError::Newer { version: 2, .. }));
     fs::write(&file, &good).unwrap();
 
     let stranger = Secret::from(STANDARD.encode([7; 32]));
     assert!(
-        matches!(fails(&LocalStore::new(state, Some(stranger.clone()))), StoreFault::WrongKey { place } if place == KEY_VARIABLE)
+        matches!(fails(&LocalStore::new(state, Some(stranger.clone()))), SecretStoreError::WrongKey { place } if place == KEY_VARIABLE)
     );
     let refused = LocalStore::new(state, Some(stranger)).set(&name("x"), &secret(CANARY), at(1));
-    assert!(matches!(refused.unwrap_err(), StoreFault::WrongKey { .. }));
-    assert!(matches!(fails(&LocalStore::new(state, Some(secret("short")))), StoreFault::BadKey { .. }));
+    assert!(matches!(refused.unwrap_err(), SecretStoreError::WrongKey { .. }));
+    assert!(matches!(fails(&LocalStore::new(state, Some(secret("short")))), SecretStoreError::BadKey { .. }));
     fs::write(&key, "no key").unwrap();
-    assert!(matches!(fails(&store()), StoreFault::BadKey { .. }));
+    assert!(matches!(fails(&store()), SecretStoreError::BadKey { .. }));
     fs::write(&key, &good_key).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
-    assert!(matches!(fails(&store()), StoreFault::Exposed { .. }));
+    assert!(matches!(fails(&store()), SecretStoreError::Exposed { .. }));
     fs::remove_file(&key).unwrap();
-    assert!(matches!(fails(&store()), StoreFault::NoKey { .. }));
+    assert!(matches!(fails(&store()), SecretStoreError::NoKey { .. }));
     // A store that has secrets never gets a new key by itself: the old ones would be lost without a word.
-    assert!(matches!(store().set(&name("x"), &secret(CANARY), at(1)).unwrap_err(), StoreFault::NoKey { .. }));
+    assert!(matches!(store().set(&name("x"), &secret(CANARY), at(1)).unwrap_err(), SecretStoreError::NoKey { .. }));
     assert!(!key.exists());
     assert_eq!(store().list().unwrap().len(), 2, "names are told without a key");
 }
@@ -177,15 +177,15 @@ fn what_the_gateway_keeps_for_itself_is_made_once() {
 fn the_stored_shape_is_golden() {
     let key = StoreKey::from_bytes(&Secret::new([9; 32])).unwrap();
     let sealed = key.seal("crm-token", at(1_000), &secret(CANARY), [3; 12]).unwrap();
-    let entry = Entry { set_at: at(1_000), sealed };
-    let document = Document { key: key.id().to_owned(), secrets: [(name("crm-token"), entry)].into() };
+    let entry = SecretEntry { set_at: at(1_000), sealed };
+    let document = SecretDocument { key: key.id().to_owned(), secrets: [(name("crm-token"), entry)].into() };
     let golden = include_str!("../../tests/golden/secrets.json");
-    assert_eq!(String::from_utf8(document.written()).unwrap(), golden);
+    assert_eq!(String::from_utf8(document.to_bytes()).unwrap(), golden);
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(STORE_FILE), golden).unwrap();
     let store = LocalStore::new(folder.path(), Some(Secret::from(STANDARD.encode([9; 32]))));
     assert_eq!(value(&store, "crm-token").unwrap(), CANARY);
-    let changed = Sealed { nonce: [4; 12], ..document.secrets[&name("crm-token")].sealed.clone() };
+    let changed = SealedSecret { nonce: [4; 12], ..document.secrets[&name("crm-token")].sealed.clone() };
     assert!(key.open("crm-token", at(1_000), &changed).is_none());
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::value::RawValue;
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_engine::Gateway;
 use servanda_mcp::{
     EnvelopeError, Era, Message, envelope,
@@ -13,17 +13,17 @@ use servanda_mcp::{
 };
 
 use super::{
-    super::{HttpDoor, Response, Visit, deliver::AnswerStream, empty, json, leased_session, sessions::Lease, stream},
-    note, wait_for,
+    super::{HttpDoor, DoorResponse, AuthenticatedRequest, deliver::AnswerStream, empty, json, leased_session, sessions::HttpSessionLease, stream},
+    apply_notification, await_deferred,
 };
-use crate::{dispatch::Reply, fault::Fault, params::Params, request::Request, running::Running};
+use crate::{dispatch::DispatchReply, fault::ProtocolFault, params::Params, request::DoorRequest, running_request::RunningRequest};
 
 /// What came of a batch's messages.
-struct Gathered {
-    authority: Arc<Authenticated>,
+struct HttpBatchAnswers {
+    authority: Arc<AuthenticatedCaller>,
     answers: Vec<Vec<u8>>,
     #[expect(clippy::vec_box, reason = "they come boxed and go on boxed")]
-    running: Vec<Box<Running>>,
+    running: Vec<Box<RunningRequest>>,
 }
 
 /// Whether a body is a batch, well-formed or not.
@@ -32,35 +32,35 @@ pub(super) fn is_batch(bytes: &[u8]) -> bool {
 }
 
 /// Answers a batch; nobody but a session of the one revision that has them may send one.
-pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, visit: &Visit, bytes: &Bytes) -> Result<Response, Fault> {
-    let lease = match leased_session(door, visit).await {
+pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, bytes: &Bytes) -> Result<DoorResponse, ProtocolFault> {
+    let lease = match leased_session(door, http_request).await {
         Ok(lease) if lease.session().session.takes_batches() => lease,
         Ok(_) | Err(_) => return Err(not_a_message(bytes)),
     };
-    if visit.headers.contains_key(header::IDEMPOTENCY_KEY) {
+    if http_request.headers.contains_key(header::IDEMPOTENCY_KEY) {
         let message = "the header `Idempotency-Key` is about one call, and a batch may have several";
-        return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, message)
+        return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message)
             .hint("give each call its own key in `_meta[\"servanda/idempotency-key\"]`"));
     }
     let messages: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|_| not_a_message(bytes))?;
     if messages.is_empty() || messages.len() > door.batch_messages_max {
         let max = door.batch_messages_max;
-        return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, format!("a batch has 1 to {max} messages")));
+        return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, format!("a batch has 1 to {max} messages")));
     }
-    let mut gathered = Gathered::of(Arc::clone(&visit.authority));
+    let mut gathered = HttpBatchAnswers::new(Arc::clone(&http_request.authority));
     for message in messages {
         // Upholds: `message` borrows from `bytes`.
         gathered.take(door, &lease, &bytes.slice_ref(message.get().as_bytes())).await;
     }
-    Ok(gathered.deliver(door, visit, lease))
+    Ok(gathered.deliver(door, http_request, lease))
 }
 
-impl Gathered {
-    fn of(authority: Arc<Authenticated>) -> Self {
+impl HttpBatchAnswers {
+    fn new(authority: Arc<AuthenticatedCaller>) -> Self {
         Self { authority, answers: Vec::new(), running: Vec::new() }
     }
 
-    async fn take<G: Gateway>(&mut self, door: &HttpDoor<G>, lease: &Lease, message: &Bytes) {
+    async fn take<G: Gateway>(&mut self, door: &HttpDoor<G>, lease: &HttpSessionLease, message: &Bytes) {
         match Message::parse(message) {
             Ok(Message::Request { id, method, params }) => {
                 let answer = match self.answer(door, lease, (&id, &method, params), message).await {
@@ -72,7 +72,7 @@ impl Gathered {
             }
             Ok(Message::Notification { method, params }) => {
                 if let Ok(params) = Params::parse(params) {
-                    note(door, lease.session(), &method, &params);
+                    apply_notification(door, lease.session(), &method, &params);
                 }
             }
             Ok(Message::Response { id, result }) => {
@@ -85,7 +85,7 @@ impl Gathered {
                     EnvelopeError::NotAMessage { id, .. } => id.clone(),
                     EnvelopeError::NotJson(_) => None,
                 };
-                self.answers.push(Fault::envelope(&error).message(id.as_ref()));
+                self.answers.push(ProtocolFault::from_envelope_error(&error).message(id.as_ref()));
             }
         }
     }
@@ -94,42 +94,42 @@ impl Gathered {
     async fn answer<G: Gateway>(
         &mut self,
         door: &HttpDoor<G>,
-        lease: &Lease,
+        lease: &HttpSessionLease,
         (id, method, params): (&servanda_mcp::Id, &str, Option<&RawValue>),
         source: &Bytes,
-    ) -> Result<Option<String>, Fault> {
+    ) -> Result<Option<String>, ProtocolFault> {
         if method == method::INITIALIZE {
-            return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, "`initialize` must not be part of a batch"));
+            return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "`initialize` must not be part of a batch"));
         }
         let params = Params::parse(params)?;
         let meta = params.meta()?;
         let era = Era::Legacy;
         let request =
-            Request { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
-        match door.desk.answer(&request, lease.session().peer(&self.authority))? {
-            Reply::Result(result) => Ok(Some(result)),
-            Reply::Soon(soon) => wait_for(door, lease.session(), soon).await.map(Some),
-            Reply::Running(running) => {
+            DoorRequest { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
+        match door.desk.answer(&request, lease.session().request_context(&self.authority))? {
+            DispatchReply::Result(result) => Ok(Some(result)),
+            DispatchReply::Deferred(deferred) => await_deferred(door, lease.session(), deferred).await.map(Some),
+            DispatchReply::Running(running) => {
                 self.running.push(running);
                 Ok(None)
             }
-            Reply::Welcome(_) | Reply::Listen(_) => Err(Fault::method_not_found(era, method)),
+            DispatchReply::Initialize(_) | DispatchReply::Listen(_) => Err(ProtocolFault::method_not_found(era, method)),
         }
     }
 
-    fn deliver<G>(self, door: &HttpDoor<G>, visit: &Visit, lease: Lease) -> Response {
+    fn deliver<G>(self, door: &HttpDoor<G>, http_request: &AuthenticatedRequest, lease: HttpSessionLease) -> DoorResponse {
         if self.running.is_empty() {
             return match self.answers.as_slice() {
                 [] => empty(StatusCode::ACCEPTED),
                 answers => json(envelope::batch(answers)),
             };
         }
-        let draining = Arc::clone(&visit.draining);
-        let (number, connected) = lease.session().reel.open_answer();
+        let draining = Arc::clone(&http_request.draining);
+        let (number, connected) = lease.session().replay_buffer.open_answer();
         for answer in self.answers {
-            lease.session().reel.say(number, answer);
+            lease.session().replay_buffer.send(number, answer);
         }
-        let answers = AnswerStream::new(lease.again(), number);
+        let answers = AnswerStream::new(lease.clone_lease(), number);
         for running in self.running {
             tokio::spawn(std::sync::Arc::clone(&answers).carry(running, draining.give_up.clone()));
         }
@@ -138,9 +138,9 @@ impl Gathered {
 }
 
 /// What everybody else is told who sends a batch.
-fn not_a_message(bytes: &[u8]) -> Fault {
+fn not_a_message(bytes: &[u8]) -> ProtocolFault {
     match Message::parse(bytes) {
-        Err(error) => Fault::envelope(&error),
-        Ok(_) => Fault::internal("a batch is not a message"),
+        Err(error) => ProtocolFault::from_envelope_error(&error),
+        Ok(_) => ProtocolFault::internal("a batch is not a message"),
     }
 }

@@ -21,7 +21,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::progress::Progress;
+use super::progress::AnswerProgress;
 
 /// The waiting connections of one peer may hold one in so many of the places.
 const WAITING_SHARE: usize = 2;
@@ -32,26 +32,26 @@ const STALL_LOOKS: u32 = 4;
 
 /// All open connections.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(super) struct HttpConnections {
     waiting_per_peer_max: usize,
     stall_max: Duration,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     last: u64,
-    by_number: BTreeMap<u64, Arc<Connection>>,
+    by_number: BTreeMap<u64, Arc<HttpConnection>>,
 }
 
 /// One connection. It is forgotten when its [`Seat`] is dropped.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     pub(super) peer: IpAddr,
     /// Whether it ever sent a request.
     asked: AtomicBool,
     /// Its requests whose answers are not written to the end.
-    requests: Mutex<Vec<UnderWay>>,
+    requests: Mutex<Vec<UnwrittenAnswer>>,
     /// How long a client may take nothing of an answer.
     stall_max: Duration,
     waiting_since: Mutex<Instant>,
@@ -61,36 +61,36 @@ pub(super) struct Connection {
 
 /// Held while a connection is open.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ConnectionGuard {
     number: u64,
-    pub(super) connection: Arc<Connection>,
-    among: Arc<Connections>,
+    pub(super) connection: Arc<HttpConnection>,
+    connections: Arc<HttpConnections>,
 }
 
 /// A request whose answer is not written to the end.
 #[derive(Debug)]
-struct UnderWay {
-    progress: Arc<Progress>,
+struct UnwrittenAnswer {
+    progress: Arc<AnswerProgress>,
     /// Whether it keeps the connection's place.
     keeps_place: bool,
 }
 
 /// Held while a request is under way.
 #[derive(Debug)]
-pub(super) struct Busy {
-    connection: Arc<Connection>,
-    progress: Arc<Progress>,
+pub(super) struct AnswerGuard {
+    connection: Arc<HttpConnection>,
+    progress: Arc<AnswerProgress>,
 }
 
-impl Connections {
+impl HttpConnections {
     pub(super) fn new(connections_max: usize, stall_max: Duration) -> Arc<Self> {
         let waiting_per_peer_max = (connections_max / WAITING_SHARE).max(1);
         Arc::new(Self { waiting_per_peer_max, stall_max, open: Mutex::default() })
     }
 
     /// Takes a connection in. If its peer has too many waiting connections, one of them is ended.
-    pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> Seat {
-        let connection = Arc::new(Connection {
+    pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> ConnectionGuard {
+        let connection = Arc::new(HttpConnection {
             peer,
             asked: AtomicBool::new(false),
             requests: Mutex::default(),
@@ -100,14 +100,14 @@ impl Connections {
         });
         let mut open = self.open();
         let own = open.waiting().filter(|connection| connection.peer == peer);
-        let own: Vec<&Arc<Connection>> = own.collect();
+        let own: Vec<&Arc<HttpConnection>> = own.collect();
         if own.len() >= self.waiting_per_peer_max {
             end_oldest(own.into_iter());
         }
         open.last += 1;
         let number = open.last;
         open.by_number.insert(number, Arc::clone(&connection));
-        Seat { number, connection, among: Arc::clone(self) }
+        ConnectionGuard { number, connection, connections: Arc::clone(self) }
     }
 
     /// Ends a waiting connection. False if none waits.
@@ -121,21 +121,21 @@ impl Connections {
         most.is_some_and(|peer| end_oldest(open.waiting().filter(|connection| connection.peer == peer)))
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
+impl OpenConnections {
     /// Connections that have no request under way and are not about to end.
-    fn waiting(&self) -> impl Iterator<Item = &Arc<Connection>> {
-        let waits = |connection: &&Arc<Connection>| connection.waits() && !connection.ended.is_cancelled();
+    fn waiting(&self) -> impl Iterator<Item = &Arc<HttpConnection>> {
+        let waits = |connection: &&Arc<HttpConnection>| connection.is_waiting() && !connection.ended.is_cancelled();
         self.by_number.values().filter(waits)
     }
 }
 
-fn end_oldest<'a>(waiting: impl Iterator<Item = &'a Arc<Connection>>) -> bool {
-    waiting.min_by_key(|connection| (connection.worth(), connection.waiting_since())).is_some_and(|oldest| {
+fn end_oldest<'a>(waiting: impl Iterator<Item = &'a Arc<HttpConnection>>) -> bool {
+    waiting.min_by_key(|connection| (connection.eviction_rank(), connection.waiting_since())).is_some_and(|oldest| {
         oldest.ended.cancel();
         true
     })
@@ -143,7 +143,7 @@ fn end_oldest<'a>(waiting: impl Iterator<Item = &'a Arc<Connection>>) -> bool {
 
 /// What a waiting connection is worth; the least is ended first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Worth {
+enum EvictionRank {
     /// It had time to send a request and sent none.
     Silent,
     /// It sent requests before, and none for a while.
@@ -152,13 +152,13 @@ enum Worth {
     New,
 }
 
-impl Connection {
+impl HttpConnection {
     /// A request begins.
-    pub(super) fn ask(self: &Arc<Self>) -> Busy {
+    pub(super) fn begin_request(self: &Arc<Self>) -> AnswerGuard {
         self.asked.store(true, Ordering::Relaxed);
-        let progress = Arc::<Progress>::default();
-        self.requests().push(UnderWay { progress: Arc::clone(&progress), keeps_place: true });
-        Busy { connection: Arc::clone(self), progress }
+        let progress = Arc::<AnswerProgress>::default();
+        self.requests().push(UnwrittenAnswer { progress: Arc::clone(&progress), keeps_place: true });
+        AnswerGuard { connection: Arc::clone(self), progress }
     }
 
     /// Waits until all answers under way stall. Cancel safe.
@@ -166,7 +166,7 @@ impl Connection {
         loop {
             tokio::time::sleep(self.stall_max / STALL_LOOKS).await;
             let requests = self.requests();
-            let stall = |request: &UnderWay| request.progress.is_stalled(self.stall_max);
+            let stall = |request: &UnwrittenAnswer| request.progress.is_stalled(self.stall_max);
             if !requests.is_empty() && requests.iter().all(stall) {
                 return;
             }
@@ -174,19 +174,19 @@ impl Connection {
     }
 
     /// Whether no request keeps its place.
-    fn waits(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         self.requests().iter().all(|request| !request.keeps_place || request.progress.is_stalled(self.stall_max))
     }
 
-    fn requests(&self) -> MutexGuard<'_, Vec<UnderWay>> {
+    fn requests(&self) -> MutexGuard<'_, Vec<UnwrittenAnswer>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn worth(&self) -> Worth {
+    fn eviction_rank(&self) -> EvictionRank {
         match (self.waiting_since().elapsed() > NEW_FOR, self.asked.load(Ordering::Relaxed)) {
-            (false, _) => Worth::New,
-            (true, true) => Worth::Idle,
-            (true, false) => Worth::Silent,
+            (false, _) => EvictionRank::New,
+            (true, true) => EvictionRank::Idle,
+            (true, false) => EvictionRank::Silent,
         }
     }
 
@@ -195,9 +195,9 @@ impl Connection {
     }
 }
 
-impl Busy {
+impl AnswerGuard {
     /// The request no longer keeps the connection's place.
-    pub(super) fn give_place_up(&self) {
+    pub(super) fn release_connection(&self) {
         *self.connection.waiting_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let mut requests = self.connection.requests();
         let own = requests.iter_mut().find(|request| Arc::ptr_eq(&request.progress, &self.progress));
@@ -206,21 +206,21 @@ impl Busy {
         }
     }
 
-    pub(super) fn progress(&self) -> &Arc<Progress> {
+    pub(super) fn progress(&self) -> &Arc<AnswerProgress> {
         &self.progress
     }
 }
 
-impl Drop for Busy {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
         *self.connection.waiting_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         self.connection.requests().retain(|request| !Arc::ptr_eq(&request.progress, &self.progress));
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        self.among.open().by_number.remove(&self.number);
+        self.connections.open().by_number.remove(&self.number);
     }
 }
 
@@ -232,8 +232,8 @@ mod tests {
     };
 
     use super::{
-        super::{super::answer_body::AnswerBody, written::BusyBody},
-        Connections, NEW_FOR,
+        super::{super::answer_body::AnswerBody, paced_body::PacedBody},
+        HttpConnections, NEW_FOR,
     };
 
     const STALL_MAX: Duration = Duration::from_secs(30);
@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn the_peer_with_most_idle_connections_loses_one() {
-        let connections = Connections::new(100, STALL_MAX);
+        let connections = HttpConnections::new(100, STALL_MAX);
         let quiet = connections.enter(peer(1));
         let loud: Vec<_> = (0..10).map(|_| connections.enter(peer(2))).collect();
-        drop([loud[3].connection.ask(), loud[0].connection.ask()]);
+        drop([loud[3].connection.begin_request(), loud[0].connection.begin_request()]);
         for number in [3, 5] {
             *loud[number].connection.waiting_since.lock().unwrap() = Instant::now().checked_sub(2 * NEW_FOR).unwrap();
         }
@@ -263,11 +263,11 @@ mod tests {
 
     #[test]
     fn a_connection_with_a_request_under_way_stays() {
-        let connections = Connections::new(100, STALL_MAX);
+        let connections = HttpConnections::new(100, STALL_MAX);
         let seats: Vec<_> = (0..10).map(|_| connections.enter(peer(1))).collect();
-        let busy: Vec<_> = seats.iter().map(|seat| seat.connection.ask()).collect();
+        let busy: Vec<_> = seats.iter().map(|seat| seat.connection.begin_request()).collect();
         assert!(!connections.make_room());
-        let written = BusyBody::new(AnswerBody::empty(), busy.into_iter().next().unwrap());
+        let written = PacedBody::new(AnswerBody::empty(), busy.into_iter().next().unwrap());
         assert!(!connections.make_room() || seats.iter().skip(1).any(|seat| seat.connection.ended.is_cancelled()));
         drop(written);
         assert!(connections.make_room());
@@ -275,17 +275,17 @@ mod tests {
 
     #[test]
     fn an_answer_that_nobody_takes_or_nobody_let_in_keeps_no_place() {
-        let connections = Connections::new(100, Duration::ZERO);
+        let connections = HttpConnections::new(100, Duration::ZERO);
         let seat = connections.enter(peer(1));
-        let working = seat.connection.ask();
+        let working = seat.connection.begin_request();
         assert!(!connections.make_room(), "a request that is worked on does not stall");
-        let answered = BusyBody::new(AnswerBody::empty(), working);
+        let answered = PacedBody::new(AnswerBody::empty(), working);
         assert!(connections.make_room(), "its client takes no answer");
         drop(answered);
-        let connections = Connections::new(100, STALL_MAX);
+        let connections = HttpConnections::new(100, STALL_MAX);
         let seat = connections.enter(peer(1));
-        let (first, second) = (seat.connection.ask(), seat.connection.ask());
-        first.give_place_up();
+        let (first, second) = (seat.connection.begin_request(), seat.connection.begin_request());
+        first.release_connection();
         assert!(!connections.make_room(), "the other request keeps it");
         drop(second);
         assert!(connections.make_room());
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn one_peers_waiting_connections_hold_at_most_half_of_the_places() {
-        let connections = Connections::new(20, STALL_MAX);
+        let connections = HttpConnections::new(20, STALL_MAX);
         let seats: Vec<_> = (0..20).map(|_| connections.enter(peer(1))).collect();
         assert_eq!(seats.iter().filter(|seat| seat.connection.ended.is_cancelled()).count(), 10);
         drop(seats);

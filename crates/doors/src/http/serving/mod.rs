@@ -5,10 +5,10 @@
 //! One task accepts, so that limits hold over all threads. What it accepts is served on one thread to its end.
 
 mod connections;
-mod moments;
+mod shared_timer;
 mod progress;
 mod threads;
-mod written;
+mod paced_body;
 
 use std::{convert::Infallible, future::pending, io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -26,13 +26,13 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(super) use self::moments::Moments;
-pub use self::threads::Threads;
+pub(super) use self::shared_timer::SharedTimer;
+pub use self::threads::DoorThreads;
 use self::{
-    connections::{Connections, Seat},
-    written::BusyBody,
+    connections::{HttpConnections, ConnectionGuard},
+    paced_body::PacedBody,
 };
-use super::{Arrival, Response, Router, Standing, health};
+use super::{DoorRequestHead, DoorResponse, Router, AuthOutcome, health};
 
 /// How long a connection whose place is needed may take to write its last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ const NEWCOMERS_MAX: usize = 64;
 
 /// How the HTTP door's connections are served, whatever is served on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serving {
+pub struct ServingOptions {
     /// Connections open at once. Beyond that, a new connection ends one without a request under way; if there is none, it waits.
     pub connections_max: usize,
     /// How long a connection may take to send the head of its first request.
@@ -71,12 +71,12 @@ pub struct Serving {
     /// How long requests may finish when shutdown was asked for.
     pub drain_ms_max: u64,
     /// Which threads serve connections.
-    pub threads: Threads,
+    pub threads: DoorThreads,
 }
 
 /// How far shutdown has come, for the requests it concerns.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Draining {
+pub(super) struct DrainSignals {
     /// Streams that only listen end now.
     pub(super) closing: CancellationToken,
     /// Everything ends now.
@@ -84,15 +84,15 @@ pub(super) struct Draining {
 }
 
 /// What all connections of one thread share.
-struct Host<G> {
+struct ConnectionServer<G> {
     protocol: Builder<TokioExecutor>,
     router: Router<G>,
-    serves: Serves,
+    serves: ServiceScope,
     first_head_read_max: Duration,
-    connections: Arc<Connections>,
+    connections: Arc<HttpConnections>,
     /// Tokens of this thread's own: who waits for a token locks it.
-    draining: Arc<Draining>,
-    moments: Arc<Moments>,
+    draining: Arc<DrainSignals>,
+    shared_timer: Arc<SharedTimer>,
     closing: CancellationToken,
     /// Connections that outlast everything are dropped.
     end: CancellationToken,
@@ -100,7 +100,7 @@ struct Host<G> {
 
 /// What is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Serves {
+enum ServiceScope {
     Everything,
     /// Questions about the gateway's health; all else is turned away.
     Health,
@@ -113,12 +113,12 @@ pub async fn serve_with<G: Gateway>(
     listener: TcpListener,
     router: Router<G>,
     shutdown: CancellationToken,
-    serving: Serving,
+    serving: ServingOptions,
 ) -> io::Result<()> {
-    let draining = Draining { closing: shutdown.child_token(), give_up: CancellationToken::new() };
+    let draining = DrainSignals { closing: shutdown.child_token(), give_up: CancellationToken::new() };
     let end = CancellationToken::new();
-    let hosts = Hosts::new(&router, &serving, &draining, &end);
-    let newcomers = Host::of_newcomers(&router, &serving, &draining);
+    let hosts = ConnectionServers::new(&router, &serving, &draining, &end);
+    let newcomers = ConnectionServer::for_newcomers(&router, &serving, &draining);
     let room = Arc::new(Semaphore::new(serving.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
     let connections = TaskTracker::new();
     loop {
@@ -143,11 +143,11 @@ pub async fn serve_with<G: Gateway>(
     };
     tokio::select! {
         () = finished => Ok(()),
-        never = newcomers.turn_away(&listener) => match never {},
+        never = newcomers.refuse_newcomers(&listener) => match never {},
     }
 }
 
-impl Default for Serving {
+impl Default for ServingOptions {
     fn default() -> Self {
         Self {
             connections_max: 1024,
@@ -155,35 +155,35 @@ impl Default for Serving {
             head_read_ms_max: 30_000,
             stall_ms_max: 30_000,
             drain_ms_max: DRAIN_MS_MAX,
-            threads: Threads::none(),
+            threads: DoorThreads::none(),
         }
     }
 }
 
 /// A connection that was accepted, and its place among all of them.
-type Accepted = ((TcpStream, Seat), OwnedSemaphorePermit);
+type AcceptedConnection = ((TcpStream, ConnectionGuard), OwnedSemaphorePermit);
 
 /// The hosts of connections: one for each thread, and one for the runtime that accepts.
-struct Hosts<G> {
-    here: Arc<Host<G>>,
-    threads: Vec<Arc<Host<G>>>,
+struct ConnectionServers<G> {
+    here: Arc<ConnectionServer<G>>,
+    threads: Vec<Arc<ConnectionServer<G>>>,
 }
 
-impl<G: Gateway> Hosts<G> {
-    fn new(router: &Router<G>, serving: &Serving, draining: &Draining, end: &CancellationToken) -> Self {
-        let connections = Connections::new(serving.connections_max, stall_max(serving));
+impl<G: Gateway> ConnectionServers<G> {
+    fn new(router: &Router<G>, serving: &ServingOptions, draining: &DrainSignals, end: &CancellationToken) -> Self {
+        let connections = HttpConnections::new(serving.connections_max, stall_max(serving));
         let host = || {
             let draining =
-                Draining { closing: draining.closing.child_token(), give_up: draining.give_up.child_token() };
-            Arc::new(Host {
+                DrainSignals { closing: draining.closing.child_token(), give_up: draining.give_up.child_token() };
+            Arc::new(ConnectionServer {
                 protocol: protocol(head_read_max(serving)),
                 router: router.clone(),
-                serves: Serves::Everything,
+                serves: ServiceScope::Everything,
                 first_head_read_max: first_head_read_max(serving),
                 connections: Arc::clone(&connections),
                 closing: draining.closing.clone(),
                 draining: Arc::new(draining),
-                moments: Arc::default(),
+                shared_timer: Arc::default(),
                 end: end.child_token(),
             })
         };
@@ -191,11 +191,11 @@ impl<G: Gateway> Hosts<G> {
     }
 
     /// Has a connection served to its end, on a thread if there is one.
-    fn hand_over(&self, connections: &TaskTracker, threads: &Threads, ((connection, seat), place): Accepted) {
-        let Some(thread) = threads.take_place() else {
+    fn hand_over(&self, connections: &TaskTracker, threads: &DoorThreads, ((connection, seat), place): AcceptedConnection) {
+        let Some(thread) = threads.take_slot() else {
             let host = Arc::clone(&self.here);
             connections.spawn(async move {
-                host.attend(connection, &seat).await;
+                host.serve_connection(connection, &seat).await;
                 drop((seat, place));
             });
             return;
@@ -205,7 +205,7 @@ impl<G: Gateway> Hosts<G> {
         // Another runtime's connection would wake that runtime first, for every byte.
         let serving = async move {
             match connection.into_std().and_then(TcpStream::from_std) {
-                Ok(connection) => host.attend(connection, &seat).await,
+                Ok(connection) => host.serve_connection(connection, &seat).await,
                 Err(error) => tracing::error!(%error, "a connection cannot be served on its thread"),
             }
             drop((seat, place, thread));
@@ -214,16 +214,16 @@ impl<G: Gateway> Hosts<G> {
     }
 }
 
-fn head_read_max(serving: &Serving) -> Duration {
+fn head_read_max(serving: &ServingOptions) -> Duration {
     Duration::from_millis(serving.head_read_ms_max)
 }
 
-fn first_head_read_max(serving: &Serving) -> Duration {
+fn first_head_read_max(serving: &ServingOptions) -> Duration {
     Duration::from_millis(serving.first_head_read_ms_max.min(serving.head_read_ms_max))
 }
 
 /// A zero would end every connection at once.
-fn stall_max(serving: &Serving) -> Duration {
+fn stall_max(serving: &ServingOptions) -> Duration {
     Duration::from_millis(serving.stall_ms_max.max(1))
 }
 
@@ -238,7 +238,7 @@ fn protocol(head_read_max: Duration) -> Builder<TokioExecutor> {
 }
 
 /// The next connection.
-async fn next(listener: &TcpListener) -> (TcpStream, IpAddr) {
+async fn next_connection(listener: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match listener.accept().await {
             Ok((connection, peer)) => return (connection, peer.ip()),
@@ -253,25 +253,25 @@ async fn next(listener: &TcpListener) -> (TcpStream, IpAddr) {
     }
 }
 
-impl<G: Gateway> Host<G> {
+impl<G: Gateway> ConnectionServer<G> {
     /// For connections that come while the door drains.
-    fn of_newcomers(router: &Router<G>, serving: &Serving, draining: &Draining) -> Self {
+    fn for_newcomers(router: &Router<G>, serving: &ServingOptions, draining: &DrainSignals) -> Self {
         Self {
             protocol: protocol(head_read_max(serving)),
             router: router.clone(),
-            serves: Serves::Health,
+            serves: ServiceScope::Health,
             first_head_read_max: first_head_read_max(serving),
-            connections: Connections::new(NEWCOMERS_MAX, stall_max(serving)),
+            connections: HttpConnections::new(NEWCOMERS_MAX, stall_max(serving)),
             draining: Arc::new(draining.clone()),
-            moments: Arc::default(),
+            shared_timer: Arc::default(),
             closing: CancellationToken::new(),
             end: CancellationToken::new(),
         }
     }
 
     /// The next connection, once there is room for it. If there is none, a connection without a request under way is ended.
-    async fn accept(&self, listener: &TcpListener, room: &Arc<Semaphore>) -> Accepted {
-        let (connection, peer) = next(listener).await;
+    async fn accept(&self, listener: &TcpListener, room: &Arc<Semaphore>) -> AcceptedConnection {
+        let (connection, peer) = next_connection(listener).await;
         loop {
             // Looked at again: a connection may come to wait, or stall, after this one arrived.
             let is_made = room.available_permits() > 0 || self.connections.make_room();
@@ -286,7 +286,7 @@ impl<G: Gateway> Host<G> {
 
     /// Answers new connections while the door drains: with the health of the gateway, or that it is shutting down. They are closed
     /// when this future is dropped, because no call of theirs was taken.
-    async fn turn_away(self, listener: &TcpListener) -> Infallible {
+    async fn refuse_newcomers(self, listener: &TcpListener) -> Infallible {
         let (host, room) = (Arc::new(self), Arc::new(Semaphore::new(NEWCOMERS_MAX)));
         let mut talks = JoinSet::new();
         loop {
@@ -294,23 +294,23 @@ impl<G: Gateway> Host<G> {
             let host = Arc::clone(&host);
             while talks.try_join_next().is_some() {}
             talks.spawn(async move {
-                host.attend(connection, &seat).await;
+                host.serve_connection(connection, &seat).await;
                 drop((seat, place));
             });
         }
     }
 
-    async fn answer(&self, request: hyper::Request<Incoming>, peer: IpAddr) -> (Response, Standing) {
+    async fn answer(&self, request: hyper::Request<Incoming>, peer: IpAddr) -> (DoorResponse, AuthOutcome) {
         let (parts, body) = request.into_parts();
-        let (draining, moments) = (Arc::clone(&self.draining), Arc::clone(&self.moments));
-        let arrival = Arrival { parts, peer, draining, moments };
-        if self.serves == Serves::Everything {
+        let (draining, shared_timer) = (Arc::clone(&self.draining), Arc::clone(&self.shared_timer));
+        let arrival = DoorRequestHead { parts, peer, draining, shared_timer: shared_timer };
+        if self.serves == ServiceScope::Everything {
             return self.router.answer(arrival, body).await;
         }
         let keeps_alive = arrival.parts.version < Version::HTTP_2;
         let (mut response, standing) = match arrival.parts.uri.path() {
             health::ALIVE | health::WELL | health::READY => self.router.answer(arrival, body).await,
-            _ => (health::turned_away(), Standing::NotLetIn),
+            _ => (health::draining_response(), AuthOutcome::Rejected),
         };
         if keeps_alive {
             // A connection that stayed open would be ended in the middle of its next request.
@@ -320,7 +320,7 @@ impl<G: Gateway> Host<G> {
     }
 
     /// Serves one connection to its end.
-    async fn attend(self: &Arc<Self>, connection: TcpStream, seat: &Seat) {
+    async fn serve_connection(self: &Arc<Self>, connection: TcpStream, seat: &ConnectionGuard) {
         // An answer is several small writes; without this each can wait 40 ms for the acknowledgement of the last.
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes without TCP_NODELAY");
@@ -330,14 +330,14 @@ impl<G: Gateway> Host<G> {
             if !asked.is_cancelled() {
                 asked.cancel();
             }
-            let (host, peer, busy) = (Arc::clone(self), seat.connection.peer, seat.connection.ask());
+            let (host, peer, busy) = (Arc::clone(self), seat.connection.peer, seat.connection.begin_request());
             async move {
                 let (answer, standing) = host.answer(request, peer).await;
                 // Who was not let in must not keep a place by leaving the answer unread.
-                if standing == Standing::NotLetIn {
-                    busy.give_place_up();
+                if standing == AuthOutcome::Rejected {
+                    busy.release_connection();
                 }
-                Ok::<_, Infallible>(answer.map(|body| BusyBody::new(body, busy)))
+                Ok::<_, Infallible>(answer.map(|body| PacedBody::new(body, busy)))
             }
         });
         let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(connection), service));

@@ -8,12 +8,12 @@ use std::{
 
 /// How far the answer to one request is.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct AnswerProgress {
     /// Since when a piece could be given out and was not asked for; none while there is no piece.
     due_since: Mutex<Option<Instant>>,
 }
 
-impl Progress {
+impl AnswerProgress {
     /// Whether the next piece was ready for that long and the connection did not ask for it.
     pub(super) fn is_stalled(&self, stall_max: Duration) -> bool {
         self.due().is_some_and(|since| since.elapsed() >= stall_max)

@@ -18,30 +18,30 @@ use tokio_util::sync::CancellationToken;
 /// Threads that serve connections, or none: then the runtime that accepts connections serves them. The threads end when
 /// the last clone is dropped, and what runs on them is dropped then.
 #[derive(Debug, Clone, Default)]
-pub struct Threads(Option<Arc<Started>>);
+pub struct DoorThreads(Option<Arc<StartedThreads>>);
 
 #[derive(Debug)]
-struct Started {
-    threads: Vec<Thread>,
+struct StartedThreads {
+    threads: Vec<DoorThread>,
     end: CancellationToken,
 }
 
 #[derive(Debug)]
-struct Thread {
+struct DoorThread {
     runtime: Handle,
     connections: Arc<AtomicUsize>,
 }
 
 /// A connection's place on a thread, held while it is served there.
 #[derive(Debug)]
-pub(super) struct ThreadPlace {
+pub(super) struct ThreadSlot {
     /// Which thread, counted from zero.
     pub(super) number: usize,
     pub(super) runtime: Handle,
     connections: Arc<AtomicUsize>,
 }
 
-impl Threads {
+impl DoorThreads {
     /// No threads of their own.
     pub const fn none() -> Self {
         Self(None)
@@ -49,10 +49,10 @@ impl Threads {
 
     /// Starts so many threads.
     pub fn start(count: usize) -> io::Result<Self> {
-        let mut started = Started { threads: Vec::with_capacity(count), end: CancellationToken::new() };
+        let mut started = StartedThreads { threads: Vec::with_capacity(count), end: CancellationToken::new() };
         for number in 0..count {
             let runtime = Builder::new_current_thread().enable_all().build()?;
-            let thread = Thread { runtime: runtime.handle().clone(), connections: Arc::default() };
+            let thread = DoorThread { runtime: runtime.handle().clone(), connections: Arc::default() };
             let end = started.end.clone();
             std::thread::Builder::new().name(format!("door-{number}")).spawn(move || {
                 runtime.block_on(end.cancelled());
@@ -70,15 +70,15 @@ impl Threads {
     }
 
     /// A place on the thread that serves the fewest connections; none where there are no threads.
-    pub(super) fn take_place(&self) -> Option<ThreadPlace> {
+    pub(super) fn take_slot(&self) -> Option<ThreadSlot> {
         let threads = self.0.as_ref()?.threads.iter().enumerate();
         let (number, thread) = threads.min_by_key(|(_, thread)| thread.connections.load(Ordering::Relaxed))?;
         thread.connections.fetch_add(1, Ordering::Relaxed);
-        Some(ThreadPlace { number, runtime: thread.runtime.clone(), connections: Arc::clone(&thread.connections) })
+        Some(ThreadSlot { number, runtime: thread.runtime.clone(), connections: Arc::clone(&thread.connections) })
     }
 }
 
-impl PartialEq for Threads {
+impl PartialEq for DoorThreads {
     /// Whether both are the same threads.
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -89,15 +89,15 @@ impl PartialEq for Threads {
     }
 }
 
-impl Eq for Threads {}
+impl Eq for DoorThreads {}
 
-impl Drop for Started {
+impl Drop for StartedThreads {
     fn drop(&mut self) {
         self.end.cancel();
     }
 }
 
-impl Drop for ThreadPlace {
+impl Drop for ThreadSlot {
     fn drop(&mut self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -113,18 +113,18 @@ mod tests {
 
     #[test]
     fn connections_are_spread_and_their_places_given_back() {
-        let threads = Threads::start(2).unwrap();
-        let mut places: Vec<ThreadPlace> = (0..4).map(|_| threads.take_place().unwrap()).collect();
+        let threads = DoorThreads::start(2).unwrap();
+        let mut places: Vec<ThreadSlot> = (0..4).map(|_| threads.take_slot().unwrap()).collect();
         assert_eq!(places.iter().map(|place| place.number).collect::<Vec<_>>(), [0, 1, 0, 1]);
         places.retain(|place| place.number == 0);
-        assert_eq!(threads.take_place().unwrap().number, 1, "the one that has fewer");
-        assert!(Threads::none().take_place().is_none());
+        assert_eq!(threads.take_slot().unwrap().number, 1, "the one that has fewer");
+        assert!(DoorThreads::none().take_slot().is_none());
     }
 
     #[tokio::test]
     async fn what_is_spawned_on_a_thread_stays_there_and_ends_with_the_last_clone() {
-        let threads = Threads::start(2).unwrap();
-        let places = [threads.take_place().unwrap(), threads.take_place().unwrap()];
+        let threads = DoorThreads::start(2).unwrap();
+        let places = [threads.take_slot().unwrap(), threads.take_slot().unwrap()];
         let (ended, ends): (Vec<_>, Vec<_>) = places.iter().map(|_| oneshot::channel::<()>()).unzip();
         for (place, ended) in places.iter().zip(ended) {
             let name = place

@@ -2,16 +2,16 @@
 //! (`note`), what their clients can still be sent (`replay_buffer`), and the task of each (`session_events`). What a session's
 //! requests are answered is not known here.
 
-mod budget;
-mod note;
+mod byte_budget;
+mod session_notes;
 mod queue;
-mod reception;
+mod registry;
 mod replay_buffer;
 mod session_events;
 mod table;
 
 pub(super) use self::{
-    reception::Reception,
-    replay_buffer::{Connected, NotKept, Purpose, StreamNumber},
-    table::{HttpSession, Lease, Sessions},
+    registry::HttpSessionRegistry,
+    replay_buffer::{SessionStreamConnection, EventNotReplayable, StreamPurpose, StreamNumber},
+    table::{HttpSession, HttpSessionLease, HttpSessionTable},
 };

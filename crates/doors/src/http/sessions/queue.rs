@@ -10,56 +10,56 @@ use tokio::sync::{Notify, mpsc};
 
 /// The end that is filled.
 #[derive(Debug, Clone)]
-pub(super) struct Filling {
+pub(super) struct FrameSender {
     frames: mpsc::Sender<Bytes>,
-    load: Arc<Load>,
+    load: Arc<FrameQueueLoad>,
     bytes_max: usize,
 }
 
 /// The end that is read.
 #[derive(Debug)]
-pub(in crate::http) struct Reading {
+pub(in crate::http) struct FrameReceiver {
     frames: mpsc::Receiver<Bytes>,
-    load: Arc<Load>,
+    load: Arc<FrameQueueLoad>,
 }
 
 /// The connection is closed, or too far behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NotTaken;
+pub(super) struct FrameRejected;
 
 /// The bytes that were not read yet.
 #[derive(Debug, Default)]
-struct Load {
+struct FrameQueueLoad {
     bytes: AtomicUsize,
     taken: Notify,
 }
 
 /// A queue for so many frames. Once it has more than these bytes it takes no further frame, so that even the longest has its
 /// turn.
-pub(super) fn queue(frames_max: usize, bytes_max: usize) -> (Filling, Reading) {
+pub(super) fn queue(frames_max: usize, bytes_max: usize) -> (FrameSender, FrameReceiver) {
     let (sender, receiver) = mpsc::channel(frames_max);
-    let load = Arc::new(Load::default());
-    (Filling { frames: sender, load: Arc::clone(&load), bytes_max }, Reading { frames: receiver, load })
+    let load = Arc::new(FrameQueueLoad::default());
+    (FrameSender { frames: sender, load: Arc::clone(&load), bytes_max }, FrameReceiver { frames: receiver, load })
 }
 
-impl Filling {
-    pub(super) fn push(&self, frame: Bytes) -> Result<(), NotTaken> {
-        if self.is_full() { Err(NotTaken) } else { self.push_owed(frame) }
+impl FrameSender {
+    pub(super) fn push(&self, frame: Bytes) -> Result<(), FrameRejected> {
+        if self.is_full() { Err(FrameRejected) } else { self.push_over_limit(frame) }
     }
 
     /// The same for frames that are kept elsewhere within limits of their own.
-    pub(super) fn push_owed(&self, frame: Bytes) -> Result<(), NotTaken> {
+    pub(super) fn push_over_limit(&self, frame: Bytes) -> Result<(), FrameRejected> {
         let bytes = frame.len();
         // Counted first: it may be read at once.
         self.load.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.frames.try_send(frame).map_err(|_| {
             self.load.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            NotTaken
+            FrameRejected
         })
     }
 
     /// Waits until another frame is taken, or nobody reads any more. Cancel safe.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         loop {
             let taken = self.load.taken.notified();
             if !self.is_full() {
@@ -82,7 +82,7 @@ impl Filling {
     }
 }
 
-impl Reading {
+impl FrameReceiver {
     /// The next frame, nothing at the end. Cancel safe.
     pub(in crate::http) async fn recv(&mut self) -> Option<Bytes> {
         let frame = self.frames.recv().await?;
@@ -116,13 +116,13 @@ mod tests {
     fn frames_and_bytes_have_limits() {
         let (filling, mut reading) = queue(3, 10);
         assert_eq!(filling.push(frame(50)), Ok(()), "the first is taken however long it is");
-        assert_eq!(filling.push(frame(1)), Err(NotTaken));
-        assert_eq!(filling.room().now_or_never(), None);
-        assert_eq!(filling.push_owed(frame(1)), Ok(()));
+        assert_eq!(filling.push(frame(1)), Err(FrameRejected));
+        assert_eq!(filling.wait_for_room().now_or_never(), None);
+        assert_eq!(filling.push_over_limit(frame(1)), Ok(()));
         assert_eq!(reading.try_recv().unwrap().len(), 50);
-        assert_eq!(filling.room().now_or_never(), Some(()));
+        assert_eq!(filling.wait_for_room().now_or_never(), Some(()));
         assert_eq!((filling.push(frame(1)), filling.push(frame(1))), (Ok(()), Ok(())));
-        assert_eq!(filling.push(frame(1)), Err(NotTaken), "three frames");
+        assert_eq!(filling.push(frame(1)), Err(FrameRejected), "three frames");
         assert_eq!(filling.load.bytes.load(Ordering::Relaxed), 3, "what was not taken does not count");
     }
 
@@ -130,10 +130,10 @@ mod tests {
     async fn whoever_waits_for_room_hears_of_it() {
         let (filling, mut reading) = queue(3, 10);
         filling.push(frame(11)).unwrap();
-        let ((), read) = tokio::join!(filling.room(), reading.recv());
+        let ((), read) = tokio::join!(filling.wait_for_room(), reading.recv());
         assert_eq!(read.unwrap().len(), 11);
         filling.push(frame(11)).unwrap();
-        tokio::join!(filling.room(), async { drop(reading) });
+        tokio::join!(filling.wait_for_room(), async { drop(reading) });
         assert!(filling.is_closed());
     }
 }

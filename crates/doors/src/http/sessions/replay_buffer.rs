@@ -16,10 +16,10 @@ use servanda_mcp::{Id, lines::on_one_line};
 use uuid::Uuid;
 
 use super::{
-    budget::{Budget, Charge},
-    queue::{self, Filling, NotTaken, Reading},
+    byte_budget::{SessionByteBudget, ByteCharge},
+    queue::{self, FrameSender, FrameRejected, FrameReceiver},
 };
-use crate::questions::Question;
+use crate::questions::SessionQuestion;
 
 /// Frames a slow connection may be behind with. One that is behind further is closed, and may come back for the rest.
 const FRAMES_MAX: usize = 64;
@@ -28,7 +28,7 @@ const STALL_MAX: Duration = Duration::from_secs(30);
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ReelLimits {
+pub(super) struct ReplayLimits {
     /// Events kept for replay.
     pub(super) events_max: usize,
     /// Their bytes.
@@ -51,31 +51,31 @@ pub(super) struct ReelLimits {
 
 /// All streams of a session.
 #[derive(Debug)]
-pub(in crate::http) struct Reel {
+pub(in crate::http) struct ReplayBuffer {
     /// Two lives of a session must not give out the same event id.
     tag: String,
-    limits: ReelLimits,
+    limits: ReplayLimits,
     /// Whether the client can take an event without data as the first.
     primes: bool,
     /// What all reels keep together.
-    budget: Arc<Budget>,
+    budget: Arc<SessionByteBudget>,
     state: Mutex<State>,
 }
 
 /// What a stream is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Purpose {
+pub(in crate::http) enum StreamPurpose {
     /// Whatever is said to the session outside any request.
-    Standing,
+    Standalone,
     /// The answer to a request, and what comes before it.
     Answer,
 }
 
 /// A connection's end of a stream.
 #[derive(Debug)]
-pub(in crate::http) struct Connected {
-    pub(in crate::http) purpose: Purpose,
-    pub(in crate::http) frames: Reading,
+pub(in crate::http) struct SessionStreamConnection {
+    pub(in crate::http) purpose: StreamPurpose,
+    pub(in crate::http) frames: FrameReceiver,
 }
 
 /// A stream by its number.
@@ -84,45 +84,45 @@ pub(in crate::http) struct StreamNumber(u64);
 
 /// What became of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum QuestionDelivery {
     /// It went out.
-    Out,
+    Sent,
     /// It waits for a stream.
-    Waits,
+    Queued,
     /// There is no room for it to wait: it is to be declined.
     NoRoom,
 }
 
 /// The event is unknown, or so old that something after it is not kept any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) struct NotKept;
+pub(in crate::http) struct EventNotReplayable;
 
 /// How a frame is put onto a connection.
-type Push = fn(&Filling, Bytes) -> Result<(), NotTaken>;
+type PushFrame = fn(&FrameSender, Bytes) -> Result<(), FrameRejected>;
 
 #[derive(Debug, Default)]
 struct State {
     opened: u64,
-    streams: BTreeMap<StreamNumber, Stream>,
+    streams: BTreeMap<StreamNumber, SessionStream>,
     /// Of all streams, oldest first.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<ReplayEvent>,
     kept_bytes: usize,
     /// Messages that had no stream to go out on.
-    backlog: VecDeque<Told>,
+    backlog: VecDeque<BacklogMessage>,
     /// Questions that had none.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<BacklogQuestion>,
     /// Of both.
     backlog_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Stream {
-    purpose: Purpose,
+struct SessionStream {
+    purpose: StreamPurpose,
     /// The position of the last event. Zero is where a stream begins.
     position: u64,
     /// Everything after this position is kept.
     kept_after: u64,
-    connection: Option<Filling>,
+    connection: Option<FrameSender>,
     /// Whether there will be no more events.
     ended: bool,
     /// Since when it has been over, or without a connection.
@@ -130,86 +130,86 @@ struct Stream {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct ReplayEvent {
     stream: StreamNumber,
     position: u64,
     frame: Bytes,
-    _charge: Charge,
+    _charge: ByteCharge,
 }
 
 #[derive(Debug)]
-struct Told {
+struct BacklogMessage {
     message: Vec<u8>,
-    _charge: Charge,
+    _charge: ByteCharge,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    question: Question,
+struct BacklogQuestion {
+    question: SessionQuestion,
     since_ms: u64,
-    _charge: Charge,
+    _charge: ByteCharge,
 }
 
-impl Reel {
-    pub(super) fn new(limits: ReelLimits, primes: bool, budget: Arc<Budget>) -> Self {
+impl ReplayBuffer {
+    pub(super) fn new(limits: ReplayLimits, primes: bool, budget: Arc<SessionByteBudget>) -> Self {
         Self { tag: Uuid::new_v4().simple().to_string(), limits, primes, budget, state: Mutex::default() }
     }
 
     /// Opens a stream for an answer. Questions that waited for a stream go out on it.
-    pub(in crate::http) fn open_answer(&self) -> (StreamNumber, Connected) {
+    pub(in crate::http) fn open_answer(&self) -> (StreamNumber, SessionStreamConnection) {
         let mut state = self.state();
-        self.open(&mut state, Purpose::Answer)
+        self.open(&mut state, StreamPurpose::Answer)
     }
 
     /// Opens a stream for what is said outside any request. What waited for one goes out on it.
-    pub(in crate::http) fn open_standing(&self) -> Connected {
+    pub(in crate::http) fn open_standalone(&self) -> SessionStreamConnection {
         let mut state = self.state();
-        self.open(&mut state, Purpose::Standing).1
+        self.open(&mut state, StreamPurpose::Standalone).1
     }
 
     /// Goes on with a stream after the event of that id.
-    pub(in crate::http) fn resume(&self, event_id: &str) -> Result<Connected, NotKept> {
-        let (number, position) = self.parse(event_id).ok_or(NotKept)?;
+    pub(in crate::http) fn resume(&self, event_id: &str) -> Result<SessionStreamConnection, EventNotReplayable> {
+        let (number, position) = self.parse(event_id).ok_or(EventNotReplayable)?;
         let mut state = self.state();
         let state = &mut *state;
-        let stream = state.streams.get_mut(&number).ok_or(NotKept)?;
+        let stream = state.streams.get_mut(&number).ok_or(EventNotReplayable)?;
         if position > stream.position || position < stream.kept_after {
-            return Err(NotKept);
+            return Err(EventNotReplayable);
         }
         let missed = state.kept.iter().filter(|kept| kept.stream == number && kept.position > position);
         let missed: Vec<Bytes> = missed.map(|kept| kept.frame.clone()).collect();
         let frames_max = missed.len() + FRAMES_MAX + state.backlog.len() + state.waiting.len();
         let (sender, frames) = queue::queue(frames_max, self.limits.queue_bytes_max);
         for frame in missed {
-            let _ = sender.push_owed(frame);
+            let _ = sender.push_over_limit(frame);
         }
         let purpose = stream.purpose;
         if stream.ended {
-            return Ok(Connected { purpose, frames });
+            return Ok(SessionStreamConnection { purpose, frames });
         }
         // A connection that was still open gives way: its client says that it broke.
         stream.connection = Some(sender);
         stream.left_at_ms = None;
         self.put_waiting(state, number, purpose);
-        Ok(Connected { purpose, frames })
+        Ok(SessionStreamConnection { purpose, frames })
     }
 
     /// Waits until the connection of a stream, or of the one for what is said outside any request, can take another
     /// frame. Not for ever: a client that does not read loses its connection and may come back for the rest. Cancel safe.
-    pub(in crate::http) async fn room(&self, number: Option<StreamNumber>) {
+    pub(in crate::http) async fn wait_for_room(&self, number: Option<StreamNumber>) {
         let connection = {
             let state = self.state();
-            let number = number.or_else(|| state.connected(Purpose::Standing));
+            let number = number.or_else(|| state.connected(StreamPurpose::Standalone));
             number.and_then(|number| state.streams.get(&number)).and_then(|stream| stream.connection.clone())
         };
         if let Some(connection) = connection {
-            let _ = tokio::time::timeout(STALL_MAX, connection.room()).await;
+            let _ = tokio::time::timeout(STALL_MAX, connection.wait_for_room()).await;
         }
     }
 
     /// Puts a message onto a stream.
-    pub(in crate::http) fn say(&self, number: StreamNumber, message: Vec<u8>) {
-        self.put(&mut self.state(), number, message, Filling::push);
+    pub(in crate::http) fn send(&self, number: StreamNumber, message: Vec<u8>) {
+        self.put(&mut self.state(), number, message, FrameSender::push);
     }
 
     /// Ends a stream: there will be nothing more on it.
@@ -225,47 +225,47 @@ impl Reel {
 
     /// Says something to the session outside any request, as soon as there is a stream for it. What already waits to be
     /// said in the same words is not said twice.
-    pub(super) fn tell(&self, message: Vec<u8>) {
+    pub(super) fn send_standalone(&self, message: Vec<u8>) {
         let mut state = self.state();
-        if let Some(number) = state.connected(Purpose::Standing) {
-            return self.put(&mut state, number, message, Filling::push);
+        if let Some(number) = state.connected(StreamPurpose::Standalone) {
+            return self.put(&mut state, number, message, FrameSender::push);
         }
         if state.backlog.iter().any(|told| told.message == message) {
             return;
         }
         state.backlog_bytes += message.len();
         let charge = self.budget.charge(message.len());
-        state.backlog.push_back(Told { message, _charge: charge });
-        while state.backlog.len() > self.limits.backlog_max || self.is_too_much(&state) {
+        state.backlog.push_back(BacklogMessage { message, _charge: charge });
+        while state.backlog.len() > self.limits.backlog_max || self.is_over_limit(&state) {
             let Some(oldest) = state.backlog.pop_front() else { break };
             state.backlog_bytes -= oldest.message.len();
         }
     }
 
     /// Asks the session something outside any request, now or as soon as there is a stream.
-    pub(super) fn ask(&self, question: Question, now_ms: u64) -> Asked {
+    pub(super) fn ask(&self, question: SessionQuestion, now_ms: u64) -> QuestionDelivery {
         let mut state = self.state();
-        let stream = state.connected(Purpose::Standing).or_else(|| state.connected(Purpose::Answer));
+        let stream = state.connected(StreamPurpose::Standalone).or_else(|| state.connected(StreamPurpose::Answer));
         if let Some(number) = stream {
-            self.put(&mut state, number, question.message, Filling::push);
-            return Asked::Out;
+            self.put(&mut state, number, question.message, FrameSender::push);
+            return QuestionDelivery::Sent;
         }
         let bytes = question.message.len();
         let charge = self.budget.charge(bytes);
         state.backlog_bytes += bytes;
-        if self.is_too_much(&state) {
+        if self.is_over_limit(&state) {
             state.backlog_bytes -= bytes;
-            return Asked::NoRoom;
+            return QuestionDelivery::NoRoom;
         }
-        state.waiting.push_back(Waiting { question, since_ms: now_ms, _charge: charge });
-        Asked::Waits
+        state.waiting.push_back(BacklogQuestion { question, since_ms: now_ms, _charge: charge });
+        QuestionDelivery::Queued
     }
 
     /// Forgets what nobody came for in time. The questions among it are to be declined.
-    pub(super) fn tidy(&self, now_ms: u64) -> Vec<Id> {
+    pub(super) fn expire(&self, now_ms: u64) -> Vec<Id> {
         let mut state = self.state();
         let state = &mut *state;
-        let waited = |waiting: &Waiting| now_ms.saturating_sub(waiting.since_ms) >= self.limits.question_wait_ms;
+        let waited = |waiting: &BacklogQuestion| now_ms.saturating_sub(waiting.since_ms) >= self.limits.question_wait_ms;
         let mut declined = Vec::new();
         while state.waiting.front().is_some_and(waited) {
             let Some(waiting) = state.waiting.pop_front() else { break };
@@ -274,13 +274,13 @@ impl Reel {
         }
         for stream in state.streams.values_mut().filter(|stream| !stream.ended) {
             stream.left_at_ms = match stream.purpose {
-                Purpose::Standing if !stream.is_connected() => stream.left_at_ms.or(Some(now_ms)),
+                StreamPurpose::Standalone if !stream.is_connected() => stream.left_at_ms.or(Some(now_ms)),
                 // One that still has to bring an answer is kept whoever reads it.
-                Purpose::Standing | Purpose::Answer => None,
+                StreamPurpose::Standalone | StreamPurpose::Answer => None,
             };
         }
         let keep_ms = self.limits.keep_ms;
-        let over = |stream: &Stream| stream.left_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= keep_ms);
+        let over = |stream: &SessionStream| stream.left_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= keep_ms);
         let gone: Vec<StreamNumber> =
             state.streams.iter().filter(|(_, stream)| over(stream)).map(|(number, _)| *number).collect();
         for number in gone {
@@ -289,7 +289,7 @@ impl Reel {
         declined
     }
 
-    fn open(&self, state: &mut State, purpose: Purpose) -> (StreamNumber, Connected) {
+    fn open(&self, state: &mut State, purpose: StreamPurpose) -> (StreamNumber, SessionStreamConnection) {
         state.opened += 1;
         let number = StreamNumber(state.opened);
         // Whatever waited is put onto the stream before anybody can read from it.
@@ -297,30 +297,30 @@ impl Reel {
         let (sender, frames) = queue::queue(frames_max, self.limits.queue_bytes_max);
         if self.primes {
             let (id, retry_ms) = (self.event_id(number, 0), self.limits.retry_ms);
-            let _ = sender.push_owed(format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into());
+            let _ = sender.push_over_limit(format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into());
         }
         let connection = Some(sender);
-        let stream = Stream { purpose, position: 0, kept_after: 0, connection, ended: false, left_at_ms: None };
+        let stream = SessionStream { purpose, position: 0, kept_after: 0, connection, ended: false, left_at_ms: None };
         state.streams.insert(number, stream);
         self.forget_surplus(state);
         self.put_waiting(state, number, purpose);
-        (number, Connected { purpose, frames })
+        (number, SessionStreamConnection { purpose, frames })
     }
 
-    fn put_waiting(&self, state: &mut State, number: StreamNumber, purpose: Purpose) {
-        if purpose == Purpose::Standing {
+    fn put_waiting(&self, state: &mut State, number: StreamNumber, purpose: StreamPurpose) {
+        if purpose == StreamPurpose::Standalone {
             for told in std::mem::take(&mut state.backlog) {
                 state.backlog_bytes -= told.message.len();
-                self.put(state, number, told.message, Filling::push_owed);
+                self.put(state, number, told.message, FrameSender::push_over_limit);
             }
         }
         for waiting in std::mem::take(&mut state.waiting) {
             state.backlog_bytes -= waiting.question.message.len();
-            self.put(state, number, waiting.question.message, Filling::push_owed);
+            self.put(state, number, waiting.question.message, FrameSender::push_over_limit);
         }
     }
 
-    fn put(&self, state: &mut State, number: StreamNumber, message: Vec<u8>, push: Push) {
+    fn put(&self, state: &mut State, number: StreamNumber, message: Vec<u8>, push: PushFrame) {
         let Some(stream) = state.streams.get_mut(&number) else { return };
         stream.position += 1;
         let position = stream.position;
@@ -335,7 +335,7 @@ impl Reel {
         }
         state.kept_bytes += frame.len();
         let charge = self.budget.charge(frame.len());
-        state.kept.push_back(Kept { stream: number, position, frame, _charge: charge });
+        state.kept.push_back(ReplayEvent { stream: number, position, frame, _charge: charge });
         let limits = &self.limits;
         while state.kept.len() > limits.events_max || state.kept_bytes > limits.bytes_max || self.budget.is_exceeded() {
             let Some(oldest) = state.kept.pop_front() else { break };
@@ -348,7 +348,7 @@ impl Reel {
 
     /// Forgets the oldest streams nobody reads, if there are too many.
     fn forget_surplus(&self, state: &mut State) {
-        let idle = |stream: &Stream| stream.ended || (stream.purpose == Purpose::Standing && !stream.is_connected());
+        let idle = |stream: &SessionStream| stream.ended || (stream.purpose == StreamPurpose::Standalone && !stream.is_connected());
         let known: Vec<StreamNumber> =
             state.streams.iter().filter(|(_, stream)| idle(stream)).map(|(number, _)| *number).collect();
         let surplus = known.len().saturating_sub(self.limits.streams_max);
@@ -358,7 +358,7 @@ impl Reel {
     }
 
     /// Whether too much waits for a stream, here or everywhere.
-    fn is_too_much(&self, state: &State) -> bool {
+    fn is_over_limit(&self, state: &State) -> bool {
         state.backlog_bytes > self.limits.backlog_bytes_max || self.budget.is_exceeded()
     }
 
@@ -379,7 +379,7 @@ impl Reel {
 
 impl State {
     /// The newest stream of that purpose somebody reads.
-    fn connected(&self, purpose: Purpose) -> Option<StreamNumber> {
+    fn connected(&self, purpose: StreamPurpose) -> Option<StreamNumber> {
         let mut streams = self.streams.iter().rev();
         streams.find(|(_, stream)| stream.purpose == purpose && stream.is_connected()).map(|(number, _)| *number)
     }
@@ -391,7 +391,7 @@ impl State {
     }
 }
 
-impl Stream {
+impl SessionStream {
     fn is_connected(&self) -> bool {
         self.connection.as_ref().is_some_and(|connection| !connection.is_closed())
     }

@@ -4,7 +4,7 @@ use servanda_mcp::Id;
 
 use super::*;
 
-const LIMITS: ReelLimits = ReelLimits {
+const LIMITS: ReplayLimits = ReplayLimits {
     events_max: 8,
     bytes_max: 10_000,
     streams_max: 2,
@@ -16,20 +16,20 @@ const LIMITS: ReelLimits = ReelLimits {
     retry_ms: 5,
 };
 
-fn budget() -> Arc<Budget> {
-    Arc::new(Budget::new(1_000_000))
+fn budget() -> Arc<SessionByteBudget> {
+    Arc::new(SessionByteBudget::new(1_000_000))
 }
 
-fn reel() -> Reel {
-    Reel::new(LIMITS, true, budget())
+fn reel() -> ReplayBuffer {
+    ReplayBuffer::new(LIMITS, true, budget())
 }
 
-fn question(number: i64) -> Question {
-    Question { id: Id::Number(number), message: format!("q{number}").into_bytes() }
+fn question(number: i64) -> SessionQuestion {
+    SessionQuestion { id: Id::Number(number), message: format!("q{number}").into_bytes() }
 }
 
 /// Id and data of all frames that are there.
-fn read(connected: &mut Connected) -> Vec<(String, String)> {
+fn read(connected: &mut SessionStreamConnection) -> Vec<(String, String)> {
     let mut events = Vec::new();
     while let Ok(frame) = connected.frames.try_recv() {
         let text = String::from_utf8(frame.to_vec()).unwrap();
@@ -39,11 +39,11 @@ fn read(connected: &mut Connected) -> Vec<(String, String)> {
     events
 }
 
-fn data(connected: &mut Connected) -> Vec<String> {
+fn data(connected: &mut SessionStreamConnection) -> Vec<String> {
     read(connected).into_iter().map(|(_, data)| data).collect()
 }
 
-fn is_over(connected: &mut Connected) -> bool {
+fn is_over(connected: &mut SessionStreamConnection) -> bool {
     matches!(connected.frames.try_recv(), Err(tokio::sync::mpsc::error::TryRecvError::Disconnected))
 }
 
@@ -54,17 +54,17 @@ fn a_stream_is_primed_and_every_event_has_an_id_of_its_own() {
     let (two, mut second) = reel.open_answer();
     let primed = first.frames.try_recv().unwrap();
     assert_eq!(primed, format!("id: {}-1-0\nretry: 5\ndata: \n\n", reel.tag));
-    reel.say(one, b"a\nb".to_vec());
-    reel.say(two, b"c".to_vec());
-    reel.say(one, b"d".to_vec());
+    reel.send(one, b"a\nb".to_vec());
+    reel.send(two, b"c".to_vec());
+    reel.send(one, b"d".to_vec());
     assert_eq!(
         read(&mut first),
         [(format!("{}-1-1", reel.tag), "a b".to_owned()), (format!("{}-1-2", reel.tag), "d".to_owned())]
     );
     assert_eq!(data(&mut second), ["", "c"]);
 
-    let old_client = Reel::new(LIMITS, false, budget());
-    assert!(data(&mut old_client.open_standing()).is_empty(), "it could not read an event without data");
+    let old_client = ReplayBuffer::new(LIMITS, false, budget());
+    assert!(data(&mut old_client.open_standalone()).is_empty(), "it could not read an event without data");
     assert_ne!(old_client.tag, reel.tag);
 }
 
@@ -73,16 +73,16 @@ fn what_came_after_an_event_is_replayed_on_its_stream_only() {
     let reel = reel();
     let (one, mut first) = reel.open_answer();
     let (two, _second) = reel.open_answer();
-    reel.say(one, b"a".to_vec());
+    reel.send(one, b"a".to_vec());
     let seen = read(&mut first).pop().unwrap().0;
     drop(first);
-    reel.say(one, b"b".to_vec());
-    reel.say(two, b"other".to_vec());
-    reel.say(one, b"c".to_vec());
+    reel.send(one, b"b".to_vec());
+    reel.send(two, b"other".to_vec());
+    reel.send(one, b"c".to_vec());
     let mut resumed = reel.resume(&seen).unwrap();
-    assert_eq!(resumed.purpose, Purpose::Answer);
+    assert_eq!(resumed.purpose, StreamPurpose::Answer);
     assert_eq!(data(&mut resumed), ["b", "c"]);
-    reel.say(one, b"d".to_vec());
+    reel.send(one, b"d".to_vec());
     assert_eq!(data(&mut resumed), ["d"], "and it goes on");
     reel.end(one, 0);
     assert!(is_over(&mut resumed));
@@ -98,10 +98,10 @@ fn events_that_were_never_given_or_are_not_kept_cannot_be_gone_on_from() {
     let (number, mut connected) = reel.open_answer();
     let tag = &reel.tag;
     for text in ["", "1-0", "nonsense", &format!("{tag}-1-1"), &format!("{tag}-2-0"), &format!("{tag}-1"), "x-1-0"] {
-        assert_eq!(reel.resume(text).unwrap_err(), NotKept, "{text}");
+        assert_eq!(reel.resume(text).unwrap_err(), EventNotReplayable, "{text}");
     }
     for index in 0..=LIMITS.events_max {
-        reel.say(number, index.to_string().into_bytes());
+        reel.send(number, index.to_string().into_bytes());
     }
     data(&mut connected);
     assert!(reel.resume(&format!("{tag}-1-0")).is_err(), "the first event is not kept any more");
@@ -114,21 +114,21 @@ fn bytes_have_a_limit() {
     let reel = reel();
     let (number, mut connected) = reel.open_answer();
     for _ in 0..3 {
-        reel.say(number, vec![b'x'; 4000]);
+        reel.send(number, vec![b'x'; 4000]);
     }
     assert_eq!(reel.state().kept.len(), 2);
     assert!(reel.state().kept_bytes <= LIMITS.bytes_max);
-    reel.say(number, vec![b'x'; 20_000]);
+    reel.send(number, vec![b'x'; 20_000]);
     assert_eq!(reel.state().kept_bytes, 0);
     assert_eq!(data(&mut connected).len(), 5, "whoever is connected gets all of it");
 }
 
 #[test]
 fn a_connection_that_does_not_read_is_closed_and_can_come_back() {
-    let reel = Reel::new(ReelLimits { events_max: 1000, ..LIMITS }, true, budget());
+    let reel = ReplayBuffer::new(ReplayLimits { events_max: 1000, ..LIMITS }, true, budget());
     let (number, mut connected) = reel.open_answer();
     for index in 0..=FRAMES_MAX {
-        reel.say(number, index.to_string().into_bytes());
+        reel.send(number, index.to_string().into_bytes());
     }
     let events = read(&mut connected);
     assert_eq!(events.len(), FRAMES_MAX);
@@ -142,17 +142,17 @@ fn what_nobody_can_hear_waits_and_is_not_said_twice() {
     let reel = reel();
     let (_, mut answer) = reel.open_answer();
     for text in ["a", "b", "a", "c", "d"] {
-        reel.tell(text.as_bytes().to_vec());
+        reel.send_standalone(text.as_bytes().to_vec());
     }
     assert_eq!(data(&mut answer), [""], "an answer's stream is for its answer");
-    let mut standing = reel.open_standing();
+    let mut standing = reel.open_standalone();
     assert_eq!(data(&mut standing), ["", "b", "c", "d"], "the oldest made room");
-    reel.tell(b"e".to_vec());
-    reel.tell(b"e".to_vec());
+    reel.send_standalone(b"e".to_vec());
+    reel.send_standalone(b"e".to_vec());
     assert_eq!(data(&mut standing), ["e", "e"]);
     let seen = format!("{}-2-0", reel.tag);
     drop(standing);
-    reel.tell(b"f".to_vec());
+    reel.send_standalone(b"f".to_vec());
     let mut resumed = reel.resume(&seen).unwrap();
     assert_eq!(data(&mut resumed), ["b", "c", "d", "e", "e", "f"]);
 }
@@ -160,34 +160,34 @@ fn what_nobody_can_hear_waits_and_is_not_said_twice() {
 #[test]
 fn a_message_goes_out_on_the_newest_stream_somebody_reads() {
     let reel = reel();
-    let (mut one, mut two) = (reel.open_standing(), reel.open_standing());
-    reel.tell(b"a".to_vec());
+    let (mut one, mut two) = (reel.open_standalone(), reel.open_standalone());
+    reel.send_standalone(b"a".to_vec());
     drop(two.frames);
-    two = reel.open_standing();
-    reel.tell(b"b".to_vec());
+    two = reel.open_standalone();
+    reel.send_standalone(b"b".to_vec());
     drop(two.frames);
-    reel.tell(b"c".to_vec());
+    reel.send_standalone(b"c".to_vec());
     assert_eq!(data(&mut one), ["", "c"]);
 }
 
 #[test]
 fn a_question_takes_any_stream_or_waits_for_one() {
     let reel = reel();
-    assert_eq!(reel.ask(question(1), 0), Asked::Waits);
+    assert_eq!(reel.ask(question(1), 0), QuestionDelivery::Queued);
     let (_, mut answer) = reel.open_answer();
     assert_eq!(data(&mut answer), ["", "q1"]);
-    assert_eq!(reel.ask(question(2), 0), Asked::Out);
+    assert_eq!(reel.ask(question(2), 0), QuestionDelivery::Sent);
     assert_eq!(data(&mut answer), ["q2"]);
-    let mut standing = reel.open_standing();
-    assert_eq!(reel.ask(question(3), 0), Asked::Out);
+    let mut standing = reel.open_standalone();
+    assert_eq!(reel.ask(question(3), 0), QuestionDelivery::Sent);
     assert_eq!((data(&mut standing), data(&mut answer)), (vec![String::new(), "q3".to_owned()], vec![]));
 
     drop((standing, answer));
-    assert_eq!(reel.ask(question(4), 0), Asked::Waits);
-    assert_eq!(reel.ask(question(5), 50), Asked::Waits);
-    assert!(reel.tidy(99).is_empty());
-    assert_eq!(reel.tidy(100), [Id::Number(4)]);
-    assert_eq!(data(&mut reel.open_standing()), ["", "q5"], "the other was declined");
+    assert_eq!(reel.ask(question(4), 0), QuestionDelivery::Queued);
+    assert_eq!(reel.ask(question(5), 50), QuestionDelivery::Queued);
+    assert!(reel.expire(99).is_empty());
+    assert_eq!(reel.expire(100), [Id::Number(4)]);
+    assert_eq!(data(&mut reel.open_standalone()), ["", "q5"], "the other was declined");
 }
 
 #[test]
@@ -196,23 +196,23 @@ fn streams_are_forgotten_in_time_but_never_one_that_has_to_bring_an_answer() {
     let (running, _) = reel.open_answer();
     let (ended, _) = reel.open_answer();
     reel.end(ended, 0);
-    drop(reel.open_standing());
-    reel.tidy(500);
+    drop(reel.open_standalone());
+    reel.expire(500);
     assert_eq!(reel.state().streams.len(), 3);
-    reel.tidy(1000);
+    reel.expire(1000);
     assert_eq!(reel.state().streams.keys().collect::<Vec<_>>(), [&running, &StreamNumber(3)]);
-    reel.tidy(1500);
+    reel.expire(1500);
     assert_eq!(reel.state().streams.keys().collect::<Vec<_>>(), [&running]);
 }
 
 #[test]
 fn the_oldest_streams_nobody_reads_are_forgotten_for_the_next() {
     let reel = reel();
-    let open = reel.open_standing();
+    let open = reel.open_standalone();
     let (running, _) = reel.open_answer();
     for _ in 0..4 {
         let (number, _) = reel.open_answer();
-        reel.say(number, b"x".to_vec());
+        reel.send(number, b"x".to_vec());
         reel.end(number, 0);
     }
     let state = reel.state();
@@ -226,27 +226,27 @@ fn the_oldest_streams_nobody_reads_are_forgotten_for_the_next() {
 fn what_waits_for_a_stream_is_bounded_in_bytes() {
     let reel = reel();
     for letter in [b'a', b'b', b'c'] {
-        reel.tell(vec![letter; 400]);
+        reel.send_standalone(vec![letter; 400]);
     }
-    let large = || Question { id: Id::Number(1), message: vec![b'q'; 300] };
+    let large = || SessionQuestion { id: Id::Number(1), message: vec![b'q'; 300] };
     assert_eq!(reel.state().backlog_bytes, 800, "the oldest made room");
-    assert_eq!(reel.ask(large(), 0), Asked::NoRoom);
-    assert_eq!(reel.ask(question(2), 0), Asked::Waits);
-    reel.tell(vec![b'd'; 2000]);
+    assert_eq!(reel.ask(large(), 0), QuestionDelivery::NoRoom);
+    assert_eq!(reel.ask(question(2), 0), QuestionDelivery::Queued);
+    reel.send_standalone(vec![b'd'; 2000]);
     assert!(reel.state().backlog.is_empty(), "what does not fit at all is lost");
     assert_eq!(reel.state().backlog_bytes, 2, "the question");
-    assert_eq!(reel.tidy(100), [Id::Number(2)]);
-    assert_eq!(reel.ask(large(), 100), Asked::Waits);
-    drop(reel.open_standing());
+    assert_eq!(reel.expire(100), [Id::Number(2)]);
+    assert_eq!(reel.ask(large(), 100), QuestionDelivery::Queued);
+    drop(reel.open_standalone());
     assert_eq!(reel.state().backlog_bytes, 0);
 }
 
 #[test]
 fn a_connection_may_be_behind_with_so_many_bytes() {
-    let reel = Reel::new(ReelLimits { queue_bytes_max: 1000, ..LIMITS }, true, budget());
+    let reel = ReplayBuffer::new(ReplayLimits { queue_bytes_max: 1000, ..LIMITS }, true, budget());
     let (number, mut connected) = reel.open_answer();
     for _ in 0..3 {
-        reel.say(number, vec![b'x'; 800]);
+        reel.send(number, vec![b'x'; 800]);
     }
     let events = read(&mut connected);
     assert_eq!(events.len(), 3, "the first event, and two messages");
@@ -256,21 +256,21 @@ fn a_connection_may_be_behind_with_so_many_bytes() {
 
 #[test]
 fn all_sessions_together_keep_so_many_bytes() {
-    let budget = Arc::new(Budget::new(2000));
-    let reel = || Reel::new(LIMITS, true, Arc::clone(&budget));
+    let budget = Arc::new(SessionByteBudget::new(2000));
+    let reel = || ReplayBuffer::new(LIMITS, true, Arc::clone(&budget));
     let (replaying, waiting, asking) = (reel(), reel(), reel());
     let (number, mut connected) = replaying.open_answer();
-    replaying.say(number, vec![b'x'; 1500]);
-    waiting.tell(vec![b'a'; 300]);
-    waiting.tell(vec![b'b'; 300]);
+    replaying.send(number, vec![b'x'; 1500]);
+    waiting.send_standalone(vec![b'a'; 300]);
+    waiting.send_standalone(vec![b'b'; 300]);
     assert_eq!(waiting.state().backlog.len(), 1, "the oldest made room");
-    assert_eq!(asking.ask(Question { id: Id::Number(1), message: vec![b'q'; 300] }, 0), Asked::NoRoom);
-    replaying.say(number, vec![b'y'; 300]);
+    assert_eq!(asking.ask(SessionQuestion { id: Id::Number(1), message: vec![b'q'; 300] }, 0), QuestionDelivery::NoRoom);
+    replaying.send(number, vec![b'y'; 300]);
     assert_eq!(replaying.state().kept.len(), 1, "whoever exceeds it lets its own go");
     assert_eq!(data(&mut connected).len(), 3, "whoever is connected gets all of it");
     drop(replaying);
-    waiting.tell(vec![b'c'; 300]);
+    waiting.send_standalone(vec![b'c'; 300]);
     assert_eq!(waiting.state().backlog.len(), 2);
     drop(waiting);
-    assert_eq!(asking.ask(Question { id: Id::Number(1), message: vec![b'q'; 900] }, 0), Asked::Waits);
+    assert_eq!(asking.ask(SessionQuestion { id: Id::Number(1), message: vec![b'q'; 900] }, 0), QuestionDelivery::Queued);
 }

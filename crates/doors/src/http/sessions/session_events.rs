@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use servanda_engine::{Gateway, News, Remark};
+use servanda_engine::{Gateway, ChangeEvent, ClientMessage};
 use servanda_mcp::{LogLevel, RpcError, envelope::code, fields::method};
 use tokio::{
     sync::{Notify, broadcast, mpsc},
@@ -12,11 +12,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    note::Notes,
-    replay_buffer::Asked,
-    table::{HttpSession, Sessions},
+    session_notes::HttpSessionNotes,
+    replay_buffer::QuestionDelivery,
+    table::{HttpSession, HttpSessionTable},
 };
-use crate::{notifications, remarks::Relay};
+use crate::{notifications, client_messages::ClientMessageRelay};
 
 /// How seldom, and how often, a session is looked after.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
@@ -26,24 +26,24 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins
 
 /// The task of one session.
 #[derive(Debug)]
-pub(super) struct Herald<G> {
+pub(super) struct SessionEvents<G> {
     pub(super) gateway: Arc<G>,
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: Arc<HttpSessionTable>,
     pub(super) session: Arc<HttpSession>,
-    pub(super) notes: Notes,
-    pub(super) news: broadcast::Receiver<News>,
-    pub(super) remarks: mpsc::Receiver<Remark>,
+    pub(super) notes: HttpSessionNotes,
+    pub(super) news: broadcast::Receiver<ChangeEvent>,
+    pub(super) remarks: mpsc::Receiver<ClientMessage>,
     /// Whether the session is from before a restart, and what it asked for has to be taken up again.
     pub(super) revived: bool,
     /// The door is gone; its sessions are not.
     pub(super) closed: CancellationToken,
 }
 
-impl<G: Gateway> Herald<G> {
+impl<G: Gateway> SessionEvents<G> {
     /// Goes on until the session ends or the door is gone.
     pub(super) async fn run(mut self) {
-        let mut relay = Relay::of_session(Arc::clone(&self.session.session));
-        let mut look = tokio::time::interval(self.look_every());
+        let mut relay = ClientMessageRelay::for_session(Arc::clone(&self.session.session));
+        let mut look = tokio::time::interval(self.expiry_interval());
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let changed = Arc::new(Notify::new());
         let mut resuming = Box::pin(resume(Arc::clone(&self.gateway), Arc::clone(&self.session), Arc::clone(&changed)));
@@ -59,57 +59,57 @@ impl<G: Gateway> Herald<G> {
                 () = self.closed.cancelled() => break,
                 () = &mut resuming, if !resumed => resumed = true,
                 tidings = notifications::next(&mut self.news) => {
-                    let Some(tidings) = tidings.told_to(&self.session.session.guest.caller) else { continue };
+                    let Some(tidings) = tidings.visible_to(&self.session.session.guest.caller) else { continue };
                     if tidings.changed_lists().contains(&method::RESOURCES_LIST_CHANGED) {
                         changed.notify_one();
                     }
                     for message in self.session.session.announcements(&tidings) {
-                        self.tell(message).await;
+                        self.send(message).await;
                     }
                 }
                 Some(remark) = self.remarks.recv() => self.pass_on(&mut relay, remark).await,
                 () = self.session.note_due.notified() => self.notes.write(&self.session).await,
-                _ = look.tick() => self.look_after(),
+                _ = look.tick() => self.expire(),
             }
         }
-        self.gateway.leave(&self.session.session.guest.affinity);
+        self.gateway.end_session(&self.session.session.guest.affinity);
     }
 
-    async fn pass_on(&self, relay: &mut Relay, remark: Remark) {
-        let Remark::Ask(ask) = remark else {
-            if let Some(message) = relay.pass(remark) {
-                self.tell(message).await;
+    async fn pass_on(&self, relay: &mut ClientMessageRelay, remark: ClientMessage) {
+        let ClientMessage::Ask(ask) = remark else {
+            if let Some(message) = relay.render(remark) {
+                self.send(message).await;
             }
             return;
         };
         let Some(question) = relay.ask(ask) else { return };
         let id = question.id.clone();
-        match self.session.reel.ask(question, self.sessions.now_ms()) {
-            Asked::Out => {}
-            Asked::Waits => self.session.stream_wanted.notify_one(),
-            Asked::NoRoom => {
+        match self.session.replay_buffer.ask(question, self.sessions.now_ms()) {
+            QuestionDelivery::Sent => {}
+            QuestionDelivery::Queued => self.session.stream_wanted.notify_one(),
+            QuestionDelivery::NoRoom => {
                 tracing::warn!("declined: too much waits for a stream of the session");
                 self.session.session.questions.withdraw(&id);
             }
         }
     }
 
-    async fn tell(&self, message: Vec<u8>) {
-        self.session.reel.room(None).await;
-        self.session.reel.tell(message);
+    async fn send(&self, message: Vec<u8>) {
+        self.session.replay_buffer.wait_for_room(None).await;
+        self.session.replay_buffer.send_standalone(message);
     }
 
-    fn look_after(&self) {
+    fn expire(&self) {
         if self.sessions.end_if_expired(&self.session) {
             return;
         }
-        for question in self.session.reel.tidy(self.sessions.now_ms()) {
+        for question in self.session.replay_buffer.expire(self.sessions.now_ms()) {
             self.session.session.questions.withdraw(&question);
         }
     }
 
     /// Often enough for the shortest of the times that end something.
-    fn look_every(&self) -> Duration {
+    fn expiry_interval(&self) -> Duration {
         let (least, most) = LOOK_EVERY;
         Duration::from_millis(self.sessions.limits().shortest_ms() / 2).clamp(least, most)
     }
@@ -131,7 +131,7 @@ async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>, changed:
                 Ok(watch) => session.keep_watch(&uri, Some(watch)),
                 Err(error) => {
                     tracing::debug!(code = error.code, message = error.message, "a resource is not watched again");
-                    if !may_pass(&error) {
+                    if !is_temporary(&error) {
                         session.keep_watch(&uri, None);
                     }
                 }
@@ -147,6 +147,6 @@ async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>, changed:
 }
 
 /// Whether a failure says nothing about the resource: its server may be down, and come back.
-const fn may_pass(error: &RpcError) -> bool {
+const fn is_temporary(error: &RpcError) -> bool {
     error.code == code::INTERNAL_ERROR
 }

@@ -13,9 +13,9 @@ use std::{
     },
 };
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_contract::Caller;
-use servanda_engine::Guest;
+use servanda_engine::Requester;
 use servanda_mcp::ProtocolVersion;
 use tokio::{
     sync::{Notify, Semaphore},
@@ -25,13 +25,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     super::options::HttpOptions,
-    budget::Budget,
-    replay_buffer::{Reel, ReelLimits},
+    byte_budget::SessionByteBudget,
+    replay_buffer::{ReplayBuffer, ReplayLimits},
 };
 use crate::{
-    places,
-    request::{Departure, Peer},
-    session::{Session, SessionLimits},
+    slots,
+    request::{ClientDisconnectPolicy, DoorRequestContext},
+    session::{LegacyClientSession, SessionLimits},
 };
 
 /// How often what is written down of a session in use is renewed.
@@ -41,16 +41,16 @@ const PRIMED_FROM: ProtocolVersion = ProtocolVersion::V2025_11_25;
 
 /// All sessions.
 #[derive(Debug)]
-pub(in crate::http) struct Sessions {
-    table: Mutex<Table>,
+pub(in crate::http) struct HttpSessionTable {
+    table: Mutex<HttpSessionEntries>,
     opened: Instant,
-    limits: Limits,
+    limits: HttpSessionLimits,
     /// What all of them keep for streams.
-    budget: Arc<Budget>,
+    budget: Arc<SessionByteBudget>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct HttpSessionEntries {
     sessions: HashMap<String, Arc<HttpSession>>,
     /// Sessions that have ended and are still written down: nobody may take them up again from there.
     ending: HashSet<String>,
@@ -58,12 +58,12 @@ struct Table {
 
 /// How many there may be, and how much each may have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct HttpSessionLimits {
     count_max: usize,
     pub(super) idle_ms_max: u64,
     room_idle_ms_min: u64,
     streams_per_session_max: usize,
-    reel: ReelLimits,
+    replay: ReplayLimits,
     pub(super) session: SessionLimits,
 }
 
@@ -71,8 +71,8 @@ pub(super) struct Limits {
 #[derive(Debug)]
 pub(in crate::http) struct HttpSession {
     pub(super) id: String,
-    pub(in crate::http) session: Arc<Session>,
-    pub(in crate::http) reel: Reel,
+    pub(in crate::http) session: Arc<LegacyClientSession>,
+    pub(in crate::http) replay_buffer: ReplayBuffer,
     /// Places for GET streams.
     pub(in crate::http) streams: Arc<Semaphore>,
     /// A question waits for a stream: a request that may be answered by one had better be.
@@ -80,7 +80,7 @@ pub(in crate::http) struct HttpSession {
     /// What is written down of the session is old.
     pub(super) note_due: Notify,
     /// Held by whoever writes down or erases what is kept of the session.
-    pub(super) noting: tokio::sync::Mutex<()>,
+    pub(super) note_lock: tokio::sync::Mutex<()>,
     /// Cancelled when the session ends.
     pub(in crate::http) ended: CancellationToken,
     uses: AtomicUsize,
@@ -90,15 +90,15 @@ pub(in crate::http) struct HttpSession {
 
 /// A session in use, from lookup until this is dropped.
 #[derive(Debug)]
-pub(in crate::http) struct Lease {
+pub(in crate::http) struct HttpSessionLease {
     session: Arc<HttpSession>,
     opened: Instant,
 }
 
 /// What is found under an id.
 #[derive(Debug)]
-pub(super) enum Found {
-    Here(Lease),
+pub(super) enum HttpSessionLookup {
+    Active(HttpSessionLease),
     /// Nothing; there may be a note of it.
     Nothing,
     /// A session that has ended.
@@ -107,7 +107,7 @@ pub(super) enum Found {
 
 /// Why a session is not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotAdded {
+pub(super) enum HttpSessionAddError {
     /// There is no room, and every session is in use or was a moment ago.
     AllInUse,
     /// Its principal or tenant has its full share of sessions, and all of them are in use or were a moment ago.
@@ -116,9 +116,9 @@ pub(super) enum NotAdded {
     Ended,
 }
 
-impl Sessions {
+impl HttpSessionTable {
     pub(in crate::http) fn new(options: &HttpOptions) -> Self {
-        let reel = ReelLimits {
+        let reel = ReplayLimits {
             events_max: options.replay_events_max,
             bytes_max: options.replay_bytes_max,
             streams_max: options.replay_streams_max,
@@ -133,76 +133,76 @@ impl Sessions {
             questions_max: options.questions_per_session_max,
             watches_max: options.watches_per_session_max,
         };
-        let limits = Limits {
+        let limits = HttpSessionLimits {
             count_max: options.sessions_max,
             idle_ms_max: options.session_idle_ms_max,
             room_idle_ms_min: options.session_room_idle_ms_min,
             streams_per_session_max: options.streams_per_session_max.min(Semaphore::MAX_PERMITS),
-            reel,
+            replay: reel,
             session,
         };
-        let budget = Arc::new(Budget::new(options.kept_bytes_max));
+        let budget = Arc::new(SessionByteBudget::new(options.session_bytes_max));
         Self { table: Mutex::default(), opened: Instant::now(), limits, budget }
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    pub(super) fn limits(&self) -> &HttpSessionLimits {
         &self.limits
     }
 
     /// Adds a session, or finds the one of that id that is already there. Whether it was added.
-    pub(super) fn add(&self, id: &str, session: Session) -> Result<(Lease, bool), NotAdded> {
+    pub(super) fn add(&self, id: &str, session: LegacyClientSession) -> Result<(HttpSessionLease, bool), HttpSessionAddError> {
         self.add_at(self.now_ms(), id, session)
     }
 
-    fn add_at(&self, now_ms: u64, id: &str, session: Session) -> Result<(Lease, bool), NotAdded> {
+    fn add_at(&self, now_ms: u64, id: &str, session: LegacyClientSession) -> Result<(HttpSessionLease, bool), HttpSessionAddError> {
         let mut table = self.table();
         if table.ending.contains(id) {
-            return Err(NotAdded::Ended);
+            return Err(HttpSessionAddError::Ended);
         }
         if let Some(there) = table.sessions.get(id) {
-            return Ok((self.lease_of(there), false));
+            return Ok((self.new_lease(there), false));
         }
         self.make_room(&mut table, now_ms, &session.guest)?;
         let added = Arc::new(HttpSession {
             id: id.to_owned(),
-            reel: Reel::new(self.limits.reel, session.version >= PRIMED_FROM, Arc::clone(&self.budget)),
+            replay_buffer: ReplayBuffer::new(self.limits.replay, session.version >= PRIMED_FROM, Arc::clone(&self.budget)),
             session: Arc::new(session),
             streams: Arc::new(Semaphore::new(self.limits.streams_per_session_max)),
             stream_wanted: Notify::new(),
             note_due: Notify::new(),
-            noting: tokio::sync::Mutex::default(),
+            note_lock: tokio::sync::Mutex::default(),
             ended: CancellationToken::new(),
             uses: AtomicUsize::new(0),
             last_used_ms: AtomicU64::new(now_ms),
             noted_ms: AtomicU64::new(now_ms),
         });
         table.sessions.insert(id.to_owned(), Arc::clone(&added));
-        Ok((self.lease_of(&added), true))
+        Ok((self.new_lease(&added), true))
     }
 
     /// Takes a session into use, if there is one of that id and it is that caller's.
-    pub(super) fn lease(&self, id: &str, caller: &Caller) -> Found {
+    pub(super) fn lease(&self, id: &str, caller: &Caller) -> HttpSessionLookup {
         self.lease_at(self.now_ms(), id, caller)
     }
 
-    fn lease_at(&self, now_ms: u64, id: &str, caller: &Caller) -> Found {
+    fn lease_at(&self, now_ms: u64, id: &str, caller: &Caller) -> HttpSessionLookup {
         let mut table = self.table();
         let Some(session) = table.sessions.get(id).map(Arc::clone) else {
-            return if table.ending.contains(id) { Found::Ended } else { Found::Nothing };
+            return if table.ending.contains(id) { HttpSessionLookup::Ended } else { HttpSessionLookup::Nothing };
         };
-        if !session.is_of(caller) {
-            return Found::Nothing;
+        if !session.belongs_to(caller) {
+            return HttpSessionLookup::Nothing;
         }
         if self.is_expired(&session, now_ms) {
             table.end(id);
-            return Found::Ended;
+            return HttpSessionLookup::Ended;
         }
         let noted_ms = session.noted_ms.load(Ordering::Relaxed);
         if now_ms.saturating_sub(noted_ms) >= NOTE_EVERY_MS {
             session.noted_ms.store(now_ms, Ordering::Relaxed);
             session.note_due.notify_one();
         }
-        Found::Here(self.lease_of(&session))
+        HttpSessionLookup::Active(self.new_lease(&session))
     }
 
     /// Ends a session, and cancels its requests and streams.
@@ -231,27 +231,27 @@ impl Sessions {
     }
 
     /// The lock must be held.
-    fn lease_of(&self, session: &Arc<HttpSession>) -> Lease {
+    fn new_lease(&self, session: &Arc<HttpSession>) -> HttpSessionLease {
         // INVARIANT: uses only grow under the lock, so that a session found idle under it stays idle until removed.
         session.uses.fetch_add(1, Ordering::Relaxed);
-        Lease { session: Arc::clone(session), opened: self.opened }
+        HttpSessionLease { session: Arc::clone(session), opened: self.opened }
     }
 
     /// Sees to it that there is room for a newcomer. Its principal's own idle sessions go before those of others.
-    fn make_room(&self, table: &mut Table, now_ms: u64, newcomer: &Guest) -> Result<(), NotAdded> {
+    fn make_room(&self, table: &mut HttpSessionEntries, now_ms: u64, newcomer: &Requester) -> Result<(), HttpSessionAddError> {
         let is_own = |session: &HttpSession| session.session.guest.caller.is_same_user(&newcomer.caller);
         let may_go = |session: &HttpSession| session.idle_ms(now_ms) >= self.limits.room_idle_ms_min;
         let own = table.sessions.values().filter(|session| is_own(session)).count();
-        if places::share(self.limits.count_max, &newcomer.authority).is_some_and(|share| own >= share) {
+        if slots::principal_share(self.limits.count_max, &newcomer.authority).is_some_and(|share| own >= share) {
             let made = table.end_longest_idle(|session| is_own(session) && may_go(session));
-            return made.then_some(()).ok_or(NotAdded::OwnInUse);
+            return made.then_some(()).ok_or(HttpSessionAddError::OwnInUse);
         }
         let is_of_tenant = |session: &HttpSession| session.session.guest.caller.tenant == newcomer.caller.tenant;
         let of_tenant = table.sessions.values().filter(|session| is_of_tenant(session)).count();
-        let tenants_share = places::tenants_share(self.limits.count_max, &newcomer.authority);
+        let tenants_share = slots::tenant_share(self.limits.count_max, &newcomer.authority);
         if tenants_share.is_some_and(|share| of_tenant >= share) {
             let made = table.end_longest_idle(|session| is_of_tenant(session) && may_go(session));
-            return made.then_some(()).ok_or(NotAdded::OwnInUse);
+            return made.then_some(()).ok_or(HttpSessionAddError::OwnInUse);
         }
         if table.sessions.len() < self.limits.count_max {
             return Ok(());
@@ -266,20 +266,20 @@ impl Sessions {
         }
         let made =
             table.end_longest_idle(|session| is_own(session) && may_go(session)) || table.end_longest_idle(may_go);
-        made.then_some(()).ok_or(NotAdded::AllInUse)
+        made.then_some(()).ok_or(HttpSessionAddError::AllInUse)
     }
 
     fn is_expired(&self, session: &HttpSession, now_ms: u64) -> bool {
         session.is_idle() && session.idle_ms(now_ms) >= self.limits.idle_ms_max
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, HttpSessionEntries> {
         // Every critical section leaves a whole table: no panic can leave it half-changed.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl HttpSessionEntries {
     /// Ends the one of these that nobody has used for longest. False if all of them are in use.
     fn end_longest_idle(&mut self, of_these: impl Fn(&HttpSession) -> bool) -> bool {
         let idle = self.sessions.values().filter(|session| of_these(session) && session.is_idle());
@@ -299,28 +299,28 @@ impl Table {
     }
 }
 
-impl Limits {
+impl HttpSessionLimits {
     /// The shortest time after which something ends that nobody came for.
     pub(super) fn shortest_ms(&self) -> u64 {
-        self.idle_ms_max.min(self.reel.keep_ms).min(self.reel.question_wait_ms)
+        self.idle_ms_max.min(self.replay.keep_ms).min(self.replay.question_wait_ms)
     }
 }
 
 impl HttpSession {
     /// The session's client, with the rights of the credential that this request came with.
-    pub(in crate::http) fn peer(&self, authority: &Arc<Authenticated>) -> Peer {
+    pub(in crate::http) fn request_context(&self, authority: &Arc<AuthenticatedCaller>) -> DoorRequestContext {
         let own = &self.session.guest;
         let credential = authority.caller().credential;
         let caller = Caller { credential, ..own.caller.clone() };
-        Peer {
-            guest: Guest { caller, authority: Arc::clone(authority), ..own.clone() },
+        DoorRequestContext {
+            guest: Requester { caller, authority: Arc::clone(authority), ..own.clone() },
             session: Some(Arc::clone(&self.session)),
             in_flight: Some(Arc::clone(&self.session.in_flight)),
-            departure: Departure::MeansNothing,
+            departure: ClientDisconnectPolicy::KeepRunning,
         }
     }
 
-    pub(super) fn is_of(&self, caller: &Caller) -> bool {
+    pub(super) fn belongs_to(&self, caller: &Caller) -> bool {
         self.session.guest.caller.is_same_party(caller)
     }
 
@@ -335,13 +335,13 @@ impl HttpSession {
     }
 }
 
-impl Lease {
+impl HttpSessionLease {
     pub(in crate::http) fn session(&self) -> &Arc<HttpSession> {
         &self.session
     }
 
     /// Another use of the same session.
-    pub(in crate::http) fn again(&self) -> Self {
+    pub(in crate::http) fn clone_lease(&self) -> Self {
         // Upholds: it is in use already, so it is not found idle meanwhile.
         self.session.uses.fetch_add(1, Ordering::Relaxed);
         Self { session: Arc::clone(&self.session), opened: self.opened }
@@ -353,7 +353,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for HttpSessionLease {
     fn drop(&mut self) {
         self.session.last_used_ms.store(elapsed_ms(self.opened), Ordering::Relaxed);
         self.session.uses.fetch_sub(1, Ordering::Relaxed);

@@ -2,11 +2,11 @@
 
 use servanda_authority::{
     Rights,
-    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    api_key::{self, ApiKeySpec, CreatedApiKey, PresentedKey},
     rights::Scopes,
 };
 use servanda_contract::Timestamp;
-use servanda_engine::Guest;
+use servanda_engine::Requester;
 use servanda_mcp::ProtocolVersion;
 use uuid::Uuid;
 
@@ -14,14 +14,14 @@ use super::*;
 use crate::ServerIdentity;
 
 /// A table in which a session makes room as soon as it is idle.
-fn table(sessions_max: usize, session_idle_ms_max: u64) -> Sessions {
+fn table(sessions_max: usize, session_idle_ms_max: u64) -> HttpSessionTable {
     table_sparing(sessions_max, session_idle_ms_max, 0)
 }
 
 /// A table in which a session makes room once it was idle for so long.
-fn table_sparing(sessions_max: usize, session_idle_ms_max: u64, session_room_idle_ms_min: u64) -> Sessions {
+fn table_sparing(sessions_max: usize, session_idle_ms_max: u64, session_room_idle_ms_min: u64) -> HttpSessionTable {
     let server = ServerIdentity { name: "test".to_owned(), version: "1".to_owned(), instructions: None };
-    Sessions::new(&HttpOptions {
+    HttpSessionTable::new(&HttpOptions {
         sessions_max,
         session_idle_ms_max,
         session_room_idle_ms_min,
@@ -29,12 +29,12 @@ fn table_sparing(sessions_max: usize, session_idle_ms_max: u64, session_room_idl
     })
 }
 
-fn session() -> Session {
+fn session() -> LegacyClientSession {
     let limits = SessionLimits { questions_max: 1, watches_max: 1 };
-    Session::new(Guest::local(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits)
+    LegacyClientSession::new(Requester::local(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits)
 }
 
-fn begin(sessions: &Sessions, now_ms: u64) -> Result<String, NotAdded> {
+fn begin(sessions: &HttpSessionTable, now_ms: u64) -> Result<String, HttpSessionAddError> {
     let id = Uuid::new_v4().to_string();
     let (lease, added) = sessions.add_at(now_ms, &id, session())?;
     assert!(added);
@@ -43,14 +43,14 @@ fn begin(sessions: &Sessions, now_ms: u64) -> Result<String, NotAdded> {
     Ok(id)
 }
 
-fn lease(sessions: &Sessions, now_ms: u64, id: &str) -> Option<Lease> {
+fn lease(sessions: &HttpSessionTable, now_ms: u64, id: &str) -> Option<HttpSessionLease> {
     lease_as(sessions, now_ms, id, &Caller::local())
 }
 
-fn lease_as(sessions: &Sessions, now_ms: u64, id: &str, caller: &Caller) -> Option<Lease> {
+fn lease_as(sessions: &HttpSessionTable, now_ms: u64, id: &str, caller: &Caller) -> Option<HttpSessionLease> {
     match sessions.lease_at(now_ms, id, caller) {
-        Found::Here(lease) => Some(lease),
-        Found::Nothing | Found::Ended => None,
+        HttpSessionLookup::Active(lease) => Some(lease),
+        HttpSessionLookup::Nothing | HttpSessionLookup::Ended => None,
     }
 }
 
@@ -62,7 +62,7 @@ fn an_idle_session_expires_and_a_used_one_does_not() {
 
     let id = begin(&sessions, 0).unwrap();
     let used = lease(&sessions, 0, &id).unwrap();
-    let again = used.again();
+    let again = used.clone_lease();
     drop(used);
     assert!(lease(&sessions, 5000, &id).is_some(), "in use");
     drop(again);
@@ -116,7 +116,7 @@ fn a_session_used_a_moment_ago_makes_no_room() {
     let sessions = table_sparing(2, 1_000_000, 60_000);
     let older = begin(&sessions, 1).unwrap();
     let newer = begin(&sessions, 2).unwrap();
-    assert_eq!(begin(&sessions, 60_000).unwrap_err(), NotAdded::AllInUse);
+    assert_eq!(begin(&sessions, 60_000).unwrap_err(), HttpSessionAddError::AllInUse);
     assert!(lease(&sessions, 60_000, &older).is_some() && lease(&sessions, 60_000, &newer).is_some());
     for (id, used_ms) in [(&older, 1), (&newer, 2)] {
         sessions.table().sessions.get(id).unwrap().last_used_ms.store(used_ms, Ordering::Relaxed);
@@ -135,15 +135,15 @@ fn a_session_in_use_never_makes_room() {
     let newcomer = begin(&sessions, 3).unwrap();
     assert!(lease(&sessions, 3, &idle).is_none(), "idle, though used later");
     let other = lease(&sessions, 3, &newcomer).unwrap();
-    assert_eq!(begin(&sessions, 4).unwrap_err(), NotAdded::AllInUse);
+    assert_eq!(begin(&sessions, 4).unwrap_err(), HttpSessionAddError::AllInUse);
     drop((first, other));
     assert!(begin(&sessions, 5).is_ok());
 }
 
 /// Somebody with a key, in a tenant.
-fn keyed(tenant: &str, principal: &str) -> Guest {
+fn keyed(tenant: &str, principal: &str) -> Requester {
     let now = Timestamp::from_unix_ms(1_000);
-    let terms = KeyTerms {
+    let terms = ApiKeySpec {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),
         groups: std::collections::BTreeSet::new(),
@@ -151,20 +151,20 @@ fn keyed(tenant: &str, principal: &str) -> Guest {
         rights: Rights { scopes: Scopes::none(), ..Rights::unlimited() },
         expires_at: Timestamp::from_unix_ms(2_000),
     };
-    let MadeKey { stored, text } = api_key::make(terms, now).unwrap();
+    let CreatedApiKey { stored, text } = api_key::make(terms, now).unwrap();
     let authority = stored.authenticate(&PresentedKey::read(text.as_text().unwrap()).unwrap(), now).unwrap();
-    Guest { caller: authority.caller(), authority: Arc::new(authority), ..Guest::local() }
+    Requester { caller: authority.caller(), authority: Arc::new(authority), ..Requester::local() }
 }
 
-fn begin_as(sessions: &Sessions, now_ms: u64, guest: &Guest) -> Result<Lease, NotAdded> {
+fn begin_as(sessions: &HttpSessionTable, now_ms: u64, guest: &Requester) -> Result<HttpSessionLease, HttpSessionAddError> {
     let limits = SessionLimits { questions_max: 1, watches_max: 1 };
-    let session = Session::new(guest.clone(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits);
+    let session = LegacyClientSession::new(guest.clone(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits);
     let id = Uuid::new_v4().to_string();
     let (lease, _) = sessions.add_at(now_ms, &id, session)?;
     Ok(lease)
 }
 
-fn is_there(sessions: &Sessions, id: &str) -> bool {
+fn is_there(sessions: &HttpSessionTable, id: &str) -> bool {
     sessions.table().sessions.contains_key(id)
 }
 
@@ -179,7 +179,7 @@ fn one_principal_has_a_share_and_ends_only_its_own() {
     assert!(is_there(&sessions, &others), "an idle session of another, and older than all of them");
     assert_eq!(sessions.table().sessions.len(), 3, "one and a quarter of eight");
     let held = [begin_as(&sessions, 50, &mallory).unwrap(), begin_as(&sessions, 50, &mallory).unwrap()];
-    assert_eq!(begin_as(&sessions, 51, &mallory).unwrap_err(), NotAdded::OwnInUse);
+    assert_eq!(begin_as(&sessions, 51, &mallory).unwrap_err(), HttpSessionAddError::OwnInUse);
     assert!(begin_as(&sessions, 51, &keyed("acme", "mallory")).is_ok(), "the name is another's in another tenant");
     drop(held);
     assert!(begin_as(&sessions, 52, &mallory).is_ok());
@@ -190,7 +190,7 @@ fn one_tenant_leaves_a_quarter_to_others() {
     let sessions = table(8, 1_000_000);
     let held: Vec<_> =
         (0..6_u64).map(|number| begin_as(&sessions, 1, &keyed("acme", &number.to_string())).unwrap()).collect();
-    assert_eq!(begin_as(&sessions, 2, &keyed("acme", "one more")).unwrap_err(), NotAdded::OwnInUse);
+    assert_eq!(begin_as(&sessions, 2, &keyed("acme", "one more")).unwrap_err(), HttpSessionAddError::OwnInUse);
     assert!(begin_as(&sessions, 2, &keyed("rival", "ada")).is_ok());
     drop(held);
     assert!(begin_as(&sessions, 3, &keyed("acme", "one more")).is_ok(), "an idle session of its tenant makes room");
@@ -225,11 +225,11 @@ fn a_session_that_is_there_is_not_added_again() {
 fn a_session_that_has_ended_is_not_taken_up_again() {
     let sessions = table(2, 1000);
     let id = begin(&sessions, 0).unwrap();
-    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), Found::Ended));
-    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), Found::Ended));
-    assert_eq!(sessions.add(&id, session()).unwrap_err(), NotAdded::Ended);
+    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), HttpSessionLookup::Ended));
+    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), HttpSessionLookup::Ended));
+    assert_eq!(sessions.add(&id, session()).unwrap_err(), HttpSessionAddError::Ended);
     sessions.forget(&id);
-    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), Found::Nothing));
+    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), HttpSessionLookup::Nothing));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use servanda_contract::{CallerActor, CallId, Caller, Digest, Timestamp, digest::DigestDomain};
 use servanda_effects::{InMemoryNotebook, NoteKind, Notebook as _};
 
-use super::{Bearer, Carried, NotTaken, Purpose, Seal};
-use crate::secrets::Secret;
+use super::{StateAudience, RequestStatePayload, InvalidRequestState, StatePurpose, Seal};
+use crate::secrets::NotebookSecret;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
 const LATER: Timestamp = Timestamp::from_unix_ms(2_000);
@@ -14,32 +14,32 @@ fn request(name: &str) -> Digest {
     Digest::compute(DigestDomain::Request, &[b"tools/call", name.as_bytes(), b"{}"])
 }
 
-fn round(state: Option<&str>) -> Purpose {
-    Purpose::Round { upstream: "up".to_owned(), nonce: "n".to_owned(), state: state.map(str::to_owned), key: None }
+fn round(state: Option<&str>) -> StatePurpose {
+    StatePurpose::Round { upstream: "up".to_owned(), nonce: "n".to_owned(), state: state.map(str::to_owned), key: None }
 }
 
-fn carried(caller: &Caller, purpose: Purpose) -> Carried {
-    Carried::new(Bearer { caller, request: request("a") }, LATER, Some(CallId::from("call_1".to_owned())), purpose)
+fn carried(caller: &Caller, purpose: StatePurpose) -> RequestStatePayload {
+    RequestStatePayload::new(StateAudience { caller, request: request("a") }, LATER, Some(CallId::from("call_1".to_owned())), purpose)
 }
 
 async fn seal() -> Seal {
-    Seal::of(&InMemoryNotebook::default()).await.unwrap()
+    Seal::load(&InMemoryNotebook::default()).await.unwrap()
 }
 
 #[tokio::test]
 async fn what_was_sealed_comes_back() {
     let (seal, caller) = (seal().await, Caller::local());
-    for purpose in [round(None), round(Some("")), round(Some("über \"x\"")), Purpose::Parked { id: "p".to_owned() }] {
+    for purpose in [round(None), round(Some("")), round(Some("über \"x\"")), StatePurpose::Parked { id: "p".to_owned() }] {
         let carried = carried(&caller, purpose);
-        let text = seal.close(&carried);
-        assert_eq!(seal.open(&text, Bearer { caller: &caller, request: request("a") }, NOW), Ok(carried));
+        let text = seal.sign(&carried);
+        assert_eq!(seal.verify(&text, StateAudience { caller: &caller, request: request("a") }, NOW), Ok(carried));
     }
 }
 
 #[tokio::test]
 async fn it_is_good_for_one_bearer_one_request_and_a_while() {
     let (seal, caller) = (seal().await, Caller::local());
-    let text = seal.close(&carried(&caller, round(None)));
+    let text = seal.sign(&carried(&caller, round(None)));
     let other = Caller { principal: "other".to_owned(), ..Caller::local() };
     let elsewhere = Caller { tenant: "other".to_owned(), ..Caller::local() };
     let client = Caller { client: Some("inspector".to_owned()), session: Some("s".to_owned()), ..Caller::local() };
@@ -54,14 +54,14 @@ async fn it_is_good_for_one_bearer_one_request_and_a_while() {
         (&caller, request("a"), LATER, false),
     ];
     for (caller, request, now, taken) in table {
-        let opened = seal.open(&text, Bearer { caller, request }, now);
+        let opened = seal.verify(&text, StateAudience { caller, request }, now);
         assert_eq!(opened.is_ok(), taken, "{caller:?} {request} {now}");
     }
     assert!(
-        Seal::of(&InMemoryNotebook::default())
+        Seal::load(&InMemoryNotebook::default())
             .await
             .unwrap()
-            .open(&text, Bearer { caller: &caller, request: request("a") }, NOW)
+            .verify(&text, StateAudience { caller: &caller, request: request("a") }, NOW)
             .is_err(),
         "another key"
     );
@@ -78,9 +78,9 @@ async fn it_is_good_for_one_agent() {
     let seal = seal().await;
     let parties = [acting(&[]), acting(&["one"]), acting(&["two"]), acting(&["two", "one"])];
     for carrier in &parties {
-        let text = seal.close(&carried(carrier, Purpose::Parked { id: "p".to_owned() }));
+        let text = seal.sign(&carried(carrier, StatePurpose::Parked { id: "p".to_owned() }));
         for bearer in &parties {
-            let opened = seal.open(&text, Bearer { caller: bearer, request: request("a") }, NOW);
+            let opened = seal.verify(&text, StateAudience { caller: bearer, request: request("a") }, NOW);
             assert_eq!(opened.is_ok(), carrier == bearer, "{carrier:?} {bearer:?}");
         }
     }
@@ -89,13 +89,13 @@ async fn it_is_good_for_one_agent() {
 #[tokio::test]
 async fn processes_that_share_a_notebook_share_the_key() {
     let (notebook, caller) = (InMemoryNotebook::default(), Caller::local());
-    let (one, other) = (Seal::of(&notebook).await.unwrap(), Seal::of(&notebook).await.unwrap());
-    let text = one.close(&carried(&caller, round(None)));
-    assert!(other.open(&text, Bearer { caller: &caller, request: request("a") }, NOW).is_ok());
+    let (one, other) = (Seal::load(&notebook).await.unwrap(), Seal::load(&notebook).await.unwrap());
+    let text = one.sign(&carried(&caller, round(None)));
+    assert!(other.verify(&text, StateAudience { caller: &caller, request: request("a") }, NOW).is_ok());
     let note = notebook.read(NoteKind::Secret, super::KEY_NOTE, NOW).await.unwrap().unwrap();
     assert_eq!(note.expires_at, None);
     notebook.write(servanda_effects::Note { value: "\"c2hvcnQ\"".to_owned(), ..note }).await.unwrap();
-    assert!(Seal::of(&notebook).await.is_err(), "a key that is not one is not used");
+    assert!(Seal::load(&notebook).await.is_err(), "a key that is not one is not used");
 }
 
 /// A state of ours with one byte replaced, dropped or added somewhere.
@@ -113,21 +113,21 @@ fn changed(text: &str, place: usize, byte: u8, how: u8) -> Option<String> {
 proptest! {
     #[test]
     fn any_changed_byte_is_refused(state: Option<String>, place: usize, byte: u8, how: u8) {
-        let seal = Seal { key: Secret::for_tests() };
+        let seal = Seal { key: NotebookSecret::for_tests() };
         let caller = Caller::local();
-        let bearer = Bearer { caller: &caller, request: request("a") };
-        let text = seal.close(&carried(&caller, round(state.as_deref())));
-        prop_assert!(seal.open(&text, bearer, NOW).is_ok());
+        let bearer = StateAudience { caller: &caller, request: request("a") };
+        let text = seal.sign(&carried(&caller, round(state.as_deref())));
+        prop_assert!(seal.verify(&text, bearer, NOW).is_ok());
         if let Some(changed) = changed(&text, place, byte, how) {
-            prop_assert_eq!(seal.open(&changed, bearer, NOW), Err(NotTaken(())));
+            prop_assert_eq!(seal.verify(&changed, bearer, NOW), Err(InvalidRequestState(())));
         }
     }
 
     #[test]
     fn what_is_no_state_is_refused(text: String) {
         let caller = Caller::local();
-        let bearer = Bearer { caller: &caller, request: request("a") };
-        let seal = Seal { key: Secret::for_tests() };
-        prop_assert!(seal.open(&text, bearer, NOW).is_err());
+        let bearer = StateAudience { caller: &caller, request: request("a") };
+        let seal = Seal { key: NotebookSecret::for_tests() };
+        prop_assert!(seal.verify(&text, bearer, NOW).is_err());
     }
 }

@@ -8,11 +8,11 @@ use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Timestamp, Tool
 use servanda_effects::{InMemoryNotebook, effect::ClientKey};
 use servanda_gates::{GateLimits, Permit, RegisteredContracts, Trail, admit, pass_all, resolve};
 
-use super::Keys;
+use super::ClientKeyFactory;
 use crate::{
     Authorities,
     clock::CallStopwatch,
-    internal_call::Named,
+    internal_call::NamedContract,
     testing::{draft, guest_of},
 };
 
@@ -35,14 +35,14 @@ fn permit(change: Change) -> Permit {
     change(&mut proposal, &mut contract);
     let catalog = Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
     let contract = Arc::clone(&catalog.entries().next().unwrap().1.contract);
-    let authorities = Authorities::of_defaults(&catalog).unwrap();
+    let authorities = Authorities::with_default_policies(&catalog).unwrap();
     let Caller { tenant, principal, .. } = &proposal.caller;
     let authority = guest_of(tenant, principal, proposal.received_at).authority;
     let principal = authorities.principal(&authority).unwrap();
     let limits = GateLimits { arguments_bytes_max: 1_000, arguments_depth_max: 8 };
     let stopwatch = CallStopwatch::start();
     let mut trail = Trail::new(&stopwatch);
-    let resolved = resolve(proposal, &Named(contract), &mut trail).unwrap();
+    let resolved = resolve(proposal, &NamedContract(contract), &mut trail).unwrap();
     pass_all(resolved, &authorities.mandate(&authority, &principal), limits, &mut trail).unwrap()
 }
 
@@ -52,7 +52,7 @@ fn said(proposal: &mut Proposal) -> &mut OperationKeys {
 
 #[tokio::test]
 async fn everything_that_makes_an_operation_another_makes_its_key_another() {
-    let keys = Keys::new(Arc::new(InMemoryNotebook::default()));
+    let keys = ClientKeyFactory::new(Arc::new(InMemoryNotebook::default()));
     let by_operation: [Change; 9] = [
         |proposal, _| said(proposal).operation_id = Some("a".to_owned()),
         |proposal, _| said(proposal).operation_id = Some("b".to_owned()),
@@ -86,34 +86,34 @@ async fn everything_that_makes_an_operation_another_makes_its_key_another() {
     ];
     let mut seen = BTreeSet::new();
     for (number, change) in by_operation.into_iter().chain(by_step).enumerate() {
-        let key = keys.of(&permit(change)).await.unwrap();
+        let key = keys.key_for(&permit(change)).await.unwrap();
         assert!(matches!(key, ClientKey::Derived(_)), "{number}");
-        assert_eq!(key, keys.of(&permit(change)).await.unwrap(), "{number}");
+        assert_eq!(key, keys.key_for(&permit(change)).await.unwrap(), "{number}");
         assert!(seen.insert(key), "{number} has the key of another");
     }
 }
 
 #[tokio::test]
 async fn never_from_the_arguments_alone() {
-    let keys = Keys::new(Arc::new(InMemoryNotebook::default()));
-    let unnamed = keys.of(&permit(|_, _| {})).await.unwrap();
+    let keys = ClientKeyFactory::new(Arc::new(InMemoryNotebook::default()));
+    let unnamed = keys.key_for(&permit(|_, _| {})).await.unwrap();
     assert_eq!(unnamed, ClientKey::Call(CallId::from("call_1".to_owned())));
-    let next = keys.of(&permit(|proposal, _| proposal.call_id = CallId::from("call_2".to_owned()))).await.unwrap();
+    let next = keys.key_for(&permit(|proposal, _| proposal.call_id = CallId::from("call_2".to_owned()))).await.unwrap();
     assert_ne!(unnamed, next);
 }
 
 #[tokio::test]
 async fn a_corrected_contract_keeps_the_key_and_steps_need_the_secret() {
     let notebook = Arc::new(InMemoryNotebook::default());
-    let (one, other) = (Keys::new(notebook.clone()), Keys::new(notebook));
+    let (one, other) = (ClientKeyFactory::new(notebook.clone()), ClientKeyFactory::new(notebook));
     let operation: Change = |proposal, _| said(proposal).operation_id = Some("a".to_owned());
     let corrected: Change = |proposal, contract| {
         said(proposal).operation_id = Some("a".to_owned());
         contract.identity.version = "1.9.9".to_owned();
     };
-    assert_eq!(one.of(&permit(operation)).await.unwrap(), one.of(&permit(corrected)).await.unwrap());
+    assert_eq!(one.key_for(&permit(operation)).await.unwrap(), one.key_for(&permit(corrected)).await.unwrap());
     let step: Change = |proposal, _| said(proposal).step_id = Some("a".to_owned());
-    assert_eq!(one.of(&permit(step)).await.unwrap(), other.of(&permit(step)).await.unwrap(), "after a restart");
-    let stranger = Keys::new(Arc::new(InMemoryNotebook::default()));
-    assert_ne!(one.of(&permit(step)).await.unwrap(), stranger.of(&permit(step)).await.unwrap());
+    assert_eq!(one.key_for(&permit(step)).await.unwrap(), other.key_for(&permit(step)).await.unwrap(), "after a restart");
+    let stranger = ClientKeyFactory::new(Arc::new(InMemoryNotebook::default()));
+    assert_ne!(one.key_for(&permit(step)).await.unwrap(), stranger.key_for(&permit(step)).await.unwrap());
 }

@@ -5,7 +5,7 @@
 //! that cannot be taken is on record as such and never a reason to refuse or fail a call. Deliberately not here: how a quarantine is
 //! kept, and calls that were never sent.
 
-mod look;
+mod probe_run;
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,14 +15,14 @@ use servanda_gates::{CompiledContract, Permit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::look::Looking;
+use self::probe_run::ProbeRun;
 use super::Calls;
 use crate::{
     clock::within_ms,
     core::Core,
-    probes::{Case, Found, Observed, Probed, Quiet, Seen, Verdict, compare, compare_again, judge, may_have_left},
-    quarantine::{Event, GATEWAY, SeenChange, ToolKey, What},
-    world::Scene,
+    probes::{ProbeVerdictInput, ProbeComparison, ProbeReport, ProbeResult, Quiescence, ProbeSnapshot, ProbeVerdict, compare, compare_again, judge, may_have_left},
+    quarantine::{QuarantineEvent, GATEWAY, ObservedChange, UpstreamToolKey, QuarantineEventKind},
+    world::WorldSnapshot,
 };
 
 /// How long all probes of a look may take together.
@@ -36,38 +36,38 @@ const RECORD_MS_MAX: u64 = 5_000;
 
 /// A call around which it is looked, after the first look.
 #[derive(Debug)]
-pub(crate) struct Around {
+pub(crate) struct ProbedCall {
     call_id: CallId,
     caller: Caller,
     contract: Arc<CompiledContract>,
     arguments: Value,
-    quiet: Option<Quiet>,
-    before: Vec<Seen>,
+    quiet: Option<Quiescence>,
+    before: Vec<ProbeSnapshot>,
 }
 
 /// What was seen after a call, and what follows. Third looks are there only where they were taken.
 #[derive(Debug)]
-struct Sight {
+struct ProbeFindings {
     outcome: Outcome,
     alone: bool,
-    verdict: Verdict,
-    found: Vec<Found>,
-    after: Vec<Seen>,
-    again: Vec<Seen>,
+    verdict: ProbeVerdict,
+    found: Vec<ProbeComparison>,
+    after: Vec<ProbeSnapshot>,
+    again: Vec<ProbeSnapshot>,
 }
 
 /// A call that its caller gave up while it was looked; nothing was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GivenUp;
+pub(crate) struct CancelledByCaller;
 
 /// Looks before a call is sent, if its contract has probes and the call is one of those that are looked at.
 pub(crate) async fn look_before(
     calls: &Calls,
-    scene: &Scene,
+    scene: &WorldSnapshot,
     permit: &Permit,
     deadline: Instant,
     cancel: &CancellationToken,
-) -> Result<Option<Box<Around>>, GivenUp> {
+) -> Result<Option<Box<ProbedCall>>, CancelledByCaller> {
     if permit.contract().probes().is_empty() {
         return Ok(None);
     }
@@ -76,15 +76,15 @@ pub(crate) async fn look_before(
 
 async fn first_look(
     calls: &Calls,
-    scene: &Scene,
+    scene: &WorldSnapshot,
     permit: &Permit,
     deadline: Instant,
     cancel: &CancellationToken,
-) -> Result<Option<Box<Around>>, GivenUp> {
+) -> Result<Option<Box<ProbedCall>>, CancelledByCaller> {
     if !permit.contract().probes().is_sampled(permit.call_id()) {
         return Ok(None);
     }
-    let mut around = Around {
+    let mut around = ProbedCall {
         call_id: permit.call_id().clone(),
         caller: permit.proposal().caller.clone(),
         contract: permit.shared_contract(),
@@ -94,69 +94,69 @@ async fn first_look(
     };
     let left = deadline.saturating_duration_since(Instant::now()) / SHARE;
     let until = Instant::now() + left.min(Duration::from_millis(LOOK_MS_MAX));
-    let looking = around.looking(calls, scene);
+    let looking = around.probe_run(calls, scene);
     let before = tokio::select! {
         biased;
         // Sent without a look, a call would escape it.
-        () = cancel.cancelled() => return Err(GivenUp),
-        seen = looking.all(until) => seen,
+        () = cancel.cancelled() => return Err(CancelledByCaller),
+        seen = looking.take_all(until) => seen,
     };
     around.before = before;
     Ok(Some(Box::new(around)))
 }
 
-impl Around {
+impl ProbedCall {
     /// Looks again after a call whose end is on record, judges, and acts on it. When this returns, a tool that lied is held
     /// back.
-    pub(crate) async fn end(self, calls: &Calls, scene: &Scene, outcome: Outcome) {
+    pub(crate) async fn end(self, calls: &Calls, scene: &WorldSnapshot, outcome: Outcome) {
         if !may_have_left(outcome) {
             return;
         }
         let sight = self.look_again(calls, scene, outcome).await;
-        let observed = self.observed(&calls.core, sight);
-        if observed.verdict == Verdict::Violation {
-            self.accuse(&calls.core, &observed).await;
+        let observed = self.report(&calls.core, sight);
+        if observed.verdict == ProbeVerdict::Violation {
+            self.quarantine_tool(&calls.core, &observed).await;
         }
-        tell(&observed);
-        self.put_down(&calls.core, &observed).await;
+        log_report(&observed);
+        self.store_report(&calls.core, &observed).await;
     }
 
-    async fn look_again(&self, calls: &Calls, scene: &Scene, outcome: Outcome) -> Sight {
-        let looking = self.looking(calls, scene);
+    async fn look_again(&self, calls: &Calls, scene: &WorldSnapshot, outcome: Outcome) -> ProbeFindings {
+        let looking = self.probe_run(calls, scene);
         let is_still = || self.quiet.is_some_and(|quiet| calls.core.mutations.is_still(quiet));
-        let after = looking.all(within_ms(LOOK_MS_MAX)).await;
+        let after = looking.take_all(within_ms(LOOK_MS_MAX)).await;
         let alone = is_still();
         let (reads_only, completed) = (self.reads_only(), outcome == Outcome::Completed);
-        let mut found: Vec<Found> = self.before.iter().zip(&after).map(|(one, other)| compare(one, other)).collect();
-        let mut verdict = judge(&Case { reads_only, completed, alone, found: &found });
+        let mut found: Vec<ProbeComparison> = self.before.iter().zip(&after).map(|(one, other)| compare(one, other)).collect();
+        let mut verdict = judge(&ProbeVerdictInput { reads_only, completed, alone, found: &found });
         let mut again = Vec::new();
-        if verdict == Verdict::Violation {
+        if verdict == ProbeVerdict::Violation {
             tokio::time::sleep(Duration::from_millis(AGAIN_AFTER_MS)).await;
-            again = looking.all(within_ms(LOOK_MS_MAX)).await;
+            again = looking.take_all(within_ms(LOOK_MS_MAX)).await;
             // What another call changed meanwhile is no sign that it changes by itself.
             if is_still() {
                 let looks = found.iter_mut().zip(after.iter().zip(&again));
                 looks.for_each(|(found, (after, again))| *found = compare_again(*found, after, again));
             }
-            verdict = judge(&Case { reads_only, completed, alone, found: &found });
+            verdict = judge(&ProbeVerdictInput { reads_only, completed, alone, found: &found });
         }
-        Sight { outcome, alone, verdict, found, after, again }
+        ProbeFindings { outcome, alone, verdict, found, after, again }
     }
 
-    fn looking<'a>(&'a self, calls: &'a Calls, scene: &'a Scene) -> Looking<'a> {
-        Looking { calls, scene, probes: self.contract.probes(), arguments: &self.arguments, caller: &self.caller }
+    fn probe_run<'a>(&'a self, calls: &'a Calls, scene: &'a WorldSnapshot) -> ProbeRun<'a> {
+        ProbeRun { calls, scene, probes: self.contract.probes(), arguments: &self.arguments, caller: &self.caller }
     }
 
     fn reads_only(&self) -> bool {
         !self.contract.contract().effect_class().mutates()
     }
 
-    fn observed(&self, core: &Core, sight: Sight) -> Observed {
-        let Sight { outcome, alone, verdict, found, after, again } = sight;
+    fn report(&self, core: &Core, sight: ProbeFindings) -> ProbeReport {
+        let ProbeFindings { outcome, alone, verdict, found, after, again } = sight;
         let again = again.into_iter().map(Some).chain(std::iter::repeat(None));
         let looks = self.before.iter().cloned().zip(after).zip(again);
         let looked_at = self.contract.probes().iter().zip(found).zip(looks);
-        let probes = looked_at.map(|((probe, found), ((before, after), again))| Probed {
+        let probes = looked_at.map(|((probe, found), ((before, after), again))| ProbeResult {
             name: probe.name.clone(),
             target: probe.target(),
             found,
@@ -164,8 +164,8 @@ impl Around {
             after,
             again,
         });
-        Observed {
-            version: Observed::VERSION,
+        ProbeReport {
+            version: ProbeReport::VERSION,
             call_id: self.call_id.to_string(),
             tool: self.contract.contract().identity.name.clone(),
             contract_digest: self.contract.digest(),
@@ -180,26 +180,26 @@ impl Around {
     }
 
     /// Holds the tool back, here at once and everywhere soon.
-    async fn accuse(&self, core: &Core, observed: &Observed) {
+    async fn quarantine_tool(&self, core: &Core, observed: &ProbeReport) {
         let binding = &self.contract.contract().binding;
-        let changed = observed.probes.iter().filter(|probe| probe.found == Found::Changed);
-        let seen = changed.map(|probe| SeenChange {
+        let changed = observed.probes.iter().filter(|probe| probe.found == ProbeComparison::Changed);
+        let seen = changed.map(|probe| ObservedChange {
             name: probe.name.clone(),
             before: probe.before.clone(),
             after: probe.after.clone(),
         });
-        let event = Event {
+        let event = QuarantineEvent {
             at_ms: observed.at_ms,
             by: GATEWAY.to_owned(),
             contract: observed.tool.clone(),
             contract_digest: Some(observed.contract_digest),
-            what: What::Observed { call_id: observed.call_id.clone(), probes: seen.collect() },
+            what: QuarantineEventKind::Observed { call_id: observed.call_id.clone(), probes: seen.collect() },
         };
-        let tool = ToolKey { upstream: binding.upstream.clone(), tool: binding.tool.clone() };
+        let tool = UpstreamToolKey { upstream: binding.upstream.clone(), tool: binding.tool.clone() };
         core.quarantine.hold(tool, event).await;
     }
 
-    async fn put_down(&self, core: &Core, observed: &Observed) {
+    async fn store_report(&self, core: &Core, observed: &ProbeReport) {
         let call_id = &self.call_id;
         let written = async { core.notebook.write(observed.note(core.clock.now())?).await };
         match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), written).await {
@@ -211,27 +211,27 @@ impl Around {
 }
 
 /// Tells the operator. That a tool is held back has been told by then.
-fn tell(observed: &Observed) {
-    let Observed { call_id, tool, verdict, .. } = observed;
+fn log_report(observed: &ProbeReport) {
+    let ProbeReport { call_id, tool, verdict, .. } = observed;
     for probe in &observed.probes {
-        if let (Seen::NotTaken(why), _) | (_, Seen::NotTaken(why)) = (&probe.before, &probe.after) {
+        if let (ProbeSnapshot::NotTaken(why), _) | (_, ProbeSnapshot::NotTaken(why)) = (&probe.before, &probe.after) {
             tracing::warn!(%call_id, tool, probe = probe.name, why, "a probe could not be taken");
         }
     }
     match verdict {
-        Verdict::Inconclusive => {
-            let [changed, volatile] = [Found::Changed, Found::Volatile].map(|found| observed.names(found).join(", "));
+        ProbeVerdict::Inconclusive => {
+            let [changed, volatile] = [ProbeComparison::Changed, ProbeComparison::Volatile].map(|found| observed.names(found).join(", "));
             tracing::warn!(
                 %call_id, tool, changed, volatile,
                 "something changed around a call that only reads, and it cannot be told that it was this call; see \
                  `servanda explain {call_id}`"
             );
         }
-        Verdict::NoChangeSeen => tracing::warn!(
+        ProbeVerdict::NoChangeSeen => tracing::warn!(
             %call_id, tool,
             "a call was done that should change something, and no probe saw a change; see `servanda explain {call_id}`"
         ),
-        Verdict::AsDeclared | Verdict::Violation | Verdict::NotJudged => {
+        ProbeVerdict::AsDeclared | ProbeVerdict::Violation | ProbeVerdict::NotJudged => {
             tracing::debug!(%call_id, tool, verdict = verdict.word(), "it was looked around a call");
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use servanda_contract::{ToolContract, time::Clock as _, tool::TimeoutClass};
 use servanda_effects::effect::EffectEnding;
 use servanda_mcp::Era;
-use servanda_upstream::{Post, PostAddress};
+use servanda_upstream::{WebhookClient, WebhookAddress};
 use sha2::Sha256;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -21,15 +21,15 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Callback, Callbacks, Patience, SigningSecret, Subscription, deliveries};
+use super::super::{Callback, Callbacks, CallbackRetryPolicy, SigningSecret, CallbackSubscription, deliveries};
 use crate::{
-    Engine, Gateway as _, Guest, SystemClock, Terms,
+    Engine, Gateway as _, Requester, SystemClock, RequestTerms,
     deferred::deliver,
-    testing::{House, Scripted, call, draft, said, scene_of},
+    testing::{EngineHarness, ScriptedServer, call, draft, said, scene_of},
 };
 
 const KEY: &[u8] = b"123456789012345678901234";
-const QUICK: Patience = Patience { attempts_max: 4, whole_ms_max: 60_000, first_wait_ms: 1, wait_ms_max: 5 };
+const QUICK: CallbackRetryPolicy = CallbackRetryPolicy { attempts_max: 4, whole_ms_max: 60_000, first_wait_ms: 1, wait_ms_max: 5 };
 
 /// What the receiver got.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,12 +87,12 @@ async fn request(stream: &mut tokio::net::TcpStream) -> (String, String) {
 
 fn callback(address: std::net::SocketAddr) -> Callback {
     Callback {
-        subscription: Subscription {
+        subscription: CallbackSubscription {
             name: "books".to_owned(),
             on: BTreeSet::from([EffectEnding::Completed, EffectEnding::Failed, EffectEnding::Unknown]),
             tools: Vec::new(),
         },
-        address: PostAddress::parse(&format!("http://{address}/hook")).unwrap(),
+        address: WebhookAddress::parse(&format!("http://{address}/hook")).unwrap(),
         secret: SigningSecret::parse(std::str::from_utf8(KEY).unwrap()).unwrap(),
     }
 }
@@ -104,31 +104,31 @@ fn long(tool: &str, writes: bool) -> ToolContract {
 }
 
 /// A house with a long tool that writes, one that reads, and a short one.
-fn house(callback: Callback) -> House {
-    let server = Scripted::new(Era::Modern, &json!({}), |_| async {
+fn house(callback: Callback) -> EngineHarness {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async {
         Ok(said(Era::Modern, &json!({"content": [{"type": "text", "text": "the answer"}]})))
     });
     let mut short = draft("up", "short", true);
     short.execution.as_mut().unwrap().timeout_class = TimeoutClass::Standard;
     let mut scene = scene_of(&server, vec![long("write", true), long("echo", false), short]);
     scene.callbacks = Arc::new(Callbacks::new(vec![callback]));
-    House::in_scene(scene, Arc::default(), Arc::new(SystemClock))
+    EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock))
 }
 
 /// Delivers for as long as the guard is there.
 fn delivering(engine: &Engine) -> (JoinHandle<()>, CancellationToken) {
     let (core, stop) = (Arc::clone(engine.core()), CancellationToken::new());
-    let (carrier, until) = (Arc::new(Post::new(5_000).unwrap()), stop.clone());
+    let (carrier, until) = (Arc::new(WebhookClient::new(5_000).unwrap()), stop.clone());
     (tokio::spawn(async move { deliver(&core, carrier, QUICK, until).await }), stop)
 }
 
-async fn make(house: &House, tool: &str) {
-    let request = call(&Guest::local(), tool, Terms::default());
+async fn make(house: &EngineHarness, tool: &str) {
+    let request = call(&Requester::local(), tool, RequestTerms::default());
     let arguments = bytes::Bytes::from_static(br#"{"text":"the argument"}"#);
     house.engine.call(crate::CallRequest { arguments, ..request }).await;
 }
 
-async fn pending(house: &House) -> Vec<super::Delivery> {
+async fn pending(house: &EngineHarness) -> Vec<super::CallbackDelivery> {
     deliveries(house.notebook.as_ref(), SystemClock.now()).await.unwrap()
 }
 

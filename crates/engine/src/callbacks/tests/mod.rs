@@ -5,11 +5,11 @@ mod loopback;
 use proptest::prelude::*;
 use servanda_contract::{CallRecord, Digest, Proposal, TaxonomyClass, Timestamp, digest::DigestDomain, record::Outcome};
 use servanda_effects::{NoteKind, effect::OwnerId};
-use servanda_upstream::{NotPosted, Receipt};
+use servanda_upstream::{WebhookSendError, WebhookResponse};
 
 use super::{
-    BadSecret, SigningSecret,
-    delivery::{Delivery, Next, Patience, Turn, step},
+    SigningSecretError, SigningSecret,
+    delivery::{CallbackDelivery, DeliveryStep, CallbackRetryPolicy, DeliveryTurn, after_attempt},
     event, matches,
 };
 
@@ -46,13 +46,13 @@ fn signatures_are_those_of_the_specification() {
 #[test]
 fn a_secret_is_long_enough_and_never_shown() {
     let table = [
-        ("", Some(BadSecret::Empty)),
-        ("whsec_", Some(BadSecret::Empty)),
-        ("12345678901234567890123", Some(BadSecret::Short(23))),
+        ("", Some(SigningSecretError::Empty)),
+        ("whsec_", Some(SigningSecretError::Empty)),
+        ("12345678901234567890123", Some(SigningSecretError::Short(23))),
         ("123456789012345678901234", None),
-        ("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM=", Some(BadSecret::Short(23))),
+        ("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM=", Some(SigningSecretError::Short(23))),
         ("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0", None),
-        ("whsec_not base64, however long it may be", Some(BadSecret::NotBase64)),
+        ("whsec_not base64, however long it may be", Some(SigningSecretError::NotBase64)),
     ];
     for (text, expected) in table {
         let parsed = SigningSecret::parse(text);
@@ -60,7 +60,7 @@ fn a_secret_is_long_enough_and_never_shown() {
         assert!(!format!("{parsed:?}").contains("1234567"), "{parsed:?}");
     }
     let long = "x".repeat(1_025);
-    assert_eq!(SigningSecret::parse(&long).unwrap_err(), BadSecret::Long);
+    assert_eq!(SigningSecret::parse(&long).unwrap_err(), SigningSecretError::Long);
 }
 
 #[test]
@@ -122,11 +122,11 @@ fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
     let ends = [Outcome::Completed, Outcome::ToolError, Outcome::NotExecuted, Outcome::Quarantined, Outcome::Unknown];
     let mut shown = String::new();
     for outcome in ends {
-        let made = event::of_record(&record(outcome), event::ending(outcome).unwrap(), later(100_000));
+        let made = event::from_record(&record(outcome), event::ending_of_outcome(outcome).unwrap(), later(100_000));
         assert!(!made.id.contains('.'), "{}", made.id);
         shown.extend([made.id.as_str(), "\n", &made.body, "\n"]);
     }
-    let at = event::of_record(&record(Outcome::NotExecuted), servanda_effects::effect::EffectEnding::Unknown, later(100_000));
+    let at = event::from_record(&record(Outcome::NotExecuted), servanda_effects::effect::EffectEnding::Unknown, later(100_000));
     shown.extend([at.id.as_str(), "\n", &at.body, "\n"]);
     assert!(!shown.contains("secret argument"));
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/callbacks/golden/events.txt");
@@ -137,13 +137,13 @@ fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
     for outcome in
         [Outcome::Refused, Outcome::Dispatching, Outcome::InputRequired, Outcome::TaskCreated, Outcome::Replayed]
     {
-        assert_eq!(event::ending(outcome), None, "{outcome:?} is no end of long work");
+        assert_eq!(event::ending_of_outcome(outcome), None, "{outcome:?} is no end of long work");
     }
 }
 
-fn delivery(attempts: u32) -> Delivery {
-    let made = event::of_record(&record(Outcome::Completed), servanda_effects::effect::EffectEnding::Completed, NOW);
-    let mut delivery = Delivery::new("books", &made, Some(OwnerId::from("one".to_owned())), NOW);
+fn delivery(attempts: u32) -> CallbackDelivery {
+    let made = event::from_record(&record(Outcome::Completed), servanda_effects::effect::EffectEnding::Completed, NOW);
+    let mut delivery = CallbackDelivery::new("books", &made, Some(OwnerId::from("one".to_owned())), NOW);
     delivery.attempts = attempts;
     delivery
 }
@@ -154,15 +154,15 @@ fn what_is_kept_comes_back() {
     let note = delivery(3).note();
     assert_eq!((note.kind, note.key.as_str()), (NoteKind::Delivery, "msg_call_1_completed books"));
     assert_eq!(note.expires_at, None, "what is under way is never forgotten");
-    assert_eq!(Delivery::of(&note), Some(delivery(3)));
+    assert_eq!(CallbackDelivery::from_note(&note), Some(delivery(3)));
     let newer = servanda_effects::Note { value: note.value.replace(r#""version":1"#, r#""version":2"#), ..note };
-    assert_eq!(Delivery::of(&newer), None);
+    assert_eq!(CallbackDelivery::from_note(&newer), None);
 }
 
 #[test]
 fn what_follows_on_an_attempt() {
-    let answered = |status, retry_after_ms| Ok(Receipt { status, retry_after_ms });
-    let failed = || Err(NotPosted("connection refused".to_owned()));
+    let answered = |status, retry_after_ms| Ok(WebhookResponse { status, retry_after_ms });
+    let failed = || Err(WebhookSendError("connection refused".to_owned()));
     // Attempts before, what came back, and how long after it is tried next; if it is over, with what.
     let table = [
         (0, answered(200, None), Err(None)),
@@ -186,14 +186,14 @@ fn what_follows_on_an_attempt() {
         (11, answered(503, Some(60_000)), Err(Some("HTTP status 503"))),
     ];
     for (attempts, attempted, expected) in table {
-        let next = step(delivery(attempts), &attempted, later(1_000), 0, Patience::default());
+        let next = after_attempt(delivery(attempts), &attempted, later(1_000), 0, CallbackRetryPolicy::default());
         match (next, expected) {
-            (Next::Done, Err(None)) => {}
-            (Next::Later(tried), Ok(wait_ms)) => {
+            (DeliveryStep::Done, Err(None)) => {}
+            (DeliveryStep::Later(tried), Ok(wait_ms)) => {
                 assert_eq!(tried.due_at, later(1_000 + wait_ms), "{attempts} {attempted:?}");
                 assert_eq!((tried.attempts, tried.first_tried_at), (attempts + 1, Some(later(1_000))));
             }
-            (Next::GivenUp(over), Err(Some(why))) => {
+            (DeliveryStep::GivenUp(over), Err(Some(why))) => {
                 assert_eq!((over.given_up_at, over.last.as_deref()), (Some(later(1_000)), Some(why)));
                 assert!(over.note().expires_at.is_some(), "what was given up is forgotten one day");
             }
@@ -206,13 +206,13 @@ fn what_follows_on_an_attempt() {
 #[test]
 fn the_day_counts_from_the_first_attempt() {
     const DAY_MS: u64 = 86_400_000;
-    let failed = Err(NotPosted("connection refused".to_owned()));
-    let Next::Later(tried) = step(delivery(0), &failed, later(7 * DAY_MS), 0, Patience::default()) else {
+    let failed = Err(WebhookSendError("connection refused".to_owned()));
+    let DeliveryStep::Later(tried) = after_attempt(delivery(0), &failed, later(7 * DAY_MS), 0, CallbackRetryPolicy::default()) else {
         panic!("it was never tried")
     };
-    let within = step(tried.clone(), &failed, later(8 * DAY_MS - 1), 0, Patience::default());
-    assert!(matches!(within, Next::Later(_)));
-    assert!(matches!(step(tried, &failed, later(8 * DAY_MS), 0, Patience::default()), Next::GivenUp(_)));
+    let within = after_attempt(tried.clone(), &failed, later(8 * DAY_MS - 1), 0, CallbackRetryPolicy::default());
+    assert!(matches!(within, DeliveryStep::Later(_)));
+    assert!(matches!(after_attempt(tried, &failed, later(8 * DAY_MS), 0, CallbackRetryPolicy::default()), DeliveryStep::GivenUp(_)));
 }
 
 #[test]
@@ -224,12 +224,12 @@ fn an_owner_goes_first_and_others_take_only_what_is_old() {
     let mut over = delivery(0);
     over.given_up_at = Some(NOW);
     let table = [
-        (&owned, &one, later(0), Turn::Now),
-        (&owned, &two, later(0), Turn::At(later(20_000))),
-        (&owned, &two, later(19_999), Turn::At(later(20_000))),
-        (&owned, &two, later(20_000), Turn::Now),
-        (&anybodys, &two, later(0), Turn::Now),
-        (&over, &one, later(90_000), Turn::NotOurs),
+        (&owned, &one, later(0), DeliveryTurn::Now),
+        (&owned, &two, later(0), DeliveryTurn::At(later(20_000))),
+        (&owned, &two, later(19_999), DeliveryTurn::At(later(20_000))),
+        (&owned, &two, later(20_000), DeliveryTurn::Now),
+        (&anybodys, &two, later(0), DeliveryTurn::Now),
+        (&over, &one, later(90_000), DeliveryTurn::NotOurs),
     ];
     for (delivery, own, now, expected) in table {
         assert_eq!(delivery.turn(own, now), expected, "{own:?} {now}");
@@ -239,9 +239,9 @@ fn an_owner_goes_first_and_others_take_only_what_is_old() {
 proptest! {
     #[test]
     fn waits_grow_within_their_limits(attempts in 0u32..11, random: u64) {
-        let patience = Patience::default();
-        let failed = Err(NotPosted("no".to_owned()));
-        let Next::Later(tried) = step(delivery(attempts), &failed, NOW, random, patience) else {
+        let patience = CallbackRetryPolicy::default();
+        let failed = Err(WebhookSendError("no".to_owned()));
+        let DeliveryStep::Later(tried) = after_attempt(delivery(attempts), &failed, NOW, random, patience) else {
             return Err(TestCaseError::fail("it is not over"));
         };
         let wait_ms = tried.due_at.since_ms(NOW);

@@ -14,11 +14,11 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::{exposed, follow_on, needs_its_tool, take, takes_long};
+use super::{exposed_name, follow_on, needs_its_tool, recover_orphan, takes_long};
 use crate::{
     clock::within_ms,
-    long_running::{LongRunning, left_alone},
-    world::Scene,
+    long_running::{LongWorkContext, unfollowed},
+    world::WorldSnapshot,
 };
 
 /// Orphans of each upstream in a round, and as many that need none.
@@ -38,8 +38,8 @@ const LOGGED_MAX: usize = 4_096;
 
 /// The lanes, by upstream.
 #[derive(Debug)]
-pub(crate) struct Lanes {
-    by_upstream: BTreeMap<String, Arc<Lane>>,
+pub(crate) struct RecoveryLanes {
+    by_upstream: BTreeMap<String, Arc<RecoveryLane>>,
     all: Arc<Semaphore>,
     logged: BTreeSet<EffectId>,
     /// Dropped with this, lanes begin nothing more; what they have begun goes on.
@@ -48,7 +48,7 @@ pub(crate) struct Lanes {
 
 /// The orphans of one upstream, or, by an empty name, those that need none.
 #[derive(Debug)]
-struct Lane {
+struct RecoveryLane {
     /// Held while it is worked on.
     working: Arc<tokio::sync::Mutex<()>>,
     /// How far it has come: the next round goes on from here, so that any number that cannot be recovered hides none behind them.
@@ -59,7 +59,7 @@ struct Lane {
 
 /// What a lane has to do in a round.
 #[derive(Debug, Default)]
-struct Load {
+struct LaneLoad {
     orphans: Vec<Effect>,
     /// Of others than this process, how many were listed, and the last of them.
     listed: u32,
@@ -68,13 +68,13 @@ struct Load {
     left_alone: Vec<Effect>,
 }
 
-impl Default for Lanes {
+impl Default for RecoveryLanes {
     fn default() -> Self {
         Self::having_logged(BTreeSet::new())
     }
 }
 
-impl Lanes {
+impl RecoveryLanes {
     /// Those effects were logged before.
     pub(crate) fn having_logged(logged: BTreeSet<EffectId>) -> Self {
         let all = Arc::new(Semaphore::new(ALL_AT_ONCE_MAX));
@@ -82,7 +82,7 @@ impl Lanes {
     }
 
     /// Begins a round in every lane that is not in one. Waits for the store alone.
-    pub(crate) async fn begin(&mut self, long_running: &Arc<LongRunning>) {
+    pub(crate) async fn begin(&mut self, long_running: &Arc<LongWorkContext>) {
         while self.running.try_join_next().is_some() {}
         let scene = long_running.core.scene();
         for (upstream, load) in self.loads(long_running, &scene).await {
@@ -91,12 +91,12 @@ impl Lanes {
             let (long_running, scene, all) = (Arc::clone(long_running), Arc::clone(&scene), Arc::clone(&self.all));
             self.running.spawn(async move {
                 let after = load.last.clone().filter(|_| load.listed >= EACH_MAX);
-                let round = Round { long_running, scene, lane: Arc::clone(&lane), all };
+                let round = LaneRound { long_running, scene, lane: Arc::clone(&lane), all };
                 let went_through = match upstream.as_str() {
-                    "" => round.without(load).await,
-                    upstream => round.with(upstream, load).await,
+                    "" => round.run_without_server(load).await,
+                    upstream => round.run_with_server(upstream, load).await,
                 };
-                lane.go_on_after(after.filter(|_| went_through));
+                lane.set_after(after.filter(|_| went_through));
                 drop(working);
             });
         }
@@ -108,14 +108,14 @@ impl Lanes {
 
     /// Waits until all lanes have ended, and says which effects were logged.
     #[cfg(test)]
-    pub(crate) async fn ended(mut self) -> BTreeSet<EffectId> {
+    pub(crate) async fn finish(mut self) -> BTreeSet<EffectId> {
         while self.running.join_next().await.is_some() {}
         self.logged
     }
 
-    async fn loads(&mut self, long_running: &LongRunning, scene: &Scene) -> BTreeMap<String, Load> {
+    async fn loads(&mut self, long_running: &LongWorkContext, scene: &WorldSnapshot) -> BTreeMap<String, LaneLoad> {
         let core = &long_running.core;
-        let mut loads: BTreeMap<String, Load> = BTreeMap::new();
+        let mut loads: BTreeMap<String, LaneLoad> = BTreeMap::new();
         let after = self.by_upstream.iter().filter_map(|(upstream, lane)| Some((upstream.clone(), lane.after()?)));
         let query = OrphanQuery { after: after.collect(), ..OrphanQuery::oldest(core.owner.clone(), EACH_MAX) };
         match core.effects.orphans(query).await {
@@ -126,10 +126,10 @@ impl Lanes {
                     if orphan.owner != core.owner {
                         (load.listed, load.last) = (load.listed + 1, Some(orphan.orphan_cursor()));
                     }
-                    if core.in_hand.has(&orphan.id) {
+                    if core.in_flight_effects.has(&orphan.id) {
                         continue;
                     }
-                    if needs_its_tool(&orphan) && exposed(scene, &orphan).is_none() {
+                    if needs_its_tool(&orphan) && exposed_name(scene, &orphan).is_none() {
                         self.log_once(&orphan);
                     } else {
                         load.orphans.push(orphan);
@@ -137,7 +137,7 @@ impl Lanes {
                 }
             }
         }
-        for left in left_alone(long_running).await {
+        for left in unfollowed(long_running).await {
             loads.entry(left.order.upstream.clone()).or_default().left_alone.push(left);
         }
         loads
@@ -151,7 +151,7 @@ impl Lanes {
     }
 }
 
-impl Default for Lane {
+impl Default for RecoveryLane {
     fn default() -> Self {
         Self {
             working: Arc::default(),
@@ -162,30 +162,30 @@ impl Default for Lane {
     }
 }
 
-impl Lane {
+impl RecoveryLane {
     fn after(&self) -> Option<OrphanCursor> {
         self.after.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn go_on_after(&self, place: Option<OrphanCursor>) {
+    fn set_after(&self, place: Option<OrphanCursor>) {
         *self.after.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 }
 
 /// One round of one lane.
-struct Round {
-    long_running: Arc<LongRunning>,
-    scene: Arc<Scene>,
-    lane: Arc<Lane>,
+struct LaneRound {
+    long_running: Arc<LongWorkContext>,
+    scene: Arc<WorldSnapshot>,
+    lane: Arc<RecoveryLane>,
     all: Arc<Semaphore>,
 }
 
-impl Round {
+impl LaneRound {
     /// Orphans whose server has to answer, the oldest first, while it is there. Says whether all of them had their chance.
-    async fn with(self, upstream: &str, load: Load) -> bool {
+    async fn run_with_server(self, upstream: &str, load: LaneLoad) -> bool {
         let (mut taking, mut went_through) = (Vec::new(), true);
         for orphan in load.orphans {
-            if !self.is_there(upstream).await {
+            if !self.is_available(upstream).await {
                 went_through = false;
                 break;
             }
@@ -194,7 +194,7 @@ impl Round {
                 // Nobody waits for it: the others are looked after meanwhile. Where there is no place, the next round has one.
                 let Ok(place) = Arc::clone(&self.lane.long).try_acquire_owned() else { continue };
                 self.long_running.core.in_flight.spawn(async move {
-                    take(&long_running, &scene, orphan).await;
+                    recover_orphan(&long_running, &scene, orphan).await;
                     drop(place);
                 });
                 continue;
@@ -203,12 +203,12 @@ impl Round {
             let places =
                 (Arc::clone(&self.lane.at_once).acquire_owned().await, Arc::clone(&self.all).acquire_owned().await);
             taking.push(self.long_running.core.in_flight.spawn(async move {
-                take(&long_running, &scene, orphan).await;
+                recover_orphan(&long_running, &scene, orphan).await;
                 drop(places);
             }));
         }
         for left in load.left_alone {
-            if !self.is_there(upstream).await {
+            if !self.is_available(upstream).await {
                 break;
             }
             let (long_running, scene) = (Arc::clone(&self.long_running), Arc::clone(&self.scene));
@@ -222,14 +222,14 @@ impl Round {
     }
 
     /// Orphans that the store alone settles.
-    async fn without(self, load: Load) -> bool {
+    async fn run_without_server(self, load: LaneLoad) -> bool {
         let places = Arc::new(Semaphore::new(SETTLED_AT_ONCE_MAX));
         let mut taking = Vec::new();
         for orphan in load.orphans {
             let (long_running, scene) = (Arc::clone(&self.long_running), Arc::clone(&self.scene));
             let place = Arc::clone(&places).acquire_owned().await;
             taking.push(self.long_running.core.in_flight.spawn(async move {
-                take(&long_running, &scene, orphan).await;
+                recover_orphan(&long_running, &scene, orphan).await;
                 drop(place);
             }));
         }
@@ -238,9 +238,9 @@ impl Round {
     }
 
     /// Whether the server is there and is not left alone for failing. One that is gone from the configuration is nobody's to wait for.
-    async fn is_there(&self, upstream: &str) -> bool {
+    async fn is_available(&self, upstream: &str) -> bool {
         let Some(member) = self.scene.member(upstream) else { return true };
-        !member.guard.is_shut() && member.server.offer(within_ms(THERE_MS_MAX)).await.is_ok()
+        !member.health.is_open() && member.server.offer(within_ms(THERE_MS_MAX)).await.is_ok()
     }
 }
 

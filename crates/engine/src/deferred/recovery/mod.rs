@@ -13,25 +13,25 @@ use servanda_contract::{
 };
 use servanda_effects::effect::{Effect, EffectId, EffectState, EffectReply, owner_silence_ms_max};
 use servanda_gates::{Fenced, Recovery, recover};
-use servanda_upstream::Delivery;
+use servanda_upstream::RequestOptions;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::lanes::Lanes;
+pub(crate) use self::lanes::RecoveryLanes;
 pub(crate) use self::status::ask_and_settle;
-use super::judged::{Judged, judge};
+use super::verdict::{DeferredVerdict, judge};
 use crate::{
     answers::refusals,
     budgets,
-    client::on_record,
+    client::for_recorded_caller,
     clock::within_ms,
     core::{Core, lease_end},
-    delivery_template::{Leg, Outline, param_headers},
-    internal_call::{Ready, exposed_as, ready},
-    long_running::{self, Adopted, LongRunning},
-    records::{self, Settling},
+    delivery_template::{DeliveryAttempt, DeliveryTemplate, param_headers},
+    internal_call::{InternalTool, exposed_name, internal_tool},
+    long_running::{self, AdoptedWork, LongWorkContext},
+    records::{self, EffectSettlement},
     trace,
-    world::Scene,
+    world::WorldSnapshot,
 };
 
 /// How long after a beat that failed the next one is tried.
@@ -48,20 +48,20 @@ const EXPIRED_MAX: u32 = 200;
 
 /// How often this process says that it is alive, three times as often as it would be missed, and looks whether somebody
 /// left something behind.
-fn beat() -> Duration {
+fn heartbeat_interval() -> Duration {
     Duration::from_millis(owner_silence_ms_max() / 3)
 }
 
 /// Recovers orphaned effects until told to stop. It does not beat: a gateway that is stopping takes no more orphans, but it beats on
 /// until it has settled its own calls.
-pub(crate) async fn look_after(long_running: &Arc<LongRunning>, stop: CancellationToken) {
+pub(crate) async fn run(long_running: &Arc<LongWorkContext>, stop: CancellationToken) {
     let looking = async {
-        let mut lanes = Lanes::default();
+        let mut lanes = RecoveryLanes::default();
         loop {
             // This does not wait for upstreams: each lane goes on in a task of its own, and the next round starts the idle ones.
             lanes.begin(long_running).await;
             clear_up(&long_running.core).await;
-            tokio::time::sleep(beat()).await;
+            tokio::time::sleep(heartbeat_interval()).await;
         }
     };
     tokio::select! {
@@ -72,11 +72,11 @@ pub(crate) async fn look_after(long_running: &Arc<LongRunning>, stop: Cancellati
 
 /// Says that this process is alive until told to stop, so that no other process takes over what it does. As often it learns what
 /// others hold back or let go; a store that is slow to tell that does not keep it from beating.
-pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
+pub(crate) async fn send_heartbeats(core: &Arc<Core>, stop: CancellationToken) {
     let beating = async {
         let mut failures = 0;
         loop {
-            tokio::time::sleep(beat_once(core, &mut failures).await).await;
+            tokio::time::sleep(send_heartbeat(core, &mut failures).await).await;
         }
     };
     let recalling = async {
@@ -84,7 +84,7 @@ pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
             if let Err(error) = core.quarantine.recall().await {
                 tracing::warn!(%error, "which tools are held back could not be read; what is known stays in force");
             }
-            tokio::time::sleep(beat()).await;
+            tokio::time::sleep(heartbeat_interval()).await;
         }
     };
     tokio::select! {
@@ -96,7 +96,7 @@ pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
 
 /// Beats once, and says how long to wait before the next beat: a store that was away is told at once when it is back. `failures` counts
 /// those in a row; not all of them are logged.
-async fn beat_once(core: &Core, failures: &mut u32) -> Duration {
+async fn send_heartbeat(core: &Core, failures: &mut u32) -> Duration {
     let asked_at = Instant::now();
     match core.effects.heartbeat(core.owner.clone()).await {
         Ok(()) => {
@@ -104,21 +104,21 @@ async fn beat_once(core: &Core, failures: &mut u32) -> Duration {
             if std::mem::take(failures) > 0 {
                 tracing::info!("the ledger takes this process's beats again");
             }
-            beat()
+            heartbeat_interval()
         }
         Err(error) => {
             if failures.is_multiple_of(BEATS_LOGGED_EVERY) {
                 tracing::warn!(%error, "this process could not say that it is alive; it is tried again");
             }
             *failures = failures.saturating_add(1);
-            beat().min(Duration::from_millis(BEAT_AGAIN_MS))
+            heartbeat_interval().min(Duration::from_millis(BEAT_AGAIN_MS))
         }
     }
 }
 
 /// What is left of effects that are settled: reservations are closed by what their effects say, and what is over is forgotten.
 async fn clear_up(core: &Core) {
-    budgets::look_after(&core.till).await;
+    budgets::run_upkeep(&core.till).await;
     if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
         tracing::warn!(%error, "effects whose time is over were not forgotten");
     }
@@ -126,17 +126,17 @@ async fn clear_up(core: &Core) {
 
 /// One round, to its end: everything that is nobody's is settled as far as it can be, and what is over is forgotten.
 #[cfg(test)]
-pub(crate) async fn look_once(long_running: &Arc<LongRunning>, told: &mut std::collections::BTreeSet<EffectId>) {
-    let mut lanes = Lanes::having_logged(std::mem::take(told));
+pub(crate) async fn run_once(long_running: &Arc<LongWorkContext>, told: &mut std::collections::BTreeSet<EffectId>) {
+    let mut lanes = RecoveryLanes::having_logged(std::mem::take(told));
     lanes.begin(long_running).await;
-    *told = lanes.ended().await;
+    *told = lanes.finish().await;
     clear_up(&long_running.core).await;
 }
 
 /// The exposed name of an effect's tool.
-fn exposed(scene: &Scene, effect: &Effect) -> Option<String> {
+fn exposed_name(scene: &WorldSnapshot, effect: &Effect) -> Option<String> {
     let key = &effect.key;
-    exposed_as(scene, |identity| identity.name == key.tool && identity.major() == key.contract_major)
+    exposed_name(scene, |identity| identity.name == key.tool && identity.major() == key.contract_major)
 }
 
 /// Whether something has to be sent or asked to settle an effect; what is left of the others is only to say so.
@@ -145,23 +145,23 @@ fn needs_its_tool(effect: &Effect) -> bool {
 }
 
 /// Whether what is done about it may take as long as long work does.
-fn takes_long(scene: &Scene, effect: &Effect) -> bool {
-    let entry = exposed(scene, effect).and_then(|name| scene.catalog.entry(&name));
+fn takes_long(scene: &WorldSnapshot, effect: &Effect) -> bool {
+    let entry = exposed_name(scene, effect).and_then(|name| scene.catalog.entry(&name));
     entry.is_some_and(|entry| entry.contract.contract().is_long())
 }
 
 /// Follows what goes on at its upstream, if it does and nobody else follows it. Says whether that is so.
-async fn follow_on(long_running: &LongRunning, scene: &Scene, effect: Effect) -> bool {
+async fn follow_on(long_running: &LongWorkContext, scene: &WorldSnapshot, effect: Effect) -> bool {
     let core = &long_running.core;
     match long_running::submitted(core, &effect).await {
         None => return false,
         // Somebody may still follow it.
-        Some(submitted) if !submitted.is_left_alone(core) => return true,
+        Some(submitted) if !submitted.is_unfollowed(core) => return true,
         Some(_) => {}
     }
-    let Some(exposed) = exposed(scene, &effect) else { return true };
+    let Some(exposed) = exposed_name(scene, &effect) else { return true };
     // Until its server is there, it is left as it is.
-    let ready = ready(scene, &exposed).await.filter(|ready| *ready.member.id == *effect.order.upstream);
+    let ready = internal_tool(scene, &exposed).await.filter(|ready| *ready.member.id == *effect.order.upstream);
     let Some(ready) = ready else { return true };
     let record = record(core, &effect);
     if let Some(adopted) = long_running::adopt(long_running, effect).await {
@@ -171,34 +171,34 @@ async fn follow_on(long_running: &LongRunning, scene: &Scene, effect: Effect) ->
 }
 
 /// Follows long work that was taken over to its end, and settles it.
-async fn settle_followed(core: &Arc<Core>, scene: &Scene, ready: &Ready, adopted: &Adopted, mut record: CallRecord) {
+async fn settle_followed(core: &Arc<Core>, scene: &WorldSnapshot, ready: &InternalTool, adopted: &AdoptedWork, mut record: CallRecord) {
     let effect = &adopted.effect;
     let claim = effect.claim();
-    let held = Some(core.in_hand.hold(&effect.id));
+    let held = Some(core.in_flight_effects.hold(&effect.id));
     let mutation = effect.class.mutates().then(|| core.mutations.begin());
     let outcome = adopted.follow(core, scene, ready, &record.caller).await;
-    core.cache.changed(&ready.member.id, &effect.order.resources);
-    let Judged { end, outcome, refusal, quarantine } =
+    core.cache.invalidate(&ready.member.id, &effect.order.resources);
+    let DeferredVerdict { end, outcome, refusal, quarantine } =
         judge(&ready.contract, &record.call_id, outcome, effect.was_sent_before());
     record.finished_at = Some(core.clock.now());
     record.outcome = outcome;
     record.class = refusal.as_ref().map(|refusal| refusal.error_code);
     record.refusal = refusal;
-    records::settle(core, Settling { claim, end, record, quarantine, held }).await;
+    records::settle(core, EffectSettlement { claim, end, record, quarantine, held }).await;
     if let Some(mutation) = mutation {
         mutation.end(outcome);
     }
 }
 
-async fn take(long_running: &LongRunning, scene: &Scene, orphan: Effect) {
+async fn recover_orphan(long_running: &LongWorkContext, scene: &WorldSnapshot, orphan: Effect) {
     let core = &long_running.core;
     if orphan.state == EffectState::Dispatching && Box::pin(follow_on(long_running, scene, orphan.clone())).await {
         return;
     }
     let mut sends = None;
     if needs_its_tool(&orphan) && orphan.class == EffectClass::K {
-        let Some(exposed) = exposed(scene, &orphan) else { return };
-        let ready = ready(scene, &exposed).await;
+        let Some(exposed) = exposed_name(scene, &orphan) else { return };
+        let ready = internal_tool(scene, &exposed).await;
         // Taken before it can be sent, it would only become unknown.
         let Some(ready) = ready.filter(|ready| *ready.member.id == *orphan.order.upstream) else { return };
         sends = Some(ready);
@@ -207,7 +207,7 @@ async fn take(long_running: &LongRunning, scene: &Scene, orphan: Effect) {
     let record = record(core, &orphan);
     let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
         .then(|| unknown_record(core, record.clone(), &orphan.id));
-    let notices = core.told(scene).of_effect(&orphan);
+    let notices = core.callback_notices(scene).for_effect(&orphan);
     let is_told = !notices.is_empty();
     let asked_at = Instant::now();
     let recovery = recover(&orphan.id, &core.owner, written, notices, core.effects.as_ref()).await;
@@ -230,7 +230,7 @@ async fn take(long_running: &LongRunning, scene: &Scene, orphan: Effect) {
                 tracing::warn!(%effect, "an effect was left behind and nobody knows how it ended; see `servanda effects show {effect}`");
             }
             if let (EffectReply::Unknown | EffectReply::Settled, Some(after)) = (&reply, &after) {
-                long_running::ended(core, after).await;
+                long_running::announce_end(core, after).await;
             }
         }
         (Ok(Recovery::Resend(..)), _) => {}
@@ -240,17 +240,17 @@ async fn take(long_running: &LongRunning, scene: &Scene, orphan: Effect) {
 /// Sends the same bytes with the same key, and settles by what comes back.
 async fn resend(
     core: &Arc<Core>,
-    ready: &Ready,
+    ready: &InternalTool,
     fenced: Fenced,
     (effect, asked_at): (&Effect, Instant),
     mut record: CallRecord,
 ) {
-    let Ready { contract, member } = ready;
+    let InternalTool { contract, member } = ready;
     let Some(claim) = fenced.claim().cloned() else { return };
-    let held = Some(core.in_hand.hold(&claim.id));
-    let mut outline = Outline {
+    let held = Some(core.in_flight_effects.hold(&claim.id));
+    let mut outline = DeliveryTemplate {
         cancel: CancellationToken::new(),
-        counterpart: on_record(&record.caller),
+        counterpart: for_recorded_caller(&record.caller),
         wants_progress: false,
         log_level: None,
         trace_parent: None,
@@ -259,29 +259,29 @@ async fn resend(
         entrusted: None,
         lease: Some(core.lease(asked_at, effect.class)),
     };
-    outline.carry_key(contract.contract(), Some(&fenced), None);
+    outline.set_key(contract.contract(), Some(&fenced), None);
     // Nobody waits who could have said for how long.
     let timeout_ms = contract.contract().timeout_ms();
     let ms_max = if contract.contract().is_long() { LONG_RESEND_MS_MAX } else { RESEND_MS_MAX };
     let deadline = within_ms(timeout_ms.min(ms_max));
-    let leg = Leg { deadline, remarks: None, continuation: servanda_upstream::Continuation::default() };
+    let leg = DeliveryAttempt { deadline, remarks: None, continuation: servanda_upstream::Continuation::default() };
     record.dispatched_at = Some(core.clock.now());
-    let param_headers = param_headers::of(&contract.contract().affordance.input_schema, fenced.arguments());
-    let delivery = Delivery { param_headers, ..outline.delivery(leg) };
-    core.cache.changed(&member.id, &effect.order.resources);
+    let param_headers = param_headers::headers_for(&contract.contract().affordance.input_schema, fenced.arguments());
+    let delivery = RequestOptions { param_headers, ..outline.delivery(leg) };
+    core.cache.invalidate(&member.id, &effect.order.resources);
     let mutation = effect.class.mutates().then(|| core.mutations.begin());
     let performed = member.server.perform(fenced, delivery).await;
-    core.cache.changed(&member.id, &effect.order.resources);
-    member.guard.learn(&performed.outcome);
+    core.cache.invalidate(&member.id, &effect.order.resources);
+    member.health.record_outcome(&performed.outcome);
     let was_sent_before = performed.fenced.was_sent_before();
-    let Judged { end, outcome, refusal, quarantine } =
+    let DeferredVerdict { end, outcome, refusal, quarantine } =
         judge(contract, &record.call_id, performed.outcome, was_sent_before);
     record.finished_at = Some(core.clock.now());
     record.outcome = outcome;
     record.class = refusal.as_ref().map(|refusal| refusal.error_code);
     record.refusal = refusal;
     record.attempts = Some(effect.dispatches).filter(|dispatches| *dispatches > 1);
-    records::settle(core, Settling { claim, end, record, quarantine, held }).await;
+    records::settle(core, EffectSettlement { claim, end, record, quarantine, held }).await;
     if let Some(mutation) = mutation {
         mutation.end(outcome);
     }

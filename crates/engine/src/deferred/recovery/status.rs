@@ -9,12 +9,12 @@ use servanda_effects::effect::{AppliedChange, EffectChange, Claim, Effect, Dispa
 use servanda_gates::CompiledContract;
 use tokio::time::Instant;
 
-use super::exposed;
+use super::exposed_name;
 use crate::{
     core::Core,
-    internal_call::{self, Asking, Unanswered},
+    internal_call::{self, InternalCall, InternalCallError},
     long_running,
-    world::Scene,
+    world::WorldSnapshot,
 };
 
 /// How much of a status tool's answer is kept.
@@ -24,7 +24,7 @@ const ANSWER_CHARS_MAX: usize = 2_000;
 /// again. Gives what the ledger replied to the answer.
 pub(crate) async fn ask_and_settle(
     core: &Arc<Core>,
-    scene: &Scene,
+    scene: &WorldSnapshot,
     claim: Claim,
     effect: &Effect,
     deadline: Instant,
@@ -37,13 +37,13 @@ pub(crate) async fn ask_and_settle(
         }
     };
     let event = EffectEvent::Settle(claim, end);
-    let notices = core.told(scene).of_effect(effect);
+    let notices = core.callback_notices(scene).for_effect(effect);
     let is_told = !notices.is_empty();
     let change = EffectChange { target: EffectTarget::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     let reply = match core.effects.apply(change).await {
         Ok(AppliedChange { reply, effect }) => {
             if let (EffectReply::Settled, Some(settled)) = (&reply, &effect) {
-                long_running::ended(core, settled).await;
+                long_running::announce_end(core, settled).await;
             }
             Some(reply)
         }
@@ -58,8 +58,8 @@ pub(crate) async fn ask_and_settle(
     reply
 }
 
-async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> Result<DispatchEnd, String> {
-    let entry = exposed(scene, effect).and_then(|name| scene.catalog.entry(&name));
+async fn ask(core: &Core, scene: &WorldSnapshot, effect: &Effect, deadline: Instant) -> Result<DispatchEnd, String> {
+    let entry = exposed_name(scene, effect).and_then(|name| scene.catalog.entry(&name));
     let contract = entry.map(|entry| Arc::clone(&entry.contract)).ok_or("its contract is gone")?;
     let query = contract.contract().effect.as_ref().and_then(|declared| declared.status.as_ref());
     let query = query.ok_or("its contract names no status tool any more")?;
@@ -69,11 +69,11 @@ async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> 
         client: Some("servanda recovery".to_owned()),
         ..Caller::named(&effect.key.tenant, &effect.key.principal)
     };
-    let asking = Asking { tool: &query.tool, arguments: Bytes::from(arguments.to_string()), caller };
+    let asking = InternalCall { tool: &query.tool, arguments: Bytes::from(arguments.to_string()), caller };
     match internal_call::ask(core, scene, asking, deadline).await {
         Ok(result) => Ok(judge(&contract, query, &result).unwrap_or_else(DispatchEnd::Unknown)),
-        Err(Unanswered::Unusable(why)) => Ok(DispatchEnd::Unknown(format!("the status tool could not tell: {why}"))),
-        Err(Unanswered::NotAsked(why)) => Err(why),
+        Err(InternalCallError::Unusable(why)) => Ok(DispatchEnd::Unknown(format!("the status tool could not tell: {why}"))),
+        Err(InternalCallError::NotAsked(why)) => Err(why),
     }
 }
 

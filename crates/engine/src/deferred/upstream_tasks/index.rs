@@ -10,7 +10,7 @@ use std::{
 const TASKS_MAX: usize = 10_000;
 
 /// An upstream's id and a task's id there.
-type Theirs = (String, String);
+type UpstreamTaskKey = (String, String);
 
 /// Tasks by the upstream's own ids.
 #[derive(Debug, Default)]
@@ -20,13 +20,13 @@ pub(crate) struct TaskIndex {
 
 #[derive(Debug, Default)]
 struct TaskIndexState {
-    ours: HashMap<Theirs, Arc<str>>,
-    order: VecDeque<Theirs>,
+    ours: HashMap<UpstreamTaskKey, Arc<str>>,
+    order: VecDeque<UpstreamTaskKey>,
 }
 
 impl TaskIndex {
     /// Remembers a task.
-    pub(crate) fn learn(&self, upstream: &str, theirs: &str, ours: &str) {
+    pub(crate) fn insert(&self, upstream: &str, theirs: &str, ours: &str) {
         let mut known = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (upstream.to_owned(), theirs.to_owned());
         if known.ours.insert(key.clone(), Arc::from(ours)).is_some() {
@@ -41,7 +41,7 @@ impl TaskIndex {
     }
 
     /// Our id of a task.
-    pub(crate) fn ours(&self, upstream: &str, theirs: &str) -> Option<Arc<str>> {
+    pub(crate) fn our_id(&self, upstream: &str, theirs: &str) -> Option<Arc<str>> {
         let known = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         known.ours.get(&(upstream.to_owned(), theirs.to_owned())).cloned()
     }
@@ -54,15 +54,15 @@ mod tests {
     #[test]
     fn tasks_of_two_upstreams_are_apart_and_bounded_in_number() {
         let index = TaskIndex::default();
-        index.learn("a", "1", "ours-a");
-        index.learn("b", "1", "ours-b");
-        index.learn("a", "1", "ours-a");
-        assert_eq!(index.ours("a", "1").as_deref(), Some("ours-a"));
-        assert_eq!(index.ours("b", "1").as_deref(), Some("ours-b"));
+        index.insert("a", "1", "ours-a");
+        index.insert("b", "1", "ours-b");
+        index.insert("a", "1", "ours-a");
+        assert_eq!(index.our_id("a", "1").as_deref(), Some("ours-a"));
+        assert_eq!(index.our_id("b", "1").as_deref(), Some("ours-b"));
         for number in 0..TASKS_MAX {
-            index.learn("c", &number.to_string(), "ours");
+            index.insert("c", &number.to_string(), "ours");
         }
-        assert_eq!(index.ours("a", "1"), None, "the oldest went first");
+        assert_eq!(index.our_id("a", "1"), None, "the oldest went first");
         assert_eq!(index.tasks.lock().unwrap().ours.len(), TASKS_MAX);
     }
 }

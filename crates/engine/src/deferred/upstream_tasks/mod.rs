@@ -4,10 +4,10 @@
 //! Where a guest does not take tasks and a legacy server insists on one, the engine makes it and waits ([`driven`]).
 //! The record of a call that became a task says `task_created` until its end is seen, and then how it ended, once.
 
-mod driven;
+mod gateway_tasks;
 mod index;
 mod note;
-mod presented;
+mod presentation;
 mod settle;
 
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use servanda_upstream::Answer;
 use tokio::time::Instant;
 
 pub(crate) use self::{
-    driven::{drive, is_required, offered, plain_request},
+    gateway_tasks::{drive, is_required, task_era, plain_request},
     index::TaskIndex,
     note::{TaskNote, find},
-    presented::{changed, present, with_status},
-    settle::Ended,
+    presentation::{change_event, present, with_status},
+    settle::TaskSettlement,
 };
-use super::Deferred;
+use super::DeferredContext;
 use crate::{
-    client::Guest,
+    client::Requester,
     clock::within_ms,
     long_running,
     questions::QuestionRules,
-    task_shape::{Created, render_created},
-    world::Member,
+    task_shape::{CreatedTask, render_created},
+    world::UpstreamMember,
 };
 
 /// How long a server has to agree to announce a task's changes.
@@ -41,7 +41,7 @@ const WATCH_MS_MAX: u64 = 10_000;
 
 /// The call that became a task, as far as its record does not say.
 #[derive(Debug)]
-pub(crate) struct Began {
+pub(crate) struct TaskOrigin {
     /// The evidence by which its end settles its effect.
     pub(crate) claim: Option<Claim>,
     /// What it changes and reads, by name.
@@ -54,13 +54,13 @@ pub(crate) struct Began {
 #[derive(Debug)]
 pub(crate) struct NewTask<'a> {
     pub(crate) answer: &'a Answer,
-    pub(crate) created: &'a Created,
+    pub(crate) created: &'a CreatedTask,
     pub(crate) guest_era: Era,
 }
 
 /// A task that is kept.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredTask {
     /// The id we gave it.
     pub(crate) id: String,
     /// The answer to the call that made it.
@@ -71,13 +71,13 @@ pub(crate) struct Kept {
 
 /// Keeps a task that an upstream made, before the client is told of it. The questions that come with it go on record.
 pub(crate) async fn keep(
-    deferred: &Arc<Deferred>,
-    member: &Arc<Member>,
+    deferred: &Arc<DeferredContext>,
+    member: &Arc<UpstreamMember>,
     task: NewTask<'_>,
     rules: &QuestionRules,
     record: &mut CallRecord,
-    began: Began,
-) -> Result<Kept, JournalError> {
+    began: TaskOrigin,
+) -> Result<StoredTask, JournalError> {
     let NewTask { answer, created, guest_era } = task;
     let id = uuid::Uuid::new_v4().to_string();
     let json = render_created(answer, guest_era, &id, rules, &mut record.questions)
@@ -87,13 +87,13 @@ pub(crate) async fn keep(
     let note = note.settling(began.claim).touching(began.touches).refusing(began.refused_questions);
     note::write(deferred, &id, &note).await?;
     let lists = &deferred.long_running.lists;
-    lists.enlist(&deferred.core, &note.record.caller, &id, note.expires_at).await?;
+    lists.add(&deferred.core, &note.record.caller, &id, note.expires_at).await?;
     listen(deferred, member, created, id.clone());
-    Ok(Kept { id, json, expires_at: note.expires_at })
+    Ok(StoredTask { id, json, expires_at: note.expires_at })
 }
 
 /// Wants to hear of a modern task until its end is seen. Whoever cannot be told of it asks.
-fn listen(deferred: &Arc<Deferred>, member: &Arc<Member>, created: &Created, ours: String) {
+fn listen(deferred: &Arc<DeferredContext>, member: &Arc<UpstreamMember>, created: &CreatedTask, ours: String) {
     if created.era == Era::Legacy {
         return;
     }
@@ -110,13 +110,13 @@ fn listen(deferred: &Arc<Deferred>, member: &Arc<Member>, created: &Created, our
 
 /// What a server may expect of a guest: tasks only where the guest can be told of them, or the engine follows them itself.
 pub(crate) async fn capabilities(
-    guest: &Guest,
-    member: &Member,
+    guest: &Requester,
+    member: &UpstreamMember,
     wants_task: bool,
     deadline: Instant,
 ) -> ClientCapabilities {
     let counterpart = guest.counterpart();
-    if wants_task && !counterpart.capabilities.extends(TASKS_EXTENSION) {
+    if wants_task && !counterpart.capabilities.has_extension(TASKS_EXTENSION) {
         // The extension only where it means something: a legacy server would take it for another client.
         let offer = member.server.offer_to(&counterpart, deadline).await;
         if offer.is_ok_and(|offer| offer.era == Era::Modern) {
@@ -127,7 +127,7 @@ pub(crate) async fn capabilities(
 }
 
 /// Those of some tasks that a guest may ask about.
-pub(crate) async fn known_to(deferred: &Deferred, guest: &Guest, task_ids: Vec<String>) -> Vec<String> {
+pub(crate) async fn visible_to(deferred: &DeferredContext, guest: &Requester, task_ids: Vec<String>) -> Vec<String> {
     let mut known = Vec::new();
     for task_id in task_ids {
         let is_known = note::find(deferred, guest, &task_id).await.is_ok()
@@ -141,15 +141,15 @@ pub(crate) async fn known_to(deferred: &Deferred, guest: &Guest, task_ids: Vec<S
 
 /// A guest's `_meta` with the upstream's id in `related-task`, where it has one of ours. Another's is left out.
 pub(crate) async fn with_their_id(
-    deferred: &Deferred,
-    guest: &Guest,
+    deferred: &DeferredContext,
+    guest: &Requester,
     members: Vec<(String, Box<RawValue>)>,
 ) -> Vec<(String, Box<RawValue>)> {
     let Some(place) = members.iter().position(|(name, _)| name == meta::RELATED_TASK) else { return members };
     let mut members = members;
     let (name, raw) = members.remove(place);
-    let ours = serde_json::from_str::<Related>(raw.get()).ok();
-    if let Some(Related { task_id }) = ours
+    let ours = serde_json::from_str::<RelatedTaskMeta>(raw.get()).ok();
+    if let Some(RelatedTaskMeta { task_id }) = ours
         && let Ok(note) = note::find(deferred, guest, &task_id).await
         && let Ok(theirs) = RawValue::from_string(format!(r#"{{"taskId":{}}}"#, to_json(&note.theirs)))
     {
@@ -159,7 +159,7 @@ pub(crate) async fn with_their_id(
 }
 
 #[derive(serde::Deserialize)]
-struct Related {
+struct RelatedTaskMeta {
     #[serde(rename = "taskId")]
     task_id: String,
 }

@@ -10,8 +10,8 @@ use servanda_effects::{
 use servanda_mcp::{Era, RpcError};
 
 use crate::{
-    answers::refusals::invalid_params, call_visibility::PastCall, client::Guest, core::Core, deferred::Deferred,
-    questions::QUESTIONS_MAX, task_shape::Created,
+    answers::refusals::invalid_params, call_visibility::PastCall, client::Requester, core::Core, deferred::DeferredContext,
+    questions::QUESTIONS_MAX, task_shape::CreatedTask,
 };
 
 /// How long a task is kept whose server names no time, and at the most.
@@ -59,7 +59,7 @@ pub(super) struct EffectNote {
 const VERSION: u32 = 1;
 
 impl TaskNote {
-    pub(super) fn new(upstream: &str, created: &Created, guest_era: Era, record: CallRecord, now: Timestamp) -> Self {
+    pub(super) fn new(upstream: &str, created: &CreatedTask, guest_era: Era, record: CallRecord, now: Timestamp) -> Self {
         let kept_ms = created.ttl_ms.map_or(KEPT_MS_MAX, |ttl_ms| ttl_ms.saturating_add(GRACE_MS)).min(KEPT_MS_MAX);
         Self {
             version: VERSION,
@@ -94,7 +94,7 @@ impl TaskNote {
     }
 
     /// Adds the server's questions. False if all of them are there already.
-    pub(super) fn ask(&mut self, asked: Vec<QuestionRecord>) -> bool {
+    pub(super) fn add_questions(&mut self, asked: Vec<QuestionRecord>) -> bool {
         let questions = &mut self.record.questions;
         let before = questions.len();
         for question in asked {
@@ -110,11 +110,11 @@ impl TaskNote {
         self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
     }
 
-    fn is_of(&self, core: &Core, guest: &Guest) -> bool {
+    fn is_visible_to(&self, core: &Core, guest: &Requester) -> bool {
         let Self { record, contract, touches, .. } = self;
         let program_class = record.policy.as_ref().and_then(|policy| policy.program_class);
         let past = PastCall { owner: &record.caller, exposed_tool: &record.tool, contract, touches, program_class };
-        self.version == VERSION && past.is_of(guest, &core.scene(), core.clock.now())
+        self.version == VERSION && past.is_visible_to(guest, &core.scene(), core.clock.now())
     }
 }
 
@@ -123,18 +123,18 @@ fn anything() -> Vec<String> {
 }
 
 /// Writes a task down.
-pub(super) async fn write(deferred: &Deferred, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
+pub(super) async fn write(deferred: &DeferredContext, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
     let value = serde_json::to_string(note).map_err(|error| JournalError::new(error.to_string()))?;
     let (key, expires_at) = (ours.to_owned(), Some(note.expires_at));
     deferred.core.notebook.write(Note { kind: NoteKind::Task, key, value, expires_at }).await?;
-    deferred.tasks.learn(&note.upstream, &note.theirs, ours);
+    deferred.tasks.insert(&note.upstream, &note.theirs, ours);
     Ok(())
 }
 
 /// Keeps what a task asked, unless its end is on record already.
-pub(super) async fn write_questions(deferred: &Deferred, ours: &str, note: &TaskNote) {
+pub(super) async fn write_questions(deferred: &DeferredContext, ours: &str, note: &TaskNote) {
     let Some(mut kept) = read(deferred, ours).await.filter(|kept| !kept.settled) else { return };
-    if kept.ask(note.record.questions.clone())
+    if kept.add_questions(note.record.questions.clone())
         && let Err(error) = write(deferred, ours, &kept).await
     {
         tracing::warn!(%error, task = ours, "what a task asked could not be kept");
@@ -142,18 +142,18 @@ pub(super) async fn write_questions(deferred: &Deferred, ours: &str, note: &Task
 }
 
 /// A task that is that guest's.
-pub(crate) async fn find(deferred: &Deferred, guest: &Guest, ours: &str) -> Result<TaskNote, RpcError> {
-    let note = read(deferred, ours).await.filter(|note| note.is_of(&deferred.core, guest));
+pub(crate) async fn find(deferred: &DeferredContext, guest: &Requester, ours: &str) -> Result<TaskNote, RpcError> {
+    let note = read(deferred, ours).await.filter(|note| note.is_visible_to(&deferred.core, guest));
     note.ok_or_else(|| invalid_params("there is no such task, or it has expired"))
 }
 
 /// A task, whosever it is: for what upstreams say about it.
-pub(super) async fn read(deferred: &Deferred, ours: &str) -> Option<TaskNote> {
+pub(super) async fn read(deferred: &DeferredContext, ours: &str) -> Option<TaskNote> {
     let core = &deferred.core;
     // Tasks and lists of them share a kind; the ids of tasks are ours, and never begin like a list's key.
     let note = core.notebook.read(NoteKind::Task, ours, core.clock.now()).await.ok()??;
     let note: TaskNote = serde_json::from_str(&note.value).ok()?;
-    deferred.tasks.learn(&note.upstream, &note.theirs, ours);
+    deferred.tasks.insert(&note.upstream, &note.theirs, ours);
     Some(note)
 }
 

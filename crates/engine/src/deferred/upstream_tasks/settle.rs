@@ -20,31 +20,31 @@ use servanda_upstream::PerformFailure;
 use super::note::{self, TaskNote};
 use crate::{
     answers::{observe, refusals, tool_result, upstream_failure},
-    deferred::Deferred,
+    deferred::DeferredContext,
     questions::QuestionRules,
-    records::{self, Settling},
+    records::{self, EffectSettlement},
     task_shape::with_members,
-    world::{Member, Scene},
+    world::{UpstreamMember, WorldSnapshot},
 };
 
 /// A task and what is needed to judge it.
-pub(crate) struct Ended<'a> {
-    pub(crate) deferred: &'a Arc<Deferred>,
-    pub(crate) scene: &'a Scene,
-    pub(crate) member: &'a Member,
+pub(crate) struct TaskSettlement<'a> {
+    pub(crate) deferred: &'a Arc<DeferredContext>,
+    pub(crate) scene: &'a WorldSnapshot,
+    pub(crate) member: &'a UpstreamMember,
     pub(crate) ours: &'a str,
     pub(crate) note: TaskNote,
 }
 
-impl Ended<'_> {
+impl TaskSettlement<'_> {
     /// What the task may ask of the caller.
     pub(super) fn question_rules(&self) -> QuestionRules {
         self.scene.question_rules(self.member).refusing(&self.note.refused_questions)
     }
 
     /// Keeps the task's questions for its record. Clients may poll a task often, and its state repeats the same questions each time.
-    pub(crate) async fn asked(&mut self, asked: Vec<QuestionRecord>) {
-        if self.note.ask(asked) {
+    pub(crate) async fn add_questions(&mut self, asked: Vec<QuestionRecord>) {
+        if self.note.add_questions(asked) {
             note::write_questions(self.deferred, self.ours, &self.note).await;
         }
     }
@@ -62,7 +62,7 @@ impl Ended<'_> {
         let now = core.clock.now();
         let mutates = contract.contract().effect_class().mutates();
         if mutates {
-            core.cache.changed(&member.id, &[]);
+            core.cache.invalidate(&member.id, &[]);
         }
         note.record.answer_digest = Some(Digest::compute(DigestDomain::Answer, &[result]));
         note.record.finished_at = Some(now);
@@ -82,8 +82,8 @@ impl Ended<'_> {
                 let verification = tool_result::verification(contract.contract());
                 let mut observation = tool_result::observation(&occasion, &observed, verification);
                 observation.status.retryable &= !mutates;
-                let json = tool_result::of_observed(&observed, observation, member.exposure(), result.len()).json;
-                let end = records::end_of(&observed, contract.contract(), result);
+                let json = tool_result::from_answer(&observed, observation, member.exposure(), result.len()).json;
+                let end = records::end_of_answer(&observed, contract.contract(), result);
                 // What the ledger does not hold as done is not told as done.
                 match settle(deferred, ours, note, end, mutates, None).await {
                     SettlementStatus::Accepted => Ok(with_result_type(&json, result)),
@@ -118,7 +118,7 @@ impl Ended<'_> {
         member.server.unwatch_task(&note.theirs);
         let Some(contract) = contract else { return };
         if contract.contract().effect_class().mutates() {
-            core.cache.changed(&member.id, &[]);
+            core.cache.invalidate(&member.id, &[]);
         }
         let was_sent_before = note.claim().is_some_and(|claim| claim.epoch > 1);
         let call_id = &note.record.call_id;
@@ -145,7 +145,7 @@ impl TaskNote {
 
 /// Puts the end on record, unless it is there already.
 async fn settle(
-    deferred: &Deferred,
+    deferred: &DeferredContext,
     ours: &str,
     note: TaskNote,
     end: DispatchEnd,
@@ -159,10 +159,10 @@ async fn settle(
     let record = note.record.clone();
     let concluded = match note.claim() {
         None => {
-            records::put_down(core, record, durable, quarantine).await;
+            records::write_record(core, record, durable, quarantine).await;
             SettlementStatus::Accepted
         }
-        Some(claim) => records::settle(core, Settling { claim, end, record, quarantine, held: None }).await.concluded,
+        Some(claim) => records::settle(core, EffectSettlement { claim, end, record, quarantine, held: None }).await.concluded,
     };
     if concluded == SettlementStatus::NotYet {
         return concluded;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{COST_MICROS, Stands, bank, costly, counted, critical, keyless, money, reading, stands};
 use crate::{
-    CallRequest, Terms,
+    CallRequest, RequestTerms,
     testing::{again, call, guest, rejected, said, text},
     tests::{
         conversations::{input, result},
@@ -69,7 +69,7 @@ async fn what_a_call_draws_is_settled_by_how_it_ended() {
         assert_eq!(stands(&keyed_reads.house, BudgetDimension::Financial).await, of_read, "keyed read: {name}");
         for (bank, dimension) in [(&keyless_bank, BudgetDimension::Write), (&reads, BudgetDimension::Read)] {
             assert_eq!(stands(&bank.house, dimension).await, (0, 0, 100), "leased in one: {name}");
-            bank.house.engine.give_back_budgets().await;
+            bank.house.engine.return_budget_units().await;
             assert_eq!(stands(&bank.house, dimension).await, (units, 0, 0), "{dimension:?}: {name}");
         }
     }
@@ -192,11 +192,11 @@ async fn whoever_gives_up_before_anything_is_sent_pays_nothing() {
         given_up.cancel();
         std::future::pending()
     });
-    let terms = Terms { cancel, ..Terms::default() };
+    let terms = RequestTerms { cancel, ..RequestTerms::default() };
     let refused = refusal(bank.call(CallRequest { terms, ..keyed("k") }).await);
     assert_eq!(refused.effect, servanda_contract::refusal::EffectKnowledge::None, "{refused:?}");
     assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, NOTHING);
-    bank.house.engine.give_back_budgets().await;
+    bank.house.engine.return_budget_units().await;
     assert_eq!(stands(&bank.house, BudgetDimension::Write).await, NOTHING);
 }
 
@@ -237,7 +237,7 @@ async fn what_goes_on_after_a_question_is_drawn_once() {
     });
     let asked_guest = guest(Era::Modern, &json!({"elicitation": {}}));
     let asked =
-        input(bank.call(CallRequest { keys: keyed("k").keys, ..call(&asked_guest, "write", Terms::default()) }).await);
+        input(bank.call(CallRequest { keys: keyed("k").keys, ..call(&asked_guest, "write", RequestTerms::default()) }).await);
     assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, KEPT);
     let terms = again(&asked["requestState"], &json!({"name": {"action": "accept", "content": {}}}));
     let request = CallRequest { keys: keyed("k").keys, ..call(&asked_guest, "write", terms) };
@@ -298,7 +298,7 @@ async fn seconds_are_kept_back_in_full_and_settled_as_they_were() {
         let (inside, time) = (inside.clone(), time.clone());
         async move {
             let (clock, budgets): &(
-                std::sync::Arc<crate::testing::HandClock>,
+                std::sync::Arc<crate::testing::EngineTestClock>,
                 std::sync::Arc<crate::testing::CountedBudgets>,
             ) = time.get().unwrap();
             let query = servanda_effects::budget::BalanceQuery { tenant: None, limit: 1 };

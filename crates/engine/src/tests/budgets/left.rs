@@ -19,8 +19,8 @@ use servanda_mcp::Era;
 use super::{COST_MICROS, bank, costly, counted, keyless, money, reading, stands};
 use crate::{
     CallRequest, Gateway as _,
-    deferred::recovery::look_once,
-    testing::{House, scene_of, text},
+    deferred::recovery::run_once,
+    testing::{EngineHarness, scene_of, text},
     tests::effects::{Bank, HOUR_MS, keyed, refusal},
 };
 
@@ -34,7 +34,7 @@ fn of_class(effect: Value) -> Vec<ToolContract> {
 }
 
 /// A bank whose process ended while the server had the call, and the same after a restart; then the server answers.
-async fn crashed(contracts: Vec<ToolContract>, request: CallRequest) -> (Bank, House) {
+async fn crashed(contracts: Vec<ToolContract>, request: CallRequest) -> (Bank, EngineHarness) {
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();
     let allowed = [money(COST_MICROS), counted(BudgetDimension::Write, 640)];
@@ -59,8 +59,8 @@ async fn crashed(contracts: Vec<ToolContract>, request: CallRequest) -> (Bank, H
     (bank, restarted)
 }
 
-async fn look(house: &House) {
-    look_once(house.engine.long_running(), &mut BTreeSet::new()).await;
+async fn look(house: &EngineHarness) {
+    run_once(house.engine.long_running(), &mut BTreeSet::new()).await;
 }
 
 #[tokio::test]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use servanda_authority::{
-    Actor, Authenticated, Secret,
+    Actor, AuthenticatedCaller, Secret,
     capability::{Delegation, RootKeys},
-    rights::{Dimension as Counted, Narrowing},
+    rights::{RightsDimension as Counted, Narrowing},
 };
 use servanda_contract::{GateName, OperationKeys, TaxonomyClass, Timestamp, time::Clock as _};
 use servanda_effects::budget::{BudgetStore as _, BudgetDimension, Period, BalanceQuery, chunk_size};
@@ -15,8 +15,8 @@ use servanda_mcp::Era;
 
 use super::{COST_MICROS, bank, costly, counted, critical, is_refused, keyless, money, reading, stands};
 use crate::{
-    CallRequest, Guest, Terms,
-    testing::{HandClock, call, draft, guest_of, text},
+    CallRequest, Requester, RequestTerms,
+    testing::{EngineTestClock, call, draft, guest_of, text},
     tests::effects::{keyed, refusal, write},
 };
 
@@ -74,10 +74,10 @@ async fn calls_that_come_too_often_are_told_when_to_come_again() {
 
 #[tokio::test]
 async fn each_account_has_its_own() {
-    let now = HandClock::new().now();
+    let now = EngineTestClock::new().now();
     let of = |tenant: &str, principal: &str, run: Option<&str>| {
         let keys = OperationKeys { run_id: run.map(str::to_owned), ..OperationKeys::default() };
-        CallRequest { keys, ..call(&guest_of(tenant, principal, now), "write", Terms::default()) }
+        CallRequest { keys, ..call(&guest_of(tenant, principal, now), "write", RequestTerms::default()) }
     };
     let table = [
         (
@@ -120,9 +120,9 @@ async fn a_session_is_a_run() {
     allowance.per = AllowanceScope::Run;
     let bank = bank(costly(), &[allowance], |_| async { Ok(text(Era::Modern, "done")) });
     let of = |session: &str| {
-        let mut guest = Guest::local();
+        let mut guest = Requester::local();
         guest.caller.session = Some(session.to_owned());
-        call(&guest, "write", Terms::default())
+        call(&guest, "write", RequestTerms::default())
     };
     for (session, passes) in [("one", true), ("one", false), ("two", true)] {
         assert_eq!(!is_refused(&bank.call(of(session)).await), passes, "{session}");
@@ -130,7 +130,7 @@ async fn a_session_is_a_run() {
 }
 
 /// A credential of an agent, made out of another, with so many writes.
-fn handed_on(from: &Authenticated, writes: u64, now: Timestamp) -> Authenticated {
+fn handed_on(from: &AuthenticatedCaller, writes: u64, now: Timestamp) -> AuthenticatedCaller {
     let keys = RootKeys::new("k", [("k".to_owned(), Secret::new([7; 32]))].into()).unwrap();
     let narrowing = Narrowing { budget: [(Counted::Write, writes)].into(), ..Narrowing::default() };
     let delegation = Delegation {
@@ -148,11 +148,11 @@ fn handed_on(from: &Authenticated, writes: u64, now: Timestamp) -> Authenticated
 async fn what_children_of_a_credential_draw_is_drawn_under_it_too() {
     let bank = bank(vec![draft("up", "write", true)], &[], |_| async { Ok(text(Era::Modern, "done")) });
     let now = bank.clock.now();
-    let parent = handed_on(&Authenticated::local(), 3, now);
+    let parent = handed_on(&AuthenticatedCaller::local(), 3, now);
     let children = [2, 2].map(|writes| handed_on(&parent, writes, now));
-    let of = |authority: &Authenticated, text: &str| {
-        let guest = Guest { caller: authority.caller(), authority: Arc::new(authority.clone()), ..Guest::local() };
-        CallRequest { guest, ..write(&json!({ "text": text }), OperationKeys::default()) }
+    let of = |authority: &AuthenticatedCaller, text: &str| {
+        let guest = Requester { caller: authority.caller(), authority: Arc::new(authority.clone()), ..Requester::local() };
+        CallRequest { requester, ..write(&json!({ "text": text }), OperationKeys::default()) }
     };
     let table = [(0, true), (0, true), (0, false), (1, true), (1, false)];
     for (number, (child, passes)) in table.into_iter().enumerate() {
@@ -218,7 +218,7 @@ async fn allowances_change_with_the_world() {
     assert!(is_refused(&bank.call(keyless("2")).await));
     let mut scene = crate::testing::scene_of(&bank.server, costly());
     scene.allowances = Arc::from([money(2 * COST_MICROS)]);
-    bank.house.engine.enter(scene);
+    bank.house.engine.install(scene);
     assert!(!is_refused(&bank.call(keyless("2")).await));
     assert!(is_refused(&bank.call(keyless("3")).await));
     assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (2 * COST_MICROS, 0, 0));

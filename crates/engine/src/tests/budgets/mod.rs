@@ -15,8 +15,8 @@ use servanda_upstream::{Answer, PerformFailure};
 
 use super::effects::{Bank, write};
 use crate::{
-    CallAnswer, CallRequest, Guest, Terms,
-    testing::{HandClock, Heard, House, Scripted, call, draft, scene_of},
+    CallAnswer, CallRequest, Requester, RequestTerms,
+    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, call, draft, scene_of},
 };
 
 /// What `write` and `echo` cost here.
@@ -56,20 +56,20 @@ fn critical() -> Vec<ToolContract> {
 fn bank<F>(
     contracts: Vec<ToolContract>,
     allowances: &[Allowance],
-    script: impl Fn(Heard) -> F + Send + Sync + 'static,
+    script: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static,
 ) -> Bank
 where
     F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
 {
-    let server = Scripted::new(Era::Modern, &json!({}), script);
-    let clock = HandClock::new();
+    let server = ScriptedServer::new(Era::Modern, &json!({}), script);
+    let clock = EngineTestClock::new();
     let mut scene = scene_of(&server, contracts);
     scene.allowances = Arc::from(allowances);
-    let house = House::in_scene(scene, Arc::default(), clock.clone());
+    let house = EngineHarness::in_scene(scene, Arc::default(), clock.clone());
     Bank { house, server, clock }
 }
 
-async fn stands(house: &House, dimension: BudgetDimension) -> Stands {
+async fn stands(house: &EngineHarness, dimension: BudgetDimension) -> Stands {
     let standings = house.budgets.balances(BalanceQuery { tenant: None, limit: 100 }).await.unwrap();
     let mut of = standings.iter().filter(|standing| standing.account.dimension == dimension);
     let found = of.next().map_or((0, 0, 0), |one| (one.spent, one.reserved, one.leased));
@@ -82,7 +82,7 @@ fn keyless(text: &str) -> CallRequest {
 }
 
 fn reading() -> CallRequest {
-    call(&Guest::local(), "echo", Terms::default())
+    call(&Requester::local(), "echo", RequestTerms::default())
 }
 
 fn is_refused(answer: &CallAnswer) -> bool {

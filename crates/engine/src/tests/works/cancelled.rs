@@ -23,20 +23,20 @@ use super::{
     about, keyed, legacy, long_read, long_write, of_class, slow, status, takes_tasks, task, until_status, with_task,
 };
 use crate::{
-    CallRequest, Subject, Terms,
-    testing::{Heard, Scripted, call, draft, guest, said, text},
+    CallRequest, InquirySubject, RequestTerms,
+    testing::{ScriptedRequest, ScriptedServer, call, draft, guest, said, text},
 };
 
 #[tokio::test(start_paused = true)]
 async fn what_was_sent_is_never_called_cancelled_while_it_may_be_done() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-    let created = task(bank.call(with_task(call(&legacy(), "write", Terms::default()))).await);
+    let created = task(bank.call(with_task(call(&legacy(), "write", RequestTerms::default()))).await);
     let id = &created["task"]["taskId"];
     while bank.calls() == 0 {
         tokio::task::yield_now().await;
     }
-    let told = about(&bank.house, &legacy(), Subject::TaskCancel, json!({"taskId": id})).await.unwrap();
+    let told = about(&bank.house, &legacy(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
     assert_eq!(told["status"], "working");
     assert!(told["statusMessage"].as_str().unwrap().contains("cancellation was asked for"), "{told}");
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -51,11 +51,11 @@ async fn what_was_sent_is_never_called_cancelled_while_it_may_be_done() {
 async fn a_read_that_is_cancelled_is() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_read()]);
-    let id = task(bank.call(call(&takes_tasks(), "echo", Terms::default())).await)["taskId"].clone();
+    let id = task(bank.call(call(&takes_tasks(), "echo", RequestTerms::default())).await)["taskId"].clone();
     while bank.calls() == 0 {
         tokio::task::yield_now().await;
     }
-    let told = about(&bank.house, &takes_tasks(), Subject::TaskCancel, json!({"taskId": id})).await.unwrap();
+    let told = about(&bank.house, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
     assert_eq!(told, json!({}));
     until_status(&bank.house, &takes_tasks(), &id, "cancelled").await;
 }
@@ -64,7 +64,7 @@ async fn a_read_that_is_cancelled_is() {
 async fn a_caller_that_gives_up_before_the_fence_leaves_nothing_behind() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
-    let server = Scripted::new(Era::Modern, &json!({}), move |heard: Heard| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard: ScriptedRequest| {
         let counted = counted.clone();
         async move {
             assert_eq!(heard.params["name"], "echo", "nothing is sent");
@@ -78,7 +78,7 @@ async fn a_caller_that_gives_up_before_the_fence_leaves_nothing_behind() {
     contract.preconditions = serde_json::from_value(condition).unwrap();
     let bank = Bank::new(server, vec![contract, draft("up", "echo", false)]);
     let cancel = CancellationToken::new();
-    let calling = bank.call(call(&takes_tasks(), "write", Terms { cancel: cancel.clone(), ..Terms::default() }));
+    let calling = bank.call(call(&takes_tasks(), "write", RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }));
     let giving_up = async {
         while asked.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
@@ -93,7 +93,7 @@ async fn a_caller_that_gives_up_before_the_fence_leaves_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_upstream_asks_comes_first_where_the_guest_can_be_asked() {
-    let server = Scripted::new(Era::Legacy, &json!({}), |heard: Heard| async move {
+    let server = ScriptedServer::new(Era::Legacy, &json!({}), |heard: ScriptedRequest| async move {
         let asked = crate::testing::ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"}));
         let first = asked.await.is_ok_and(|reply| reply.is_ok());
         tokio::time::sleep(Duration::from_mins(2)).await;
@@ -103,7 +103,7 @@ async fn what_the_upstream_asks_comes_first_where_the_guest_can_be_asked() {
     });
     let bank = Bank::new(server, vec![long_write()]);
     let able = guest(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
-    let asked = input(bank.call(call(&able, "write", Terms::default())).await);
+    let asked = input(bank.call(call(&able, "write", RequestTerms::default())).await);
     let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
     let terms = crate::testing::again(&asked["requestState"], &json!({key: {"action": "accept"}}));
     let created = task(bank.call(call(&able, "write", terms)).await);
@@ -118,7 +118,7 @@ async fn a_cancellation_is_of_one_attempt() {
     let bank = Bank::new(slow.server.clone(), vec![long_read()]);
     let read = || CallRequest { tool: "echo".to_owned(), ..keyed(&takes_tasks()) };
     let id = task(bank.call(read()).await)["taskId"].clone();
-    about(&bank.house, &takes_tasks(), Subject::TaskCancel, json!({"taskId": id})).await.unwrap();
+    about(&bank.house, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
     until_status(&bank.house, &takes_tasks(), &id, "cancelled").await;
     bank.clock.pass_ms(1_000);
     assert_eq!(task(bank.call(read()).await)["taskId"], id);
@@ -129,14 +129,14 @@ async fn a_cancellation_is_of_one_attempt() {
 /// A question that comes when nobody waits any more is not passed on to anybody, and what it was about is not called done.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_comes_too_late_is_nobodys() {
-    let server = Scripted::new(Era::Modern, &json!({}), |_| async {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async {
         tokio::time::sleep(Duration::from_mins(1)).await;
         let wants = json!({"k": {"method": "elicitation/create", "params": {"message": "Sure?"}}});
         Ok(said(Era::Modern, &json!({"resultType": "input_required", "inputRequests": wants, "requestState": "s"})))
     });
     let bank = Bank::new(server, vec![long_write()]);
     let able = guest(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
-    let id = task(bank.call(call(&able, "write", Terms::default())).await)["taskId"].clone();
+    let id = task(bank.call(call(&able, "write", RequestTerms::default())).await)["taskId"].clone();
     let ended = until_status(&bank.house, &able, &id, "failed").await;
     assert_eq!(ended["error"]["data"]["effect"], "unknown", "{ended}");
     assert_eq!(bank.house.outcomes(), ["unknown"]);
@@ -147,9 +147,9 @@ async fn a_question_that_comes_too_late_is_nobodys() {
 async fn a_call_whose_turn_does_not_come_is_told_while_its_caller_waits() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![of_class("N")]);
-    task(bank.call(with_task(call(&legacy(), "write", Terms::default()))).await);
+    task(bank.call(with_task(call(&legacy(), "write", RequestTerms::default()))).await);
     let began = Instant::now();
-    let refused = refusal(bank.call(call(&takes_tasks(), "write", Terms::default())).await);
+    let refused = refusal(bank.call(call(&takes_tasks(), "write", RequestTerms::default())).await);
     assert_eq!((refused.error_code, refused.effect), (TaxonomyClass::IdempotencyConflict, EffectKnowledge::None));
     assert_eq!(began.elapsed().as_secs(), 25);
     assert_eq!(bank.calls(), 1);
@@ -161,12 +161,12 @@ async fn without_a_place_a_call_is_waited_for() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
     let works = bank.house.engine.long_running().works.clone();
-    let places: Vec<_> = std::iter::from_fn(|| works.place()).collect();
+    let places: Vec<_> = std::iter::from_fn(|| works.reserve_place()).collect();
     assert!(!places.is_empty());
     let release = async {
         tokio::time::sleep(Duration::from_mins(1)).await;
         slow.go.add_permits(1);
     };
-    let (answered, ()) = tokio::join!(bank.call(call(&takes_tasks(), "write", Terms::default())), release);
+    let (answered, ()) = tokio::join!(bank.call(call(&takes_tasks(), "write", RequestTerms::default())), release);
     assert_eq!(result(answered)["content"][0]["text"], "done");
 }

@@ -19,8 +19,8 @@ use super::{
     MINUTE_MS, TwoLives, about, keyed, legacy, of_class, plain, status, takes_tasks, task, until_status, with_task,
 };
 use crate::{
-    CallAnswer, Gateway as _, Remark, Subject, Terms,
-    testing::{Heard, KeptEffects, Scripted, call, parse, rejected, said, text},
+    CallAnswer, Gateway as _, ClientMessage, InquirySubject, RequestTerms,
+    testing::{ScriptedRequest, RecordingEffects, ScriptedServer, call, parse, rejected, said, text},
 };
 
 /// What nobody waits for.
@@ -31,14 +31,14 @@ fn always(class: &str) -> ToolContract {
 }
 
 /// A server that makes tasks of either era, which go on while nobody asks, and end when they are let go.
-fn tasks_server(era: Era) -> (Arc<Scripted>, Arc<AtomicBool>) {
+fn tasks_server(era: Era) -> (Arc<ScriptedServer>, Arc<AtomicBool>) {
     let done = Arc::new(AtomicBool::new(false));
     let is_done = done.clone();
     let capabilities = match era {
         Era::Legacy => json!({"tasks": {"requests": {"tools": {"call": {}}}}}),
         Era::Modern => json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
     };
-    let server = Scripted::new(era, &capabilities, move |heard: Heard| {
+    let server = ScriptedServer::new(era, &capabilities, move |heard: ScriptedRequest| {
         let is_done = is_done.load(Ordering::SeqCst);
         async move {
             // As the real upstream does with a question that nobody wants the answer of.
@@ -52,7 +52,7 @@ fn tasks_server(era: Era) -> (Arc<Scripted>, Arc<AtomicBool>) {
     (server, done)
 }
 
-fn task_answer(era: Era, heard: &Heard, is_done: bool) -> Result<Answer, PerformFailure> {
+fn task_answer(era: Era, heard: &ScriptedRequest, is_done: bool) -> Result<Answer, PerformFailure> {
     let state = if is_done { "completed" } else { "working" };
     let done = json!({"content": [{"type": "text", "text": "done"}]});
     let answer = match (era, heard.method) {
@@ -62,7 +62,7 @@ fn task_answer(era: Era, heard: &Heard, is_done: bool) -> Result<Answer, Perform
         (Era::Legacy, "tools/call") => json!({"task": {"taskId": "theirs", "status": "working", "pollInterval": 700}}),
         (Era::Legacy, "tasks/result") => done,
         (Era::Modern, "tools/call") => {
-            assert!(heard.delivery.counterpart.capabilities.as_json().contains("/tasks"));
+            assert!(heard.delivery.requester.capabilities.as_json().contains("/tasks"));
             json!({"resultType": "task", "taskId": "theirs", "status": "working", "ttlMs": null})
         }
         (Era::Modern, "tasks/get") if is_done => json!({"taskId": "theirs", "status": state, "result": done}),
@@ -79,7 +79,7 @@ fn a_task_of_the_upstream_is_followed_and_followed_on_after_a_crash() {
         let (server, done) = tasks_server(era);
         let lives = TwoLives::new(server.clone(), vec![always("N")]);
         let handle = lives.live(async |house| {
-            let handed = refusal(house.engine.call(call(&plain(), "write", Terms::default())).await);
+            let handed = refusal(house.engine.call(call(&plain(), "write", RequestTerms::default())).await);
             let handle = handed.handle.unwrap();
             let effect = house.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
             assert!(effect.awaits.is_some() && effect.overdue_at_ms >= effect.created_ms + 240_000, "{effect:?}");
@@ -89,7 +89,7 @@ fn a_task_of_the_upstream_is_followed_and_followed_on_after_a_crash() {
         assert!((4..=30).contains(&polled), "less and less often: {polled}");
         // Not before it is clear that nobody follows it any more, and although its owner is long gone.
         lives.recover(MINUTE_MS / 4, async |house| {
-            assert!(house.engine.long_running().works.live(&handle.clone().into()).is_none());
+            assert!(house.engine.long_running().works.find(&handle.clone().into()).is_none());
         });
         lives.recover(MINUTE_MS, async |house| {
             let found = status(house, &takes_tasks(), &json!(handle)).await;
@@ -108,10 +108,10 @@ fn a_task_of_the_upstream_is_followed_and_followed_on_after_a_crash() {
 fn a_task_whose_upstream_forgot_it_is_unknown_and_one_in_time_is_not_given_up() {
     let forgot = Arc::new(AtomicBool::new(false));
     let forgets = forgot.clone();
-    let server = Scripted::new(
+    let server = ScriptedServer::new(
         Era::Modern,
         &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
-        move |heard: Heard| {
+        move |heard: ScriptedRequest| {
             let forgets = forgets.load(Ordering::SeqCst);
             async move {
                 if heard.method == "tasks/get" && forgets {
@@ -123,7 +123,7 @@ fn a_task_whose_upstream_forgot_it_is_unknown_and_one_in_time_is_not_given_up() 
     );
     let lives = TwoLives::new(server, vec![always("N")]);
     let handle = lives.live(async |house| {
-        refusal(house.engine.call(call(&plain(), "write", Terms::default())).await).handle.unwrap()
+        refusal(house.engine.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap()
     });
     lives.recover(2 * MINUTE_MS, async |house| {
         tokio::time::sleep(Duration::from_secs(20)).await;
@@ -138,9 +138,9 @@ fn a_task_whose_upstream_forgot_it_is_unknown_and_one_in_time_is_not_given_up() 
 async fn a_followed_task_that_is_cancelled_is_cancelled_there_and_waited_for() {
     let (server, done) = tasks_server(Era::Legacy);
     let bank = Bank::new(server.clone(), vec![always("N")]);
-    let handle = json!(refusal(bank.call(call(&plain(), "write", Terms::default())).await).handle.unwrap());
+    let handle = json!(refusal(bank.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap());
     let cancelled = || server.heard().iter().filter(|line| line.starts_with("tasks/cancel")).count();
-    about(&bank.house, &takes_tasks(), Subject::TaskCancel, json!({"taskId": handle})).await.unwrap();
+    about(&bank.house, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": handle})).await.unwrap();
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!((cancelled(), &status(&bank.house, &takes_tasks(), &handle).await["status"]), (1, &json!("working")));
     done.store(true, Ordering::SeqCst);
@@ -151,7 +151,7 @@ async fn a_followed_task_that_is_cancelled_is_cancelled_there_and_waited_for() {
 async fn the_upstreams_own_task_is_passed_on_to_a_guest_that_takes_tasks() {
     let (server, _) = tasks_server(Era::Legacy);
     let bank = Bank::new(server.clone(), vec![always("N")]);
-    let created = task(bank.call(with_task(call(&legacy(), "write", Terms::default()))).await);
+    let created = task(bank.call(with_task(call(&legacy(), "write", RequestTerms::default()))).await);
     assert_eq!(created["task"]["pollInterval"], 700, "as the upstream wrote it");
     assert!(!created["task"]["taskId"].as_str().unwrap().starts_with("eff_"));
     assert_eq!(bank.house.outcomes(), ["task_created"]);
@@ -163,7 +163,7 @@ async fn who_waits_hears_what_is_said_of_a_followed_task() {
     let bank = Bank::new(server, vec![always("N")]);
     let (terms, mut heard) = crate::testing::listening();
     refusal(bank.call(call(&legacy(), "write", terms)).await);
-    let Remark::Progress(params) = heard.recv().await.unwrap() else { panic!("another remark") };
+    let ClientMessage::Progress(params) = heard.recv().await.unwrap() else { panic!("another remark") };
     assert_eq!(parse(params.get()), json!({"progress": 1, "message": "half"}));
     assert!(heard.try_recv().is_err(), "the same is said once");
 }
@@ -174,7 +174,7 @@ fn a_task_of_an_earlier_attempt_is_not_followed() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
-    let server = Scripted::new(Era::Modern, &capabilities, move |heard: Heard| {
+    let server = ScriptedServer::new(Era::Modern, &capabilities, move |heard: ScriptedRequest| {
         let call = if heard.method == "tools/call" { counted.fetch_add(1, Ordering::SeqCst) } else { 0 };
         async move {
             match (heard.method, call) {
@@ -203,12 +203,12 @@ fn a_task_of_an_earlier_attempt_is_not_followed() {
 /// The note comes first: a process that dies before the effect says that it waits for a task leaves enough behind.
 #[test]
 fn what_was_only_noted_is_followed_too() {
-    let store: Arc<OnceLock<Arc<KeptEffects>>> = Arc::default();
+    let store: Arc<OnceLock<Arc<RecordingEffects>>> = Arc::default();
     let at_server = store.clone();
-    let server = Scripted::new(
+    let server = ScriptedServer::new(
         Era::Modern,
         &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
-        move |heard: Heard| {
+        move |heard: ScriptedRequest| {
             if heard.method == "tools/call" {
                 at_server.get().unwrap().down.store(true, Ordering::SeqCst);
             }
@@ -220,7 +220,7 @@ fn what_was_only_noted_is_followed_too() {
     let handle = lives.live(async |house| {
         store.set(house.effects.clone()).unwrap();
         house.effects.heartbeat(house.engine.core().owner.clone()).await.unwrap();
-        let handle = refusal(house.engine.call(call(&plain(), "write", Terms::default())).await).handle.unwrap();
+        let handle = refusal(house.engine.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap();
         let effect = house.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
         assert_eq!(effect.awaits, None);
         json!(handle)
@@ -234,11 +234,11 @@ fn what_was_only_noted_is_followed_too() {
 /// Whoever could have said that it takes tasks and has not is not spoken for.
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_hears_of_tasks_only_from_guests_that_take_them() {
-    let server = Scripted::new(
+    let server = ScriptedServer::new(
         Era::Modern,
         &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
-        |heard: Heard| async move {
-            let takes = heard.delivery.counterpart.capabilities.as_json().contains("/tasks");
+        |heard: ScriptedRequest| async move {
+            let takes = heard.delivery.requester.capabilities.as_json().contains("/tasks");
             if takes {
                 Ok(text(Era::Modern, "as for one that takes tasks"))
             } else {
@@ -247,6 +247,6 @@ async fn a_modern_server_hears_of_tasks_only_from_guests_that_take_them() {
         },
     );
     let bank = Bank::new(server, vec![of_class("N")]);
-    let told = bank.house.engine.call(call(&plain(), "write", Terms::default())).await;
+    let told = bank.house.engine.call(call(&plain(), "write", RequestTerms::default())).await;
     assert!(matches!(&told, CallAnswer::Failed(error) if error.code == -32021), "{told:?}");
 }

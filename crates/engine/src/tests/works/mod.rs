@@ -19,14 +19,14 @@ use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_contract::{OperationKeys, ToolContract};
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, Remark as ServerRemark};
+use servanda_upstream::{Answer, PerformFailure, ServerMessage as ServerRemark};
 use tokio::{runtime::Runtime, sync::Semaphore};
 
 use super::effects::Bank;
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Guest, InquiryAnswer, Subject, Terms,
-    deferred::recovery::look_once,
-    testing::{HandClock, Heard, House, Scripted, call, draft, guest, inquiry, parse, scene_of},
+    CallAnswer, CallRequest, Gateway as _, Requester, InquiryAnswer, InquirySubject, RequestTerms,
+    deferred::recovery::run_once,
+    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, call, draft, guest, inquiry, parse, scene_of},
 };
 
 pub(super) const MINUTE_MS: u64 = 60_000;
@@ -59,15 +59,15 @@ pub(super) fn of_class(class: &str) -> ToolContract {
     contract
 }
 
-pub(super) fn takes_tasks() -> Guest {
+pub(super) fn takes_tasks() -> Requester {
     guest(Era::Modern, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}))
 }
 
-pub(super) fn plain() -> Guest {
+pub(super) fn plain() -> Requester {
     guest(Era::Modern, &json!({}))
 }
 
-pub(super) fn legacy() -> Guest {
+pub(super) fn legacy() -> Requester {
     guest(Era::Legacy, &json!({}))
 }
 
@@ -75,14 +75,14 @@ pub(super) fn with_task(request: CallRequest) -> CallRequest {
     CallRequest { task: Some(RawValue::from_string("{}".to_owned()).unwrap()), ..request }
 }
 
-pub(super) fn keyed(guest: &Guest) -> CallRequest {
+pub(super) fn keyed(guest: &Requester) -> CallRequest {
     let keys = OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
-    CallRequest { keys, ..call(guest, "write", Terms::default()) }
+    CallRequest { keys, ..call(guest, "write", RequestTerms::default()) }
 }
 
 /// A server that answers `done` when it is let go, and says how far it came if it is told to.
 pub(super) struct Slow {
-    pub(super) server: Arc<Scripted>,
+    pub(super) server: Arc<ScriptedServer>,
     pub(super) go: Arc<Semaphore>,
     pub(super) heard_cancel: Arc<AtomicBool>,
 }
@@ -90,12 +90,12 @@ pub(super) struct Slow {
 pub(super) fn slow(progress: &'static [&'static str]) -> Slow {
     let (go, heard_cancel) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicBool::new(false)));
     let (gate, cancelled) = (go.clone(), heard_cancel.clone());
-    let server = Scripted::new(Era::Modern, &json!({}), move |heard: Heard| {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard: ScriptedRequest| {
         let (gate, cancelled) = (gate.clone(), cancelled.clone());
         async move {
             for params in progress {
                 let remark = ServerRemark::Progress(RawValue::from_string((*params).to_owned()).unwrap());
-                heard.delivery.remarks.as_ref().inspect(|sink| sink.try_send(remark).unwrap());
+                heard.delivery.server_messages.as_ref().inspect(|sink| sink.try_send(remark).unwrap());
             }
             let mutates = heard.params["name"] == "write";
             loop {
@@ -124,19 +124,19 @@ pub(super) fn task(answer: CallAnswer) -> Value {
     }
 }
 
-pub(super) async fn about(house: &House, guest: &Guest, subject: Subject, params: Value) -> Result<Value, RpcError> {
-    match house.engine.inquire(inquiry(guest, subject, &params, Terms::default())).await? {
+pub(super) async fn about(house: &EngineHarness, guest: &Requester, subject: InquirySubject, params: Value) -> Result<Value, RpcError> {
+    match house.engine.inquire(inquiry(guest, subject, &params, RequestTerms::default())).await? {
         InquiryAnswer::Complete(json) => Ok(parse(&json)),
         other @ InquiryAnswer::InputRequired(_) => panic!("{other:?}"),
     }
 }
 
-pub(super) async fn status(house: &House, guest: &Guest, id: &Value) -> Value {
-    about(house, guest, Subject::Task, json!({"taskId": id})).await.unwrap()
+pub(super) async fn status(house: &EngineHarness, guest: &Requester, id: &Value) -> Value {
+    about(house, guest, InquirySubject::Task, json!({"taskId": id})).await.unwrap()
 }
 
 /// Asks until it is so; time passes by itself while everybody waits.
-pub(super) async fn until_status(house: &House, guest: &Guest, id: &Value, wanted: &str) -> Value {
+pub(super) async fn until_status(house: &EngineHarness, guest: &Requester, id: &Value, wanted: &str) -> Value {
     for _ in 0..1_000 {
         let found = status(house, guest, id).await;
         if found["status"] == wanted {
@@ -147,16 +147,16 @@ pub(super) async fn until_status(house: &House, guest: &Guest, id: &Value, wante
     panic!("it never was {wanted}: {}", status(house, guest, id).await);
 }
 
-pub(super) fn fetch(guest: &Guest, arguments: &Value) -> CallRequest {
+pub(super) fn fetch(guest: &Requester, arguments: &Value) -> CallRequest {
     let arguments = Bytes::from(arguments.to_string());
-    CallRequest { arguments, ..call(guest, "servanda__result", Terms::default()) }
+    CallRequest { arguments, ..call(guest, "servanda__result", RequestTerms::default()) }
 }
 
 /// The first process, which dies with everything it does; and the second.
 pub(super) struct TwoLives {
     pub(super) bank: Bank,
     pub(super) contracts: Vec<ToolContract>,
-    pub(super) clock: Arc<HandClock>,
+    pub(super) clock: Arc<EngineTestClock>,
 }
 
 pub(super) fn runtime() -> Runtime {
@@ -164,7 +164,7 @@ pub(super) fn runtime() -> Runtime {
 }
 
 impl TwoLives {
-    pub(super) fn new(server: Arc<Scripted>, contracts: Vec<ToolContract>) -> Self {
+    pub(super) fn new(server: Arc<ScriptedServer>, contracts: Vec<ToolContract>) -> Self {
         let first = runtime();
         let bank = first.block_on(async { Bank::new(server, contracts.clone()) });
         let clock = bank.clock.clone();
@@ -173,7 +173,7 @@ impl TwoLives {
     }
 
     /// Lives until the future is over, and dies.
-    pub(super) fn live<T>(&self, life: impl AsyncFnOnce(&House) -> T) -> T {
+    pub(super) fn live<T>(&self, life: impl AsyncFnOnce(&EngineHarness) -> T) -> T {
         let runtime = runtime();
         runtime.block_on(async {
             let scene = scene_of(&self.bank.server, self.contracts.clone());
@@ -183,10 +183,10 @@ impl TwoLives {
     }
 
     /// A second life, some time after: what was left behind is looked after.
-    pub(super) fn recover<T>(&self, after_ms: u64, life: impl AsyncFnOnce(&House) -> T) -> T {
+    pub(super) fn recover<T>(&self, after_ms: u64, life: impl AsyncFnOnce(&EngineHarness) -> T) -> T {
         self.clock.pass_ms(after_ms);
         self.live(async |house| {
-            look_once(house.engine.long_running(), &mut BTreeSet::new()).await;
+            run_once(house.engine.long_running(), &mut BTreeSet::new()).await;
             life(house).await
         })
     }

@@ -15,8 +15,8 @@ use super::super::{
 };
 use super::{MINUTE_MS, TwoLives, fetch, of_class, plain, status, takes_tasks, until_status};
 use crate::{
-    Gateway as _, Terms,
-    testing::{Heard, Scripted, call, draft, said},
+    Gateway as _, RequestTerms,
+    testing::{ScriptedRequest, ScriptedServer, call, draft, said},
 };
 
 /// A tool that submits, and the tool that tells how that stands.
@@ -31,10 +31,10 @@ fn polled() -> Vec<ToolContract> {
 }
 
 /// A server with such tools, whose operation stands as a test says.
-fn operations(submitted: Value) -> (Arc<Scripted>, Arc<Mutex<Value>>) {
+fn operations(submitted: Value) -> (Arc<ScriptedServer>, Arc<Mutex<Value>>) {
     let stands = Arc::new(Mutex::new(json!({"state": "queued"})));
     let now = stands.clone();
-    let server = Scripted::new(Era::Legacy, &json!({}), move |heard: Heard| {
+    let server = ScriptedServer::new(Era::Legacy, &json!({}), move |heard: ScriptedRequest| {
         let structured = if heard.params["name"] == "write" {
             submitted.clone()
         } else {
@@ -58,7 +58,7 @@ fn an_operation_is_asked_about_as_its_contract_says_and_asked_on_after_a_crash()
         let (server, state) = operations(json!({"job": {"id": "op-1"}}));
         let lives = TwoLives::new(server.clone(), polled());
         let handle = lives.live(async |house| {
-            let handed = refusal(house.engine.call(call(&plain(), "write", Terms::default())).await);
+            let handed = refusal(house.engine.call(call(&plain(), "write", RequestTerms::default())).await);
             let handle = json!(handed.handle.unwrap());
             assert_eq!(status(house, &takes_tasks(), &handle).await["statusMessage"], "queued");
             handle
@@ -80,7 +80,7 @@ fn an_operation_is_asked_about_as_its_contract_says_and_asked_on_after_a_crash()
 async fn an_answer_that_names_no_operation_leaves_an_unknown_one() {
     let (server, _) = operations(json!({"job": {}}));
     let bank = Bank::new(server, polled());
-    let refused = refusal(bank.call(call(&plain(), "write", Terms::default())).await);
+    let refused = refusal(bank.call(call(&plain(), "write", RequestTerms::default())).await);
     assert_eq!(refused.effect, EffectKnowledge::Unknown);
     assert!(refused.message.contains("/job/id"), "{}", refused.message);
 }
@@ -93,6 +93,6 @@ async fn an_operation_is_waited_for_where_nobody_takes_handles() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         *state.lock().unwrap() = json!({"state": "done", "out": {"ok": true}});
     };
-    let (answered, ()) = tokio::join!(bank.call(call(&plain(), "write", Terms::default())), ends);
+    let (answered, ()) = tokio::join!(bank.call(call(&plain(), "write", RequestTerms::default())), ends);
     assert_eq!(result(answered)["structuredContent"], json!({"ok": true}));
 }

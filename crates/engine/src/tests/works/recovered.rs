@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::conversations::result;
 use super::{MINUTE_MS, TwoLives, fetch, of_class, plain, slow, takes_tasks, task, until_status};
-use crate::{Gateway as _, Terms, testing::call};
+use crate::{Gateway as _, RequestTerms, testing::call};
 
 #[test]
 fn what_a_dead_process_left_is_told_by_what_recovery_finds() {
@@ -15,7 +15,7 @@ fn what_a_dead_process_left_is_told_by_what_recovery_finds() {
         let slow = slow(&[r#"{"progress":1}"#]);
         let lives = TwoLives::new(slow.server.clone(), vec![of_class(class)]);
         let id = lives.live(async |house| {
-            let created = task(house.engine.call(call(&takes_tasks(), "write", Terms::default())).await);
+            let created = task(house.engine.call(call(&takes_tasks(), "write", RequestTerms::default())).await);
             while slow.server.heard().is_empty() {
                 tokio::task::yield_now().await;
             }

@@ -18,20 +18,20 @@ use super::{
     about, fetch, keyed, legacy, long_read, long_write, plain, slow, status, takes_tasks, task, until_status, with_task,
 };
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, News, Subject, Terms,
-    testing::{Heard, Scripted, call, draft, parse, scene_of, text},
+    CallAnswer, CallRequest, Gateway as _, ChangeEvent, InquirySubject, RequestTerms,
+    testing::{ScriptedRequest, ScriptedServer, call, draft, parse, scene_of, text},
 };
 
 #[tokio::test(start_paused = true)]
 async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-    let mut news = bank.house.engine.news();
+    let mut news = bank.house.engine.change_events();
     let refused =
-        CallRequest { arguments: Bytes::from_static(b"{}"), ..call(&takes_tasks(), "write", Terms::default()) };
+        CallRequest { arguments: Bytes::from_static(b"{}"), ..call(&takes_tasks(), "write", RequestTerms::default()) };
     assert_eq!(refusal(bank.call(refused).await).error_code, TaxonomyClass::StructuralViolation, "at once");
     let began = Instant::now();
-    let created = task(bank.call(call(&takes_tasks(), "write", Terms::default())).await);
+    let created = task(bank.call(call(&takes_tasks(), "write", RequestTerms::default())).await);
     assert_eq!(began.elapsed().as_secs(), 1, "nobody waits for the end");
     let effect = bank.effects().await.remove(0);
     assert_eq!((&created["taskId"], &created["status"]), (&json!(effect.id), &json!("working")));
@@ -43,13 +43,13 @@ async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
     assert_eq!(status(&bank.house, &takes_tasks(), id).await["status"], "working");
     let mut stranger = takes_tasks();
     stranger.caller.principal = "other".to_owned();
-    assert_eq!(about(&bank.house, &stranger, Subject::Task, json!({"taskId": id})).await.unwrap_err().code, -32602);
+    assert_eq!(about(&bank.house, &stranger, InquirySubject::Task, json!({"taskId": id})).await.unwrap_err().code, -32602);
     slow.go.add_permits(1);
     let ended = until_status(&bank.house, &takes_tasks(), id, "completed").await;
     assert_eq!(ended["result"]["content"][0]["text"], "done");
     assert_eq!(ended["result"]["_meta"]["servanda/call"]["id"], json!(effect.call_id));
     assert_eq!((bank.calls(), bank.house.outcomes()), (1, vec!["refused", "completed"]));
-    let News::Task { task_id, params, .. } = news.recv().await.unwrap() else { panic!("another kind of news") };
+    let ChangeEvent::Task { task_id, params, .. } = news.recv().await.unwrap() else { panic!("another kind of news") };
     assert_eq!((&json!(*task_id), &parse(params.get())["status"]), (id, &json!("completed")));
 }
 
@@ -60,13 +60,13 @@ async fn what_is_quick_is_no_task_unless_it_is_always_long_or_a_task_was_asked_f
     for (contract, guest, is_task) in
         [(long_write(), takes_tasks(), false), (always, takes_tasks(), true), (long_write(), legacy(), true)]
     {
-        let server = Scripted::new(Era::Modern, &json!({}), |_| async {
+        let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async {
             tokio::time::sleep(Duration::from_millis(100)).await;
             Ok(text(Era::Modern, "quick"))
         });
         let bank = Bank::new(server, vec![contract]);
         let began = Instant::now();
-        let answered = bank.call(with_task(call(&guest, "write", Terms::default()))).await;
+        let answered = bank.call(with_task(call(&guest, "write", RequestTerms::default()))).await;
         assert_eq!(matches!(answered, CallAnswer::Task(_)), is_task, "{answered:?}");
         assert_eq!(began.elapsed().as_millis() < 100, is_task);
     }
@@ -76,27 +76,27 @@ async fn what_is_quick_is_no_task_unless_it_is_always_long_or_a_task_was_asked_f
 async fn a_legacy_guest_gets_the_form_of_its_era() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write(), long_read()]);
-    let created = task(bank.call(with_task(call(&legacy(), "write", Terms::default()))).await);
+    let created = task(bank.call(with_task(call(&legacy(), "write", RequestTerms::default()))).await);
     let id = &created["task"]["taskId"];
     assert!(!bank.server.heard()[0].contains("task"), "a server that offers none is asked for none");
     let got = status(&bank.house, &legacy(), id).await;
     assert_eq!((&got["status"], got.get("ttlMs"), got["ttl"].is_u64()), (&json!("working"), None, true));
-    let listed = about(&bank.house, &legacy(), Subject::Tasks, json!({})).await.unwrap();
+    let listed = about(&bank.house, &legacy(), InquirySubject::Tasks, json!({})).await.unwrap();
     assert_eq!((&listed["tasks"][0]["taskId"], &listed["tasks"][0]["status"]), (id, &json!("working")));
     let go = slow.go.clone();
     let release = async { go.add_permits(1) };
     let asker = legacy();
-    let waiting = about(&bank.house, &asker, Subject::TaskResult, json!({"taskId": id}));
+    let waiting = about(&bank.house, &asker, InquirySubject::TaskResult, json!({"taskId": id}));
     let (ended, ()) = tokio::join!(waiting, release);
     let ended = ended.unwrap();
     assert_eq!((&ended["content"][0]["text"], ended.get("resultType")), (&json!("done"), None));
     assert_eq!(ended["_meta"]["io.modelcontextprotocol/related-task"], json!({"taskId": id}));
     let got = status(&bank.house, &legacy(), id).await;
     assert_eq!((&got["status"], got.get("result")), (&json!("completed"), None));
-    let again = about(&bank.house, &legacy(), Subject::TaskCancel, json!({"taskId": id})).await.unwrap_err();
+    let again = about(&bank.house, &legacy(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap_err();
     assert_eq!(again.code, -32602, "what has ended is not cancelled");
     // Without a `task` it waits for its turn to be told.
-    let answered = bank.call(call(&legacy(), "echo", Terms::default())).await;
+    let answered = bank.call(call(&legacy(), "echo", RequestTerms::default())).await;
     assert_eq!(refusal(answered).error_code, TaxonomyClass::IdempotencyConflict);
 }
 
@@ -105,13 +105,13 @@ async fn a_guest_that_takes_no_tasks_gets_the_answer_or_a_handle() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write(), long_read()]);
     slow.go.add_permits(1);
-    let quick = result(bank.call(call(&plain(), "write", Terms::default())).await);
+    let quick = result(bank.call(call(&plain(), "write", RequestTerms::default())).await);
     assert_eq!(quick["content"][0]["text"], "done", "what is quick is answered as ever");
     for (tool, effect, wait_ms, seconds) in
         [("write", EffectKnowledge::Unknown, None, 25), ("echo", EffectKnowledge::None, Some(4_000), 4)]
     {
         let began = Instant::now();
-        let answered = bank.call(call(&plain(), tool, Terms { caller_wait_ms: wait_ms, ..Terms::default() })).await;
+        let answered = bank.call(call(&plain(), tool, RequestTerms { caller_wait_ms: wait_ms, ..RequestTerms::default() })).await;
         let waited = began.elapsed().as_secs_f64().ceil();
         assert!((waited - f64::from(seconds)).abs() < 1.0, "{tool}: {waited}");
         let handed = refusal(answered);
@@ -138,7 +138,7 @@ async fn a_guest_that_takes_no_tasks_gets_the_answer_or_a_handle() {
 async fn a_handle_is_its_principals_alone_and_the_tool_keeps_its_contract() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-    let handle = refusal(bank.call(call(&plain(), "write", Terms::default())).await).handle.unwrap();
+    let handle = refusal(bank.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap();
     let mut stranger = plain();
     stranger.caller.principal = "other".to_owned();
     let mut elsewhere = plain();
@@ -201,7 +201,7 @@ async fn progress_is_kept_and_shown() {
     ];
     let slow = slow(said);
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-    let created = task(bank.call(call(&takes_tasks(), "write", Terms::default())).await);
+    let created = task(bank.call(call(&takes_tasks(), "write", RequestTerms::default())).await);
     let id = created["taskId"].clone();
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(status(&bank.house, &takes_tasks(), &id).await["statusMessage"], "3 of 4: writing ");
@@ -243,7 +243,7 @@ async fn the_shapes_of_both_eras() {
     ] {
         let slow = slow(&[r#"{"progress":1,"total":2}"#]);
         let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-        let CallAnswer::Task(json) = bank.call(with_task(call(&guest, "write", Terms::default()))).await else {
+        let CallAnswer::Task(json) = bank.call(with_task(call(&guest, "write", RequestTerms::default()))).await else {
             panic!("no task")
         };
         let id = bank.effects().await[0].id.to_string();
@@ -268,13 +268,13 @@ async fn the_shapes_of_both_eras() {
 
 #[tokio::test(start_paused = true)]
 async fn the_time_is_the_contracts_and_over_at_its_end() {
-    let server = Scripted::new(Era::Modern, &json!({}), |heard: Heard| async move {
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |heard: ScriptedRequest| async move {
         tokio::time::sleep_until(heard.delivery.deadline).await;
         Err(PerformFailure::TimedOut { note: None })
     });
     let bank = Bank::new(server, vec![long_write()]);
     let began = Instant::now();
-    let terms = Terms { caller_wait_ms: Some(1_000), ..Terms::default() };
+    let terms = RequestTerms { caller_wait_ms: Some(1_000), ..RequestTerms::default() };
     let handle = json!(refusal(bank.call(call(&plain(), "write", terms)).await).handle.unwrap());
     let effect = bank.effects().await.remove(0);
     assert_eq!(effect.order.timeout_ms, 240_000, "not the caller's");

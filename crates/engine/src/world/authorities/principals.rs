@@ -8,7 +8,7 @@ use std::{
 };
 
 use servanda_authority::{
-    Actor, Authenticated,
+    Actor, AuthenticatedCaller,
     rights::{Scope, Scopes},
 };
 use servanda_contract::{CallerActor, Caller};
@@ -19,7 +19,7 @@ const PRINCIPALS_MAX: usize = 4_096;
 
 /// The principals that were worked out.
 #[derive(Debug, Default)]
-pub(super) struct Principals {
+pub(super) struct PolicyPrincipalCache {
     state: RandomState,
     /// By a number of the party; two parties of one number take turns, which costs time and nothing else.
     known: RwLock<HashMap<u64, CachedPrincipal>>,
@@ -27,13 +27,13 @@ pub(super) struct Principals {
 
 #[derive(Debug)]
 struct CachedPrincipal {
-    party: Party,
+    party: PrincipalFacts,
     principal: Arc<Principal>,
 }
 
 /// A caller, as far as policies can tell.
 #[derive(Debug)]
-pub(super) struct Party {
+pub(super) struct PrincipalFacts {
     tenant: String,
     principal: String,
     /// Who acts, the one who acts now first, and whether that is proven.
@@ -42,20 +42,20 @@ pub(super) struct Party {
     groups: BTreeSet<String>,
 }
 
-impl Principals {
+impl PolicyPrincipalCache {
     /// The principal of a caller.
-    pub(super) fn of(
+    pub(super) fn resolve(
         &self,
-        authenticated: &Authenticated,
+        authenticated: &AuthenticatedCaller,
         vocabulary: &Vocabulary,
     ) -> Result<Arc<Principal>, PrincipalError> {
-        let number = self.number(authenticated);
+        let number = self.hash(authenticated);
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(&number).filter(|known| known.party.is_of(authenticated)) {
+        if let Some(known) = known.get(&number).filter(|known| known.party.matches(authenticated)) {
             return Ok(Arc::clone(&known.principal));
         }
         drop(known);
-        let party = Party::of(authenticated);
+        let party = PrincipalFacts::from_authenticated(authenticated);
         let principal = Arc::new(party.principal(vocabulary)?);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= PRINCIPALS_MAX {
@@ -65,7 +65,7 @@ impl Principals {
         Ok(principal)
     }
 
-    fn number(&self, authenticated: &Authenticated) -> u64 {
+    fn hash(&self, authenticated: &AuthenticatedCaller) -> u64 {
         let mut hasher = self.state.build_hasher();
         (authenticated.tenant(), authenticated.principal()).hash(&mut hasher);
         authenticated.actors().hash(&mut hasher);
@@ -75,8 +75,8 @@ impl Principals {
     }
 }
 
-impl Party {
-    fn of(authenticated: &Authenticated) -> Self {
+impl PrincipalFacts {
+    fn from_authenticated(authenticated: &AuthenticatedCaller) -> Self {
         Self {
             tenant: authenticated.tenant().to_owned(),
             principal: authenticated.principal().to_owned(),
@@ -87,7 +87,7 @@ impl Party {
     }
 
     /// The same from a record.
-    pub(super) fn recorded(caller: &Caller, scopes: &[String], groups: &[String]) -> Self {
+    pub(super) fn from_record(caller: &Caller, scopes: &[String], groups: &[String]) -> Self {
         Self {
             tenant: caller.tenant.clone(),
             principal: caller.principal.clone(),
@@ -97,7 +97,7 @@ impl Party {
         }
     }
 
-    fn is_of(&self, authenticated: &Authenticated) -> bool {
+    fn matches(&self, authenticated: &AuthenticatedCaller) -> bool {
         let own = self.actors.iter().map(|actor| (actor.name.as_str(), actor.proven));
         let actors = authenticated.actors().iter().map(|actor| (actor.name(), actor.is_proven()));
         self.tenant == authenticated.tenant()
@@ -122,7 +122,7 @@ fn acting(actor: &Actor) -> CallerActor {
     CallerActor { name: actor.name().to_owned(), proven: actor.is_proven() }
 }
 
-fn scopes(authenticated: &Authenticated) -> impl Iterator<Item = &str> {
+fn scopes(authenticated: &AuthenticatedCaller) -> impl Iterator<Item = &str> {
     let scopes = match &authenticated.rights().scopes {
         Scopes::All => None,
         Scopes::These(scopes) => Some(scopes),

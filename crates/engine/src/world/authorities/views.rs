@@ -9,20 +9,20 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use servanda_authority::rights::Tools;
+use servanda_authority::rights::ToolPatterns;
 use servanda_catalog::{Catalog, ListedTool, Listing};
 use servanda_contract::{Timestamp, tool::SideEffectClass};
 use servanda_gates::CompiledContract;
 use servanda_policy::{CallCircumstances, Policies, Principal, ListDecision};
 
-use crate::client::Guest;
+use crate::client::Requester;
 
 /// Lists that are kept. When there are more, all are forgotten and worked out again. They have their tools in common.
 const VIEWS_MAX: usize = 1_024;
 
 /// The lists that were worked out.
 #[derive(Debug, Default)]
-pub(super) struct Views {
+pub(super) struct ListingViewCache {
     state: RandomState,
     /// By a number of what it depends on; two of one number take turns.
     known: RwLock<HashMap<u64, CachedListingView>>,
@@ -35,30 +35,30 @@ struct CachedListingView {
     /// The principal, held for the same reason.
     principal: Arc<Principal>,
     client: Option<String>,
-    tools: Tools,
+    tools: ToolPatterns,
     ceiling: SideEffectClass,
     shown: Arc<Listing>,
 }
 
 /// One guest's look at a list.
-pub(super) struct View<'a> {
+pub(super) struct ListingView<'a> {
     pub(super) policies: &'a Policies,
     pub(super) environment: &'a str,
     pub(super) catalog: &'a Catalog,
     pub(super) principal: Arc<Principal>,
-    pub(super) guest: &'a Guest,
+    pub(super) guest: &'a Requester,
 }
 
-impl View<'_> {
+impl ListingView<'_> {
     /// What they see.
-    pub(super) fn of(self, views: &Views, whole: Arc<Listing>) -> Arc<Listing> {
-        let number = self.number(&views.state, &whole);
+    pub(super) fn resolve(self, views: &ListingViewCache, whole: Arc<Listing>) -> Arc<Listing> {
+        let number = self.hash(&views.state, &whole);
         let known = views.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(&number).filter(|known| self.is_of(known, &whole)) {
+        if let Some(known) = known.get(&number).filter(|known| self.matches(known, &whole)) {
             return Arc::clone(&known.shown);
         }
         drop(known);
-        let shown = self.work_out(&whole);
+        let shown = self.compute(&whole);
         let rights = self.guest.authority.rights();
         let found = CachedListingView {
             client: self.client().map(str::to_owned),
@@ -76,7 +76,7 @@ impl View<'_> {
         shown
     }
 
-    fn number(&self, state: &RandomState, whole: &Arc<Listing>) -> u64 {
+    fn hash(&self, state: &RandomState, whole: &Arc<Listing>) -> u64 {
         let mut hasher = state.build_hasher();
         (Arc::as_ptr(whole), Arc::as_ptr(&self.principal), self.client()).hash(&mut hasher);
         // Credentials of one principal may be for different tools.
@@ -84,7 +84,7 @@ impl View<'_> {
         hasher.finish()
     }
 
-    fn is_of(&self, known: &CachedListingView, whole: &Arc<Listing>) -> bool {
+    fn matches(&self, known: &CachedListingView, whole: &Arc<Listing>) -> bool {
         let rights = self.guest.authority.rights();
         Arc::ptr_eq(&known.whole, whole)
             && Arc::ptr_eq(&known.principal, &self.principal)
@@ -98,7 +98,7 @@ impl View<'_> {
         self.guest.caller.client.as_deref().filter(|_| self.policies.look_at_client())
     }
 
-    fn work_out(&self, whole: &Arc<Listing>) -> Arc<Listing> {
+    fn compute(&self, whole: &Arc<Listing>) -> Arc<Listing> {
         let circumstances = CallCircumstances {
             tenant: &self.guest.caller.tenant,
             environment: self.environment,

@@ -9,11 +9,11 @@ use servanda_contract::{CallId, Caller, Proposal, Timestamp};
 use servanda_effects::InMemoryNotebook;
 use servanda_gates::{RegisteredContracts, admit};
 use servanda_mcp::ClientCapabilities;
-use servanda_upstream::{Limits, Transport, Upstream, UpstreamId, UpstreamSpec};
+use servanda_upstream::{UpstreamLimits, Transport, Upstream, UpstreamName, UpstreamSpec};
 use tokio_util::sync::CancellationToken;
 
 use super::Discovery;
-use crate::client::Guest;
+use crate::client::Requester;
 
 const SCRIPT: &str = r#"
 next=0
@@ -54,16 +54,16 @@ fn discovery(command: &str) -> (Arc<Discovery>, Upstream) {
         env_pass: Vec::new(),
         cwd: None,
     };
-    let spec = UpstreamSpec { id: UpstreamId("growing".to_owned()), transport, limits: Limits::default() };
+    let spec = UpstreamSpec { id: UpstreamName("growing".to_owned()), transport, limits: UpstreamLimits::default() };
     let upstream = Upstream::new(spec, Arc::new(InMemoryNotebook::default()));
     let catalog = Arc::new(Catalog::new(contracts, ExposedNaming::Bare).unwrap());
     let upstreams = BTreeMap::from([("growing".to_owned(), upstream.clone())]);
     (Arc::new(Discovery::new(catalog, &upstreams)), upstream)
 }
 
-fn guest(capabilities: &str) -> Guest {
+fn guest(capabilities: &str) -> Requester {
     let raw = serde_json::value::RawValue::from_string(capabilities.to_owned()).unwrap();
-    Guest { capabilities: ClientCapabilities::parse(Some(&raw)), ..Guest::local() }
+    Requester { capabilities: ClientCapabilities::parse(Some(&raw)), ..Requester::local() }
 }
 
 fn proposal(tool: &str) -> Proposal {
@@ -81,7 +81,7 @@ fn proposal(tool: &str) -> Proposal {
     }
 }
 
-async fn names(discovery: &Discovery, guest: &Guest) -> usize {
+async fn names(discovery: &Discovery, guest: &Requester) -> usize {
     discovery.listing(guest, |_| true).await.tools.len()
 }
 
@@ -89,17 +89,17 @@ async fn names(discovery: &Discovery, guest: &Guest) -> usize {
 #[tokio::test]
 async fn a_server_is_asked_once_before_calls() {
     let (discovery, upstream) = discovery("sh");
-    let nobody = Guest::local();
+    let nobody = Requester::local();
     assert_eq!(names(&discovery, &nobody).await, TOOLS.len(), "nothing is known");
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..20 {
         let discovery = discovery.clone();
-        calls.spawn(async move { discovery.acquaint(&proposal("tool_1"), &Guest::local()).await });
+        calls.spawn(async move { discovery.refresh_for_call(&proposal("tool_1"), &Requester::local()).await });
     }
     calls.join_all().await;
     assert_eq!(names(&discovery, &nobody).await, 1);
-    discovery.acquaint(&proposal("tool_2"), &nobody).await;
-    discovery.acquaint(&proposal("no_such_tool"), &nobody).await;
+    discovery.refresh_for_call(&proposal("tool_2"), &nobody).await;
+    discovery.refresh_for_call(&proposal("no_such_tool"), &nobody).await;
     assert_eq!(names(&discovery, &nobody).await, 1);
     upstream.shutdown().await;
 }
@@ -108,20 +108,20 @@ async fn a_server_is_asked_once_before_calls() {
 #[tokio::test]
 async fn lists_are_made_by_what_clients_can_do() {
     let (discovery, upstream) = discovery("sh");
-    let (nobody, silent) = (Guest::local(), guest(r#"{"experimental":{}}"#));
+    let (nobody, silent) = (Requester::local(), guest(r#"{"experimental":{}}"#));
     let (roots, sampling) = (guest(r#"{"roots":{}}"#), guest(r#"{"sampling":{}}"#));
     assert_eq!(names(&discovery, &roots).await, TOOLS.len(), "nobody is connected, so nobody is asked");
-    discovery.acquaint(&proposal("tool_1"), &nobody).await;
+    discovery.refresh_for_call(&proposal("tool_1"), &nobody).await;
     assert_eq!(names(&discovery, &roots).await, 2);
     assert_eq!(names(&discovery, &roots).await, 2, "once");
     assert_eq!(names(&discovery, &sampling).await, 3);
     assert_eq!(names(&discovery, &silent).await, 1, "who can be asked nothing is like anybody");
     assert_eq!(names(&discovery, &nobody).await, 1);
-    let resolves = |guest: &Guest| discovery.catalog.resolve("tool_2", &guest.capabilities).is_ok();
+    let resolves = |guest: &Requester| discovery.catalog.resolve("tool_2", &guest.capabilities).is_ok();
     assert_eq!([&nobody, &roots, &sampling].map(resolves), [false, true, true]);
     // A call of a kind of client that never listed anything is decided by a list of its own, too.
     let elicitation = guest(r#"{"elicitation":{}}"#);
-    discovery.acquaint(&proposal("tool_4"), &elicitation).await;
+    discovery.refresh_for_call(&proposal("tool_4"), &elicitation).await;
     assert!(discovery.catalog.resolve("tool_4", &elicitation.capabilities).is_ok());
     upstream.shutdown().await;
 }
@@ -152,10 +152,10 @@ async fn silent_changes_are_found() {
 #[tokio::test]
 async fn an_upstream_that_cannot_be_asked_is_unavailable() {
     let (discovery, upstream) = discovery("no-such-program-anywhere");
-    discovery.acquaint(&proposal("tool_1"), &Guest::local()).await;
+    discovery.refresh_for_call(&proposal("tool_1"), &Requester::local()).await;
     assert!(discovery.catalog.unreachable_reason("growing").unwrap().contains("no-such-program-anywhere"));
     assert!(discovery.catalog.resolve("tool_1", &ClientCapabilities::none()).is_ok());
-    let listing = discovery.listing(&Guest::local(), |_| true).await;
+    let listing = discovery.listing(&Requester::local(), |_| true).await;
     assert!(listing.tools.iter().all(|tool| tool.definition.get().contains(r#""availability":"unavailable""#)));
     upstream.shutdown().await;
 }

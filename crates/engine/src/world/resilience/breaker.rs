@@ -18,9 +18,9 @@ pub(super) enum Breaker {
 
 /// What happens to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Happening {
+pub(super) enum BreakerEvent {
     /// A call is to be made.
-    Wanted,
+    CallWanted,
     /// The server answered.
     Answered,
     /// It failed.
@@ -29,7 +29,7 @@ pub(super) enum Happening {
 
 /// No call is made now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shut {
+pub(crate) struct BreakerOpen {
     /// When one may be.
     pub(crate) retry_after_ms: u64,
 }
@@ -42,28 +42,28 @@ impl Default for Breaker {
 
 impl Breaker {
     /// What follows; an error while no call may be made.
-    pub(super) fn step(&mut self, happening: Happening, now_ms: u64) -> Result<(), Shut> {
+    pub(super) fn step(&mut self, happening: BreakerEvent, now_ms: u64) -> Result<(), BreakerOpen> {
         let opened = |open_ms: u64| Self::Open { until_ms: now_ms.saturating_add(open_ms), open_ms };
         *self = match (*self, happening) {
-            (Self::Open { until_ms, open_ms } | Self::HalfOpen { until_ms, open_ms }, Happening::Wanted)
+            (Self::Open { until_ms, open_ms } | Self::HalfOpen { until_ms, open_ms }, BreakerEvent::CallWanted)
                 if now_ms >= until_ms =>
             {
                 *self = Self::HalfOpen { until_ms: now_ms.saturating_add(open_ms), open_ms };
                 return Ok(());
             }
-            (_, Happening::Answered) => Self::default(),
-            (Self::Closed { failures }, Happening::Failed) if failures + 1 < FAILURES_MAX => {
+            (_, BreakerEvent::Answered) => Self::default(),
+            (Self::Closed { failures }, BreakerEvent::Failed) if failures + 1 < FAILURES_MAX => {
                 Self::Closed { failures: failures + 1 }
             }
-            (Self::Closed { .. }, Happening::Failed) => opened(OPEN_MS.0),
-            (Self::HalfOpen { open_ms, .. }, Happening::Failed) => opened(open_ms.saturating_mul(2).min(OPEN_MS.1)),
+            (Self::Closed { .. }, BreakerEvent::Failed) => opened(OPEN_MS.0),
+            (Self::HalfOpen { open_ms, .. }, BreakerEvent::Failed) => opened(open_ms.saturating_mul(2).min(OPEN_MS.1)),
             // A call that is not let through, or one that was under way when it opened.
-            (same, Happening::Wanted) | (same @ Self::Open { .. }, Happening::Failed) => same,
+            (same, BreakerEvent::CallWanted) | (same @ Self::Open { .. }, BreakerEvent::Failed) => same,
         };
         match *self {
             Self::Closed { .. } => Ok(()),
             Self::Open { until_ms, .. } | Self::HalfOpen { until_ms, .. } => {
-                Err(Shut { retry_after_ms: until_ms.saturating_sub(now_ms).max(1) })
+                Err(BreakerOpen { retry_after_ms: until_ms.saturating_sub(now_ms).max(1) })
             }
         }
     }
@@ -71,7 +71,7 @@ impl Breaker {
 
 #[cfg(test)]
 mod tests {
-    use super::{Breaker, FAILURES_MAX, Happening::*, OPEN_MS, Shut};
+    use super::{Breaker, FAILURES_MAX, BreakerEvent::*, OPEN_MS, BreakerOpen};
 
     fn failing(times: u32) -> Breaker {
         let mut breaker = Breaker::default();
@@ -84,40 +84,40 @@ mod tests {
     #[test]
     fn it_opens_after_failures_in_a_row_and_only_then() {
         let mut nearly = failing(FAILURES_MAX - 1);
-        assert_eq!(nearly.step(Wanted, 0), Ok(()));
+        assert_eq!(nearly.step(CallWanted, 0), Ok(()));
         assert_eq!(nearly.step(Answered, 0), Ok(()));
         assert_eq!(nearly, Breaker::default(), "an answer is a new beginning");
-        assert_eq!(failing(FAILURES_MAX).step(Wanted, 0), Err(Shut { retry_after_ms: OPEN_MS.0 }));
+        assert_eq!(failing(FAILURES_MAX).step(CallWanted, 0), Err(BreakerOpen { retry_after_ms: OPEN_MS.0 }));
     }
 
     #[test]
     fn one_call_finds_out_and_the_others_wait() {
         let mut breaker = failing(FAILURES_MAX);
-        assert!(breaker.step(Wanted, OPEN_MS.0 - 1).is_err());
-        assert!(breaker.step(Wanted, OPEN_MS.0).is_ok());
-        assert!(breaker.step(Wanted, OPEN_MS.0).is_err(), "one is enough");
+        assert!(breaker.step(CallWanted, OPEN_MS.0 - 1).is_err());
+        assert!(breaker.step(CallWanted, OPEN_MS.0).is_ok());
+        assert!(breaker.step(CallWanted, OPEN_MS.0).is_err(), "one is enough");
         let mut healed = breaker;
         assert_eq!(healed.step(Answered, OPEN_MS.0 + 1), Ok(()));
         assert_eq!(healed, Breaker::default());
         let still = breaker.step(Failed, OPEN_MS.0 + 1);
-        assert_eq!(still, Err(Shut { retry_after_ms: 2 * OPEN_MS.0 }), "each time longer");
+        assert_eq!(still, Err(BreakerOpen { retry_after_ms: 2 * OPEN_MS.0 }), "each time longer");
     }
 
     #[test]
     fn a_probe_that_is_never_heard_of_again_does_not_shut_it_for_ever() {
         let mut breaker = failing(FAILURES_MAX);
-        assert!(breaker.step(Wanted, OPEN_MS.0).is_ok());
-        assert!(breaker.step(Wanted, 2 * OPEN_MS.0).is_ok());
+        assert!(breaker.step(CallWanted, OPEN_MS.0).is_ok());
+        assert!(breaker.step(CallWanted, 2 * OPEN_MS.0).is_ok());
     }
 
     #[test]
     fn it_is_never_shut_for_longer_than_the_most() {
         let (mut breaker, mut now_ms) = (failing(FAILURES_MAX), 0);
         for _ in 0..20 {
-            let Err(Shut { retry_after_ms }) = breaker.step(Wanted, now_ms) else { panic!("it is open") };
+            let Err(BreakerOpen { retry_after_ms }) = breaker.step(CallWanted, now_ms) else { panic!("it is open") };
             assert!(retry_after_ms <= OPEN_MS.1);
             now_ms += retry_after_ms;
-            assert!(breaker.step(Wanted, now_ms).is_ok());
+            assert!(breaker.step(CallWanted, now_ms).is_ok());
             let _ = breaker.step(Failed, now_ms);
         }
     }

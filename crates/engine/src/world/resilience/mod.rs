@@ -2,7 +2,7 @@
 //! while it does nothing but fail. Three pure machines, and a shell per server around them.
 
 mod breaker;
-mod budget;
+mod retry_budget;
 mod retry;
 
 use std::sync::{Mutex, PoisonError};
@@ -11,71 +11,71 @@ use servanda_upstream::{Answer, PerformFailure};
 use tokio::time::Instant;
 
 pub(crate) use self::{
-    breaker::Shut,
-    retry::{Attempt, Verdict, decide},
+    breaker::BreakerOpen,
+    retry::{FailedAttempt, RetryDecision, decide},
 };
 use self::{
-    breaker::{Breaker, Happening},
-    budget::Budget,
+    breaker::{Breaker, BreakerEvent},
+    retry_budget::RetryBudget,
 };
 
 /// How one server has been doing.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct UpstreamHealth {
     began: Instant,
-    state: Mutex<(Breaker, Budget)>,
+    state: Mutex<(Breaker, RetryBudget)>,
 }
 
-impl Default for Guard {
+impl Default for UpstreamHealth {
     fn default() -> Self {
         Self { began: Instant::now(), state: Mutex::default() }
     }
 }
 
-impl Guard {
+impl UpstreamHealth {
     /// Asks whether a call may be made now. One that may is counted.
-    pub(crate) fn ask(&self) -> Result<(), Shut> {
+    pub(crate) fn admit_call(&self) -> Result<(), BreakerOpen> {
         self.with(|breaker, budget, now_ms| {
-            breaker.step(Happening::Wanted, now_ms)?;
-            budget.called();
+            breaker.step(BreakerEvent::CallWanted, now_ms)?;
+            budget.count_call();
             Ok(())
         })
     }
 
     /// Whether no call may be made now. Nothing is counted, and no probe is used up.
-    pub(crate) fn is_shut(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.with(|breaker, _, now_ms| {
             let mut as_if = *breaker;
-            as_if.step(Happening::Wanted, now_ms).is_err()
+            as_if.step(BreakerEvent::CallWanted, now_ms).is_err()
         })
     }
 
     /// Asks whether a call may be repeated now.
-    pub(crate) fn ask_again(&self) -> Result<bool, Shut> {
+    pub(crate) fn admit_retry(&self) -> Result<bool, BreakerOpen> {
         self.with(|breaker, budget, now_ms| {
-            breaker.step(Happening::Wanted, now_ms)?;
+            breaker.step(BreakerEvent::CallWanted, now_ms)?;
             Ok(budget.take())
         })
     }
 
     /// Learns how a call ended.
-    pub(crate) fn learn(&self, outcome: &Result<Answer, PerformFailure>) {
+    pub(crate) fn record_outcome(&self, outcome: &Result<Answer, PerformFailure>) {
         let happening = match outcome {
-            Err(failure) if is_trouble(failure) => Happening::Failed,
+            Err(failure) if is_trouble(failure) => BreakerEvent::Failed,
             Err(PerformFailure::Cancelled { .. } | PerformFailure::Busy { .. }) => return,
             // An error is an answer, too.
-            Ok(_) | Err(_) => Happening::Answered,
+            Ok(_) | Err(_) => BreakerEvent::Answered,
         };
         self.with(|breaker, _, now_ms| {
-            if let Err(Shut { retry_after_ms }) = breaker.step(happening, now_ms)
-                && happening == Happening::Failed
+            if let Err(BreakerOpen { retry_after_ms }) = breaker.step(happening, now_ms)
+                && happening == BreakerEvent::Failed
             {
                 tracing::warn!(retry_after_ms, "an upstream does nothing but fail: it is left alone for a while");
             }
         });
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Breaker, &mut Budget, u64) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut Breaker, &mut RetryBudget, u64) -> T) -> T {
         let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (breaker, budget) = &mut *state;

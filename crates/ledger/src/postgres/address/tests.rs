@@ -1,13 +1,13 @@
 //! What is read of the text that says where PostgreSQL is.
 
-use super::{Address, Checks, ClientIdentity, Roots, TlsTerms};
+use super::{PostgresAddress, CertificateChecks, ClientIdentity, TlsTrustedRoots, TlsRequirements};
 use crate::LedgerError;
 
-const CHECKED: TlsTerms = TlsTerms { checks: Checks::IssuerAndName, roots: Roots::System, identity: None };
+const CHECKED: TlsRequirements = TlsRequirements { checks: CertificateChecks::IssuerAndName, roots: TlsTrustedRoots::System, identity: None };
 
 #[test]
 fn between_machines_tls_is_used_and_checked_and_only_on_this_one_it_need_not_be() {
-    let from = |path: &str| Roots::File(path.into());
+    let from = |path: &str| TlsTrustedRoots::File(path.into());
     let identity = Some(ClientIdentity { certificate: "/c/client.pem".into(), key: "/c/client.key".into() });
     let table = [
         ("postgres://ada:pw@localhost/x", None),
@@ -20,20 +20,20 @@ fn between_machines_tls_is_used_and_checked_and_only_on_this_one_it_need_not_be(
         ("postgres://ada:p?w@db.example.com/x?sslmode=verify-full", Some(CHECKED)),
         (
             "postgres://db/x?sslmode=verify-ca&sslrootcert=%2Fc%2Fca.pem&user=ada",
-            Some(TlsTerms { checks: Checks::Issuer, roots: from("/c/ca.pem"), ..CHECKED }),
+            Some(TlsRequirements { checks: CertificateChecks::Issuer, roots: from("/c/ca.pem"), ..CHECKED }),
         ),
-        ("postgres://db/x?sslmode=no-verify", Some(TlsTerms { checks: Checks::Nothing, ..CHECKED })),
+        ("postgres://db/x?sslmode=no-verify", Some(TlsRequirements { checks: CertificateChecks::Nothing, ..CHECKED })),
         (
             "postgres://db/x?sslrootcert=/c/ca.pem&sslcert=/c/client.pem&sslkey=/c/client.key",
-            Some(TlsTerms { roots: from("/c/ca.pem"), identity: identity.clone(), ..CHECKED }),
+            Some(TlsRequirements { roots: from("/c/ca.pem"), identity: identity.clone(), ..CHECKED }),
         ),
         ("host=localhost user=ada", None),
         ("host=db user=ada sslmode = 'verify-full'  sslrootcert='/c/it\\'s.pem' dbname=x", {
-            Some(TlsTerms { roots: from("/c/it's.pem"), ..CHECKED })
+            Some(TlsRequirements { roots: from("/c/it's.pem"), ..CHECKED })
         }),
     ];
     for (text, tls) in table {
-        let address = Address::read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let address = PostgresAddress::read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(address.tls, tls, "{text}");
     }
 }
@@ -44,7 +44,7 @@ fn what_is_not_of_tls_reaches_the_driver() {
         "postgres://ada:p%40w@db:5433/x?sslmode=require&application_name=a%20b&options=-csearch_path%3Ds",
         "user=ada password='p@w' sslmode=require host=db port=5433 application_name='a b' dbname=x options=-csearch_path=s",
     ] {
-        let config = Address::read(text).unwrap().config;
+        let config = PostgresAddress::read(text).unwrap().config;
         assert_eq!(config.get_user(), Some("ada"));
         assert_eq!(config.get_password(), Some(&b"p@w"[..]));
         assert_eq!((config.get_dbname(), config.get_ports()), (Some("x"), &[5433][..]));
@@ -52,7 +52,7 @@ fn what_is_not_of_tls_reaches_the_driver() {
         assert_eq!(config.get_options(), Some("-csearch_path=s"));
         assert_eq!(config.get_ssl_mode(), tokio_postgres::config::SslMode::Require);
     }
-    let by_address = Address::read("postgres:///x?hostaddr=10.0.0.1").unwrap().config;
+    let by_address = PostgresAddress::read("postgres:///x?hostaddr=10.0.0.1").unwrap().config;
     assert_eq!(by_address.get_hosts(), [tokio_postgres::config::Host::Tcp("10.0.0.1".to_owned())]);
 }
 
@@ -76,7 +76,7 @@ fn what_would_protect_less_than_it_says_is_refused_without_repeating_a_secret() 
         ("not a url hunter2", "unknown option"),
     ];
     for (text, says) in table {
-        let error = Address::read(text).unwrap_err();
+        let error = PostgresAddress::read(text).unwrap_err();
         assert!(matches!(error, LedgerError::Url(_)) && error.to_string().contains(says), "{text}: {error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }

@@ -4,7 +4,7 @@ use std::{error::Error, fmt, path::Path};
 
 use rustls::CertificateError;
 
-use super::TlsTerms;
+use super::TlsRequirements;
 use crate::tls_failure::TlsFailure;
 
 impl TlsFailure {
@@ -18,7 +18,7 @@ impl TlsFailure {
     }
 
     /// What an attempt to connect failed of, if that was TLS.
-    pub(in crate::postgres) fn of(error: &tokio_postgres::Error, terms: &TlsTerms) -> Option<Self> {
+    pub(in crate::postgres) fn from_connect_error(error: &tokio_postgres::Error, terms: &TlsRequirements) -> Option<Self> {
         let client_certificate =
             |error: &&tokio_postgres::error::DbError| error.message().contains("client certificate");
         if let Some(said) = error.as_db_error().filter(client_certificate) {
@@ -29,19 +29,19 @@ impl TlsFailure {
             return Some(Self::NotOffered);
         }
         let inside = source.downcast_ref::<std::io::Error>()?.get_ref()?;
-        Some(Self::of_rustls(inside.downcast_ref::<rustls::Error>()?, terms))
+        Some(Self::from_rustls(inside.downcast_ref::<rustls::Error>()?, terms))
     }
 
-    fn of_rustls(error: &rustls::Error, terms: &TlsTerms) -> Self {
+    fn from_rustls(error: &rustls::Error, terms: &TlsRequirements) -> Self {
         match error {
-            rustls::Error::InvalidCertificate(error) => Self::of_certificate(error, terms),
+            rustls::Error::InvalidCertificate(error) => Self::from_certificate_error(error, terms),
             // With TLS 1.3 a server that wants no such client says so after the handshake.
             rustls::Error::AlertReceived(alert) => Self::ClientCertificate(format!("{alert:?}")),
             other => Self::Handshake(other.to_string()),
         }
     }
 
-    fn of_certificate(error: &CertificateError, terms: &TlsTerms) -> Self {
+    fn from_certificate_error(error: &CertificateError, terms: &TlsRequirements) -> Self {
         match error {
             CertificateError::UnknownIssuer => Self::UnknownIssuer { trusted: terms.roots.in_words() },
             CertificateError::NotValidForNameContext { expected, presented } => {

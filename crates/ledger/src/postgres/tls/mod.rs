@@ -20,7 +20,7 @@ use rustls::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use self::verifier::WithoutHostName;
+use self::verifier::NoHostnameVerifier;
 use crate::tls_failure::TlsFailure;
 
 /// What PostgreSQL expects the protocol to be called, where TLS begins without a question.
@@ -30,15 +30,15 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// What is asked of TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TlsTerms {
-    pub(super) checks: Checks,
-    pub(super) roots: Roots,
+pub(super) struct TlsRequirements {
+    pub(super) checks: CertificateChecks,
+    pub(super) roots: TlsTrustedRoots,
     pub(super) identity: Option<ClientIdentity>,
 }
 
 /// What of the server's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Checks {
+pub(super) enum CertificateChecks {
     /// That a trusted issuer made it for the host that was named.
     IssuerAndName,
     /// That a trusted issuer made it, for whichever host.
@@ -49,7 +49,7 @@ pub(super) enum Checks {
 
 /// Which issuers are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Roots {
+pub(super) enum TlsTrustedRoots {
     /// Those of this machine.
     System,
     /// Those of a PEM file, and no others.
@@ -63,7 +63,7 @@ pub(super) struct ClientIdentity {
     pub(super) key: PathBuf,
 }
 
-impl TlsTerms {
+impl TlsRequirements {
     /// Reads the files and makes what the driver needs. Blocks while it reads.
     pub(super) fn connector(&self) -> Result<MakeRustlsConnect, TlsFailure> {
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -71,13 +71,13 @@ impl TlsTerms {
             .with_safe_default_protocol_versions()
             .map_err(TlsFailure::handshake)?;
         let builder = match self.checks {
-            Checks::IssuerAndName => builder.with_webpki_verifier(self.verifier(&provider)?),
-            Checks::Issuer => {
-                let verifier = WithoutHostName::issued_by(self.roots.read()?, &provider);
+            CertificateChecks::IssuerAndName => builder.with_webpki_verifier(self.verifier(&provider)?),
+            CertificateChecks::Issuer => {
+                let verifier = NoHostnameVerifier::issued_by(self.roots.read()?, &provider);
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
             }
-            Checks::Nothing => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(WithoutHostName::unchecked(&provider)))
+            CertificateChecks::Nothing => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(NoHostnameVerifier::unchecked(&provider)))
             }
         };
         let mut config = match &self.identity {
@@ -99,7 +99,7 @@ impl TlsTerms {
     }
 }
 
-impl Roots {
+impl TlsTrustedRoots {
     /// The parameter as it would be written, for messages.
     fn in_words(&self) -> String {
         match self {

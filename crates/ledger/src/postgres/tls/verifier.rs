@@ -15,13 +15,13 @@ use rustls::{
 
 /// Checks a server's certificate without the name of its host.
 #[derive(Debug)]
-pub(super) struct WithoutHostName {
+pub(super) struct NoHostnameVerifier {
     /// Who may have issued the certificate; anybody if there is none.
     roots: Option<RootCertStore>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl WithoutHostName {
+impl NoHostnameVerifier {
     /// `sslmode=verify-ca`: one of these issued the certificate, for whichever host.
     pub(super) fn issued_by(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Self {
         Self { roots: Some(roots), algorithms: provider.signature_verification_algorithms }
@@ -33,7 +33,7 @@ impl WithoutHostName {
     }
 }
 
-impl ServerCertVerifier for WithoutHostName {
+impl ServerCertVerifier for NoHostnameVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

@@ -11,28 +11,28 @@ use rusqlite::TransactionBehavior;
 
 use super::super::{
     backup,
-    examine::{Examined, examine},
+    examine::{SqliteExamination, examine},
     identity,
-    live::Live,
+    process_lock::LedgerProcessLock,
     migrate, now, open_read_only, open_up_to_date,
-    private::{self, beside},
+    file_permissions::{self, beside},
 };
 use crate::{
     Adoption, AdoptionRequest, LedgerGuard, LedgerError, LedgerSchemaPolicy,
     identity::{FoundLedger, PositionWitness, install},
-    report::Restored,
+    report::LedgerRestoration,
     time::StoreTime,
 };
 
 /// Accepts what is there; none if it is the ledger that was known.
-pub(crate) fn adopt(path: &Path, guard: &LedgerGuard, terms: &AdoptionRequest) -> Result<Restored, LedgerError> {
+pub(crate) fn adopt(path: &Path, guard: &LedgerGuard, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
     let _alone = alone(path)?;
     let examined = examine(path, guard, true)?;
     accept(path, guard, &examined, (terms, &[]))
 }
 
 /// Puts a copy in place and accepts it.
-pub(crate) fn restore(path: &Path, guard: &LedgerGuard, from: &Path, terms: &AdoptionRequest) -> Result<Restored, LedgerError> {
+pub(crate) fn restore(path: &Path, guard: &LedgerGuard, from: &Path, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
     let _alone = alone(path)?;
     let part = beside(path, ".restoring");
     remove(&part)?;
@@ -50,8 +50,8 @@ pub(crate) fn restore(path: &Path, guard: &LedgerGuard, from: &Path, terms: &Ado
         }
         (witness, _) => witness,
     };
-    let accepted = accept(path, guard, &Examined { witness, ..after }, (terms, &accepted))?;
-    Ok(Restored { set_aside, ..accepted })
+    let accepted = accept(path, guard, &SqliteExamination { witness, ..after }, (terms, &accepted))?;
+    Ok(LedgerRestoration { set_aside, ..accepted })
 }
 
 /// What was accepted before in the ledger that is replaced, as far as it can be read.
@@ -67,11 +67,11 @@ fn accepted_before(path: &Path, found: &FoundLedger) -> Vec<Adoption> {
 fn accept(
     path: &Path,
     guard: &LedgerGuard,
-    examined: &Examined,
+    examined: &SqliteExamination,
     (terms, accepted): (&AdoptionRequest, &[Adoption]),
-) -> Result<Restored, LedgerError> {
+) -> Result<LedgerRestoration, LedgerError> {
     let refused = match examined.judge(path, guard) {
-        Ok(()) => return Ok(Restored { set_aside: None, adoption: None }),
+        Ok(()) => return Ok(LedgerRestoration { set_aside: None, adoption: None }),
         Err(LedgerError::Refused(refused)) => refused,
         Err(error) => return Err(error),
     };
@@ -98,14 +98,14 @@ fn accept(
     if let Some(file) = &guard.position_file {
         install(file, &position).map_err(|source| LedgerError::PositionFile { path: file.clone(), source })?;
     }
-    Ok(Restored { set_aside, adoption: Some(adoption) })
+    Ok(LedgerRestoration { set_aside, adoption: Some(adoption) })
 }
 
-fn alone(path: &Path) -> Result<Live, LedgerError> {
+fn alone(path: &Path) -> Result<LedgerProcessLock, LedgerError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        private::folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
+        file_permissions::folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
     }
-    Live::alone(path)
+    LedgerProcessLock::alone(path)
 }
 
 /// Copies a ledger that is one, is sound and is not newer than this servanda.

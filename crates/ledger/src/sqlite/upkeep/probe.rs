@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::mpsc, thread, time::Duration};
 
 use rusqlite::{Connection, ErrorCode, params};
 
-use super::super::{open_read_only, private::beside};
+use super::super::{open_read_only, file_permissions::beside};
 use crate::{LedgerGuard, LedgerError, codec::signed, report::Soundness};
 
 /// What has to fit beside the ledger, at the least.

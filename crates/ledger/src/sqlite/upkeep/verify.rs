@@ -4,22 +4,22 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row};
 
-use super::super::{dictionary::Lookup, effects::stored, migrate, open_read_only};
+use super::super::{dictionary::SqliteDictionaryLookup, effects::stored, migrate, open_read_only};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredCall, StoredEffect, effect_columns, key_digest},
-    report::Verified,
+    report::LedgerVerification,
 };
 
 /// Problems that are told.
 const PROBLEMS_MAX: usize = 20;
 
 /// Reads everything, in one moment of the ledger.
-pub(crate) fn verify(path: &Path) -> Result<Verified, LedgerError> {
+pub(crate) fn verify(path: &Path) -> Result<LedgerVerification, LedgerError> {
     let connection = open_read_only(path)?;
     migrate::require(&connection)?;
     let connection = connection.unchecked_transaction()?;
-    let mut verified = Verified::default();
+    let mut verified = LedgerVerification::default();
     let mut check = connection.prepare(&format!("pragma integrity_check({PROBLEMS_MAX})"))?;
     let lines = check.query_map([], |row| row.get::<_, String>(0))?;
     verified.problems.extend(lines.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|line| line != "ok"));
@@ -27,7 +27,7 @@ pub(crate) fn verify(path: &Path) -> Result<Verified, LedgerError> {
         concat!("select ", effect_columns!(), ", key_digest, tenant, principal, due_ms, expires_ms from effects");
     verified.effects = each(&connection, effects, &mut verified.problems, effect)?;
     let calls = "select call_id, record, body from calls";
-    let lookup = Lookup::default();
+    let lookup = SqliteDictionaryLookup::default();
     verified.calls = each(&connection, calls, &mut verified.problems, |row| {
         let stored = StoredCall { call_id: row.get(0)?, record: row.get(1)?, body: row.get(2)? };
         lookup.decode(&connection, &stored).map(drop)

@@ -5,29 +5,29 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{JsonError, Member, Node, parse, place};
+use super::{JsoncError, JsoncMember, JsoncNode, parse, line_and_column};
 
 /// Where nothing says how far to indent.
 const INDENT: &str = "  ";
 
 /// Sets `key` of the object that stands under `container` at the top, which is made if it is missing.
-pub(crate) fn put(text: &str, container: &str, key: &str, value: &Value) -> Result<String, JsonError> {
+pub(crate) fn put(text: &str, container: &str, key: &str, value: &Value) -> Result<String, JsoncError> {
     put_in(text, container, key, |style| style.render(value, 2))
 }
 
 /// The same with a value as it was written elsewhere.
-pub(crate) fn put_raw(text: &str, container: &str, key: &str, raw: &str) -> Result<String, JsonError> {
+pub(crate) fn put_raw(text: &str, container: &str, key: &str, raw: &str) -> Result<String, JsoncError> {
     put_in(text, container, key, |_| raw.to_owned())
 }
 
 /// Removes `key` of the object under `container`; and that object too, if it stays empty and `container_too`.
-pub(crate) fn take_out(text: &str, container: &str, key: &str, container_too: bool) -> Result<String, JsonError> {
+pub(crate) fn take_out(text: &str, container: &str, key: &str, container_too: bool) -> Result<String, JsoncError> {
     let edited = remove(text, &[container], key)?;
     let empty = object(&edited, &[container])?.is_some_and(|node| node.members().is_some_and(<[_]>::is_empty));
     if empty && container_too { remove(&edited, &[], container) } else { Ok(edited) }
 }
 
-fn put_in(text: &str, container: &str, key: &str, render: impl Fn(&Style<'_>) -> String) -> Result<String, JsonError> {
+fn put_in(text: &str, container: &str, key: &str, render: impl Fn(&JsoncStyle<'_>) -> String) -> Result<String, JsoncError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     if object(text, &[container])?.is_none() {
         let with_container = insert(text, &[], container, |_| "{}".to_owned())?;
@@ -36,9 +36,9 @@ fn put_in(text: &str, container: &str, key: &str, render: impl Fn(&Style<'_>) ->
     insert(text, &[container], key, render)
 }
 
-fn insert(text: &str, path: &[&str], key: &str, render: impl Fn(&Style<'_>) -> String) -> Result<String, JsonError> {
+fn insert(text: &str, path: &[&str], key: &str, render: impl Fn(&JsoncStyle<'_>) -> String) -> Result<String, JsoncError> {
     let Some(node) = object(text, path)? else { return Ok(text.to_owned()) };
-    let style = Style::of(text, &node);
+    let style = JsoncStyle::detect(text, &node);
     if let Some(member) = node.member(key) {
         return Ok(apply(text, vec![(member.value.span.clone(), render(&style))]));
     }
@@ -67,7 +67,7 @@ fn insert(text: &str, path: &[&str], key: &str, render: impl Fn(&Style<'_>) -> S
     Ok(apply(text, edits))
 }
 
-fn remove(text: &str, path: &[&str], key: &str) -> Result<String, JsonError> {
+fn remove(text: &str, path: &[&str], key: &str) -> Result<String, JsoncError> {
     let Some(node) = object(text, path)? else { return Ok(text.to_owned()) };
     let members = node.members().unwrap_or_default();
     let Some(index) = members.iter().position(|member| member.key == key) else { return Ok(text.to_owned()) };
@@ -88,7 +88,7 @@ fn remove(text: &str, path: &[&str], key: &str) -> Result<String, JsonError> {
 }
 
 /// What goes when a member goes: its whole lines where it has them to itself.
-fn extent(text: &str, member: &Member) -> Range<usize> {
+fn extent(text: &str, member: &JsoncMember) -> Range<usize> {
     let end = member.comma.map_or(member.value.span.end, |comma| comma + 1);
     let before = text.get(..member.start).unwrap_or_default();
     let behind = text.get(end..).unwrap_or_default();
@@ -110,7 +110,7 @@ fn extent(text: &str, member: &Member) -> Range<usize> {
 }
 
 /// The object at a path, or nothing if there is none; an error if something else stands there.
-fn object(text: &str, path: &[&str]) -> Result<Option<Node>, JsonError> {
+fn object(text: &str, path: &[&str]) -> Result<Option<JsoncNode>, JsoncError> {
     let mut node = parse(text)?;
     let mut walked = String::from("the file");
     for key in path {
@@ -125,12 +125,12 @@ fn object(text: &str, path: &[&str]) -> Result<Option<Node>, JsonError> {
     Ok(Some(node))
 }
 
-fn expect_object(text: &str, node: &Node, what: &str) -> Result<(), JsonError> {
+fn expect_object(text: &str, node: &JsoncNode, what: &str) -> Result<(), JsoncError> {
     if node.members().is_some() {
         return Ok(());
     }
-    let (line, column) = place(text, node.span.start);
-    Err(JsonError { line, column, reason: format!("{what} should be an object, in braces") })
+    let (line, column) = line_and_column(text, node.span.start);
+    Err(JsoncError { line, column, reason: format!("{what} should be an object, in braces") })
 }
 
 /// Edits in the order of their places, none inside another.
@@ -147,7 +147,7 @@ fn apply(text: &str, edits: Vec<(Range<usize>, String)>) -> String {
 }
 
 /// How the text around an object is written.
-struct Style<'a> {
+struct JsoncStyle<'a> {
     line_end: &'a str,
     /// What the line has in front on which the object opens.
     outer: &'a str,
@@ -159,8 +159,8 @@ struct Style<'a> {
     airy: bool,
 }
 
-impl<'a> Style<'a> {
-    fn of(text: &'a str, node: &Node) -> Self {
+impl<'a> JsoncStyle<'a> {
+    fn detect(text: &'a str, node: &JsoncNode) -> Self {
         let inside = text.get(node.span.clone()).unwrap_or_default();
         let members = node.members().unwrap_or_default();
         let bare = text.trim().trim_start_matches('\u{feff}').len() == inside.len();

@@ -17,40 +17,40 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct JsoncNode {
     /// Its first byte, and the one behind its last.
     pub span: Range<usize>,
     /// What it is.
-    pub shape: Shape,
+    pub shape: JsoncShape,
 }
 
 /// What a value is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum JsoncShape {
     /// Members in the order they were written.
-    Object(Vec<Member>),
+    Object(Vec<JsoncMember>),
     /// Items.
-    Array(Vec<Node>),
+    Array(Vec<JsoncNode>),
     /// Everything else, ready to use.
     Scalar(Value),
 }
 
 /// A member of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct JsoncMember {
     /// Its name.
     pub key: String,
     /// Where the name's quote opens.
     pub start: usize,
     /// Its value.
-    pub value: Node,
+    pub value: JsoncNode,
     /// Where the comma behind it stands, if there is one.
     pub comma: Option<usize>,
 }
 
 /// Why a text is not JSON, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JsonError {
+pub(crate) struct JsoncError {
     /// Counted from one.
     pub line: usize,
     /// In characters, counted from one.
@@ -59,41 +59,41 @@ pub(crate) struct JsonError {
     pub reason: String,
 }
 
-impl Node {
+impl JsoncNode {
     /// The members, if it is an object.
-    pub(crate) fn members(&self) -> Option<&[Member]> {
+    pub(crate) fn members(&self) -> Option<&[JsoncMember]> {
         match &self.shape {
-            Shape::Object(members) => Some(members),
+            JsoncShape::Object(members) => Some(members),
             _ => None,
         }
     }
 
     /// The member of that name.
-    pub(crate) fn member(&self, key: &str) -> Option<&Member> {
+    pub(crate) fn member(&self, key: &str) -> Option<&JsoncMember> {
         self.members()?.iter().find(|member| member.key == key)
     }
 
     /// The value without its places.
     pub(crate) fn value(&self) -> Value {
         match &self.shape {
-            Shape::Object(members) => {
+            JsoncShape::Object(members) => {
                 Value::Object(members.iter().map(|member| (member.key.clone(), member.value.value())).collect())
             }
-            Shape::Array(items) => Value::Array(items.iter().map(Self::value).collect()),
-            Shape::Scalar(value) => value.clone(),
+            JsoncShape::Array(items) => Value::Array(items.iter().map(Self::value).collect()),
+            JsoncShape::Scalar(value) => value.clone(),
         }
     }
 }
 
-impl fmt::Display for JsonError {
+impl fmt::Display for JsoncError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}, column {}: {}", self.line, self.column, self.reason)
     }
 }
 
 /// Reads a text that is one value.
-pub(crate) fn parse(text: &str) -> Result<Node, JsonError> {
-    let mut reader = Reader { text, position: 0 };
+pub(crate) fn parse(text: &str) -> Result<JsoncNode, JsoncError> {
+    let mut reader = JsoncReader { text, position: 0 };
     if text.starts_with(BYTE_ORDER_MARK) {
         reader.position = BYTE_ORDER_MARK.len();
     }
@@ -107,18 +107,18 @@ pub(crate) fn parse(text: &str) -> Result<Node, JsonError> {
 }
 
 /// Line and column of a byte, both counted from one.
-pub(crate) fn place(text: &str, position: usize) -> (usize, usize) {
+pub(crate) fn line_and_column(text: &str, position: usize) -> (usize, usize) {
     let before = text.get(..position).unwrap_or(text);
     let line = before.rsplit('\n').next().unwrap_or_default();
     (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
-struct Reader<'a> {
+struct JsoncReader<'a> {
     text: &'a str,
     position: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsoncReader<'a> {
     fn rest(&self) -> &'a str {
         self.text.get(self.position..).unwrap_or_default()
     }
@@ -135,13 +135,13 @@ impl<'a> Reader<'a> {
         there
     }
 
-    fn wrong(&self, reason: impl Into<String>) -> JsonError {
-        let (line, column) = place(self.text, self.position);
-        JsonError { line, column, reason: reason.into() }
+    fn wrong(&self, reason: impl Into<String>) -> JsoncError {
+        let (line, column) = line_and_column(self.text, self.position);
+        JsoncError { line, column, reason: reason.into() }
     }
 
     /// Goes over blanks and comments.
-    fn skip(&mut self) -> Result<(), JsonError> {
+    fn skip(&mut self) -> Result<(), JsoncError> {
         loop {
             let rest = self.rest();
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, JsonError> {
+    fn value(&mut self, depth: usize) -> Result<JsoncNode, JsoncError> {
         if depth > DEPTH_MAX {
             return Err(self.wrong(format!("more than {DEPTH_MAX} arrays and objects inside each other")));
         }
@@ -166,21 +166,21 @@ impl<'a> Reader<'a> {
         let shape = match self.peek() {
             Some('{') => self.object(depth)?,
             Some('[') => self.array(depth)?,
-            Some('"') => Shape::Scalar(Value::String(self.string()?)),
+            Some('"') => JsoncShape::Scalar(Value::String(self.string()?)),
             Some(_) => self.word()?,
             None => return Err(self.wrong("a value is missing")),
         };
-        Ok(Node { span: start..self.position, shape })
+        Ok(JsoncNode { span: start..self.position, shape })
     }
 
-    fn object(&mut self, depth: usize) -> Result<Shape, JsonError> {
+    fn object(&mut self, depth: usize) -> Result<JsoncShape, JsoncError> {
         self.take('{');
         let mut members = Vec::new();
         let mut keys = BTreeSet::new();
         loop {
             self.skip()?;
             if self.take('}') {
-                return Ok(Shape::Object(members));
+                return Ok(JsoncShape::Object(members));
             }
             let start = self.position;
             if self.peek() != Some('"') {
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
             let value = self.value(depth + 1)?;
             self.skip()?;
             let comma = (self.peek() == Some(',')).then_some(self.position);
-            members.push(Member { key, start, value, comma });
+            members.push(JsoncMember { key, start, value, comma });
             if comma.is_some() {
                 self.take(',');
             } else if self.peek() != Some('}') {
@@ -208,13 +208,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Shape, JsonError> {
+    fn array(&mut self, depth: usize) -> Result<JsoncShape, JsoncError> {
         self.take('[');
         let mut items = Vec::new();
         loop {
             self.skip()?;
             if self.take(']') {
-                return Ok(Shape::Array(items));
+                return Ok(JsoncShape::Array(items));
             }
             items.push(self.value(depth + 1)?);
             self.skip()?;
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn string(&mut self) -> Result<String, JsonError> {
+    fn string(&mut self) -> Result<String, JsoncError> {
         let rest = self.rest();
         let mut escaped = false;
         let end = rest.char_indices().skip(1).find_map(|(at, character)| {
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number, `true`, `false` or `null`.
-    fn word(&mut self) -> Result<Shape, JsonError> {
+    fn word(&mut self) -> Result<JsoncShape, JsoncError> {
         let rest = self.rest();
         let end = rest
             .find(|character: char| !character.is_ascii_alphanumeric() && !"+-.".contains(character))
@@ -248,6 +248,6 @@ impl<'a> Reader<'a> {
         let value = serde_json::from_str(rest.get(..end).unwrap_or_default())
             .map_err(|_| self.wrong("a value should stand here"))?;
         self.position += end;
-        Ok(Shape::Scalar(value))
+        Ok(JsoncShape::Scalar(value))
     }
 }

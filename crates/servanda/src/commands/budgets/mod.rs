@@ -14,16 +14,16 @@ use servanda_effects::{
 };
 use servanda_engine::SystemClock;
 
-use crate::{cli::BudgetsArgs, config::Loaded, failure::Failure, screen::Screen};
+use crate::{cli::BudgetsArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen};
 
 /// Reservations that are listed.
 const OPEN_MAX: u32 = 1_000;
 
 /// How everything stands.
 #[derive(Debug, serde::Serialize)]
-struct Shown {
+struct BudgetReport {
     /// Accounts that were drawn on.
-    accounts: Vec<ShownAccount>,
+    accounts: Vec<AccountReport>,
     /// What is kept back for calls that have not ended, or of which nobody knows how.
     reservations: Vec<BudgetHold>,
     /// There are more than were looked at.
@@ -32,7 +32,7 @@ struct Shown {
 }
 
 #[derive(Debug, serde::Serialize)]
-struct ShownAccount {
+struct AccountReport {
     #[serde(flatten)]
     standing: AccountBalance,
     left: u64,
@@ -43,17 +43,17 @@ struct ShownAccount {
     renews_at: Option<String>,
 }
 
-pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     let place = loaded.ledger_place()?;
     // Looking makes no ledger where there is none.
     let shown = if place.is_missing() {
-        Shown { accounts: Vec::new(), reservations: Vec::new(), more_reservations: false }
+        BudgetReport { accounts: Vec::new(), reservations: Vec::new(), more_reservations: false }
     } else {
         let ledger = place.open().await?;
-        let shown = look(ledger.as_ref(), args).await;
+        let shown = read_report(ledger.as_ref(), args).await;
         ledger.close().await;
-        shown.map_err(|error| Failure::failed(error.reason()))?
+        shown.map_err(|error| CommandFailure::failed(error.reason()))?
     };
     if screen.json {
         return screen.json(&shown);
@@ -72,26 +72,26 @@ pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Re
     Ok(())
 }
 
-fn allowed(loaded: &Loaded) -> String {
+fn allowed(loaded: &LoadedConfig) -> String {
     match loaded.config.budgets.len() {
         0 => "there are none: critical changes are refused; write `budgets:` in servanda.yaml".to_owned(),
         count => format!("{count} in `budgets` of {}", loaded.file.display()),
     }
 }
 
-async fn look(budgets: &dyn BudgetStore, args: &BudgetsArgs) -> Result<Shown, JournalError> {
+async fn read_report(budgets: &dyn BudgetStore, args: &BudgetsArgs) -> Result<BudgetReport, JournalError> {
     let query = BalanceQuery { tenant: args.tenant.clone(), limit: args.limit };
-    let accounts = budgets.balances(query).await?.into_iter().map(ShownAccount::of).collect();
+    let accounts = budgets.balances(query).await?.into_iter().map(AccountReport::new).collect();
     let mut reservations = budgets.open_reservations(0, OPEN_MAX).await?;
     let more_reservations = reservations.len() >= usize::try_from(OPEN_MAX).unwrap_or(usize::MAX);
     if let Some(tenant) = &args.tenant {
         reservations.retain(|hold| hold.draws.iter().any(|draw| draw.account.scope.tenant() == tenant));
     }
-    Ok(Shown { accounts, reservations, more_reservations })
+    Ok(BudgetReport { accounts, reservations, more_reservations })
 }
 
-impl ShownAccount {
-    fn of(standing: AccountBalance) -> Self {
+impl AccountReport {
+    fn new(standing: AccountBalance) -> Self {
         let renews_at = standing.renews_at_ms().map(|at_ms| Timestamp::from_unix_ms(at_ms).to_string());
         let unit = match (standing.account.dimension, &standing.account.currency) {
             (BudgetDimension::Financial, Some(currency)) => format!("millionths of {currency}"),

@@ -3,11 +3,11 @@
 use servanda_contract::{Timestamp, cost::decimal};
 use servanda_effects::budget::{BudgetDimension, BudgetHold};
 
-use super::{Shown, ShownAccount};
-use crate::screen::{Mood, lines, paint, table};
+use super::{BudgetReport, AccountReport};
+use crate::screen::{TextStyle, lines, paint, table};
 
 /// How accounts stand, and what is kept back.
-pub(super) fn page(shown: &Shown, now: Timestamp) -> String {
+pub(super) fn page(shown: &BudgetReport, now: Timestamp) -> String {
     let mut parts = vec![accounts(&shown.accounts)];
     if !shown.reservations.is_empty() {
         parts.push(format!(
@@ -18,14 +18,14 @@ pub(super) fn page(shown: &Shown, now: Timestamp) -> String {
     parts.join("\n")
 }
 
-fn accounts(accounts: &[ShownAccount]) -> String {
+fn accounts(accounts: &[AccountReport]) -> String {
     let mut shown = table(&["tenant", "account", "limit", "spent", "reserved", "leased", "left", "renews"]);
-    for ShownAccount { standing, left, renews_at, .. } in accounts {
+    for AccountReport { standing, left, renews_at, .. } in accounts {
         let units = |units: u64| match standing.account.dimension {
             BudgetDimension::Financial => decimal(units),
             _ => units.to_string(),
         };
-        let left = if *left == 0 { paint(&units(*left), Mood::Bad) } else { units(*left) };
+        let left = if *left == 0 { paint(&units(*left), TextStyle::Bad) } else { units(*left) };
         shown.add_row([
             crate::screen::one_line(standing.account.scope.tenant()),
             crate::screen::one_line(&standing.account.to_string()),

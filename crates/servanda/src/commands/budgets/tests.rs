@@ -11,7 +11,7 @@ use servanda_effects::{
     effect::{EffectId, InMemoryEffects},
 };
 
-use super::{look, page};
+use super::{read_report, page};
 use crate::cli::BudgetsArgs;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_794_735_332_007);
@@ -58,7 +58,7 @@ async fn books() -> InMemoryBudgets {
 #[tokio::test]
 async fn how_they_stand_is_shown() {
     let args = BudgetsArgs { tenant: None, limit: 100 };
-    let mut shown = look(&books().await, &args).await.unwrap();
+    let mut shown = read_report(&books().await, &args).await.unwrap();
     shown.accounts.sort_by_key(|shown| shown.standing.account.to_string());
     shown.reservations.sort_by_key(|hold| hold.id.clone());
     insta::assert_snapshot!("budgets", page::page(&shown, Timestamp::from_unix_ms(NOW.unix_ms() + 61_000)));
@@ -68,7 +68,7 @@ async fn how_they_stand_is_shown() {
 #[tokio::test]
 async fn a_tenant_sees_its_own() {
     let args = BudgetsArgs { tenant: Some("other".to_owned()), limit: 100 };
-    let shown = look(&books().await, &args).await.unwrap();
+    let shown = read_report(&books().await, &args).await.unwrap();
     assert_eq!((shown.accounts.len(), shown.reservations.len()), (1, 0));
     assert_eq!(shown.accounts[0].standing.leased, 15);
 }

@@ -7,11 +7,11 @@ use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
 use servanda_contract::{record::CallSummary, time::Clock as _};
 use servanda_engine::SystemClock;
-use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, LedgerError, Reader};
+use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, LedgerError, LedgerReader};
 
 use crate::{
     config::ledger_place::LedgerPlace,
-    failure::Failure,
+    failure::CommandFailure,
     screen::{Screen, fitted, one_line, stdout_width},
 };
 
@@ -23,16 +23,16 @@ const LOOK_FAR_BACK_MS: u64 = 600_000;
 const LOOKS_BETWEEN: u32 = 20;
 
 /// What was shown of each call: the outcome it had then.
-type Shown = BTreeMap<(u64, String), &'static str>;
+type ShownOutcomes = BTreeMap<(u64, String), &'static str>;
 
 pub(super) async fn run(
     place: &LedgerPlace,
-    reader: Reader,
+    reader: LedgerReader,
     filter: CallFilter,
     limit: u32,
     screen: Screen,
-) -> Result<(), Failure> {
-    let mut shown = Shown::new();
+) -> Result<(), CommandFailure> {
+    let mut shown = ShownOutcomes::new();
     let began_ms = SystemClock.now().unix_ms();
     let before = reader.calls(&filter, limit).await?;
     // Whatever else was received before is not shown later either.
@@ -66,7 +66,7 @@ pub(super) async fn run(
 }
 
 /// Asks the store, over a new connection where the last one broke.
-async fn look(place: &LedgerPlace, reader: &mut Option<Reader>, filter: &CallFilter) -> Result<CallList, LedgerError> {
+async fn look(place: &LedgerPlace, reader: &mut Option<LedgerReader>, filter: &CallFilter) -> Result<CallList, LedgerError> {
     if reader.is_none() {
         *reader = Some(place.read().await?);
     }
@@ -77,7 +77,7 @@ async fn look(place: &LedgerPlace, reader: &mut Option<Reader>, filter: &CallFil
 }
 
 /// Shows what was not shown yet; breaks off when the reader of the output is gone.
-fn show_new(found: CallList, shown: &mut Shown, screen: Screen) -> Result<ControlFlow<()>, Failure> {
+fn show_new(found: CallList, shown: &mut ShownOutcomes, screen: Screen) -> Result<ControlFlow<()>, CommandFailure> {
     for call in found.calls.into_iter().rev() {
         let key = (call.received_ms, call.call_id.clone());
         if shown.insert(key, call.outcome) == Some(call.outcome) {
@@ -90,9 +90,9 @@ fn show_new(found: CallList, shown: &mut Shown, screen: Screen) -> Result<Contro
     Ok(ControlFlow::Continue(()))
 }
 
-fn line(call: &CallSummary, screen: Screen) -> Result<ControlFlow<()>, Failure> {
+fn line(call: &CallSummary, screen: Screen) -> Result<ControlFlow<()>, CommandFailure> {
     if screen.json {
-        let json = serde_json::to_string(call).map_err(|error| Failure::failed(error.to_string()))?;
+        let json = serde_json::to_string(call).map_err(|error| CommandFailure::failed(error.to_string()))?;
         return screen.stream(&crate::screen::escaped_json(&json));
     }
     screen.stream(&fitted(one_line(&call.to_string()), &one_line(&call.brief()), stdout_width()))

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
-use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, Reader};
+use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, LedgerReader};
 
 use crate::{
     cli::CallsArgs,
-    config::{Loaded, ledger_place::LedgerPlace},
-    failure::Failure,
+    config::{LoadedConfig, ledger_place::LedgerPlace},
+    failure::CommandFailure,
     screen::Screen,
     stopping::{DRAIN_MS_MAX, Stop},
 };
@@ -20,8 +20,8 @@ use crate::{
 /// Calls that `servanda explain` lists.
 const LATEST_MAX: u32 = 20;
 
-pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Result<(), Failure> {
-    let place = Loaded::read(config)?.ledger_place()?;
+pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let place = LoadedConfig::read(config)?.ledger_place()?;
     if place.is_missing() {
         return Err(nothing_yet(&place));
     }
@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
         let stop = Stop::on_signals(DRAIN_MS_MAX)?;
         return tokio::select! {
             followed = follow::run(&place, reader, filter, args.limit, screen) => followed,
-            () = stop.told.cancelled() => Ok(()),
+            () = stop.requested.cancelled() => Ok(()),
         };
     }
     let found = reader.calls(&filter, args.limit).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
 }
 
 /// The latest calls, for a command that names none.
-pub(crate) async fn latest(reader: &Reader, place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn latest(reader: &LedgerReader, place: &LedgerPlace, screen: Screen) -> Result<(), CommandFailure> {
     let found = reader.calls(&CallFilter::default(), LATEST_MAX).await?;
     if found.calls.is_empty() && !screen.json {
         return Err(nothing_yet(place));
@@ -56,12 +56,12 @@ pub(crate) async fn latest(reader: &Reader, place: &LedgerPlace, screen: Screen)
 }
 
 /// That there is no call to say anything about.
-pub(crate) fn nothing_yet(place: &LedgerPlace) -> Failure {
-    Failure::failed(format!("no call has been recorded yet in `{place}`"))
+pub(crate) fn nothing_yet(place: &LedgerPlace) -> CommandFailure {
+    CommandFailure::failed(format!("no call has been recorded yet in `{place}`"))
         .hint("make one: `servanda call TOOL '{...}'`")
 }
 
-fn show(found: &CallList, screen: Screen) -> Result<(), Failure> {
+fn show(found: &CallList, screen: Screen) -> Result<(), CommandFailure> {
     if let Some(stopped_at_ms) = found.stopped_at_ms {
         let at = Timestamp::from_unix_ms(stopped_at_ms);
         screen.say(format_args!(

@@ -6,13 +6,13 @@ use crate::{
         file::ClientFile,
         masking::masked,
     },
-    failure::Failure,
+    failure::CommandFailure,
     screen::Screen,
 };
 
 /// A change that is proposed.
 #[derive(Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct ProposedFileChange<'a> {
     /// The file.
     pub file: &'a ClientFile,
     /// What it is to say; nothing if it is to go.
@@ -25,7 +25,7 @@ pub(crate) struct Change<'a> {
 
 /// What is to be done, with the difference.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum FileChangeDecision {
     /// It was shown, and that is all.
     Show(String),
     /// Make the change.
@@ -33,7 +33,7 @@ pub(crate) enum Answer {
 }
 
 /// Shows a change, secrets masked, and asks for it.
-pub(crate) fn ask(change: &Change<'_>, screen: Screen) -> Result<Answer, Failure> {
+pub(crate) fn ask(change: &ProposedFileChange<'_>, screen: Screen) -> Result<FileChangeDecision, CommandFailure> {
     let shown = &change.file.target();
     let (before, after) = (change.file.text.as_deref().map(masked), change.after.map(masked));
     let diff = unified(shown, before.as_deref(), after.as_deref());
@@ -41,16 +41,16 @@ pub(crate) fn ask(change: &Change<'_>, screen: Screen) -> Result<Answer, Failure
         screen.data(painted(&diff))?;
     }
     if change.dry_run {
-        return Ok(Answer::Show(diff));
+        return Ok(FileChangeDecision::Show(diff));
     }
     if change.yes {
-        return Ok(Answer::Write(diff));
+        return Ok(FileChangeDecision::Write(diff));
     }
-    let question = crate::screen::consent::Question {
+    let question = crate::screen::consent::ConsentQuestion {
         asked: format!("write this to {shown}?"),
         nothing: "nothing was changed",
         hint: "read the difference (--dry-run shows it), then run it again with --yes",
     };
     crate::screen::consent::agree_here(&question, false, screen)?;
-    Ok(Answer::Write(diff))
+    Ok(FileChangeDecision::Write(diff))
 }

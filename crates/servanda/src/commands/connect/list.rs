@@ -7,14 +7,14 @@ use serde::Serialize;
 use crate::{
     cli::ConnectArgs,
     clients::{
-        Client, Scope, Surroundings,
-        connections::{Connection, Connections},
-        entry::Gateway,
+        KnownClient, ClientFileScope, ClientFolders,
+        connections::{ClientFileConnection, ClientFileConnections},
+        entry::GatewayLocation,
         file::ClientFile,
     },
-    config::Loaded,
-    failure::Failure,
-    screen::{Mood, Screen, lines, paint, table},
+    config::LoadedConfig,
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, lines, paint, table},
 };
 
 /// One client, looked at.
@@ -28,17 +28,17 @@ struct Row {
     scope: &'static str,
 }
 
-pub(super) fn run(config: &Path, args: &ConnectArgs, around: &Surroundings, screen: Screen) -> Result<(), Failure> {
+pub(super) fn run(config: &Path, args: &ConnectArgs, around: &ClientFolders, screen: Screen) -> Result<(), CommandFailure> {
     let asked = args.replace || args.yes || args.dry_run || args.stdio || args.http || args.name.is_some();
     if asked {
-        return Err(Failure::bad_input("which client is to be connected?")
+        return Err(CommandFailure::bad_input("which client is to be connected?")
             .hint("`servanda connect` lists them; `servanda connect --file PATH` takes any other one's file"));
     }
-    let loaded = Loaded::read(config);
+    let loaded = LoadedConfig::read(config);
     let gateway = loaded.as_ref().ok().map(super::gateway).transpose()?;
-    let mut rows: Vec<_> = Client::all().iter().map(|client| row(client, gateway.as_ref(), around)).collect();
+    let mut rows: Vec<_> = KnownClient::all().iter().map(|client| row(client, gateway.as_ref(), around)).collect();
     let folder = config.parent().unwrap_or(Path::new(""));
-    rows.extend(Connections::read(folder)?.connections.iter().filter_map(|there| named_row(there, around)));
+    rows.extend(ClientFileConnections::read(folder)?.connections.iter().filter_map(|there| named_row(there, around)));
     if screen.json {
         return screen.json(&rows);
     }
@@ -62,15 +62,15 @@ pub(super) fn run(config: &Path, args: &ConnectArgs, around: &Surroundings, scre
 /// One column for people: whether it is here matters only as long as it is not connected.
 fn status(row: &Row) -> String {
     match &row.connected {
-        Some(how) => paint(&format!("connected {how}").replace("as servanda ", ""), Mood::Good),
+        Some(how) => paint(&format!("connected {how}").replace("as servanda ", ""), TextStyle::Good),
         None if row.found => "installed".to_owned(),
-        None => paint("not installed", Mood::Quiet),
+        None => paint("not installed", TextStyle::Quiet),
     }
 }
 
 /// A file of no client that we know, or in no place that we know.
-fn named_row(there: &Connection, around: &Surroundings) -> Option<Row> {
-    let known = Client::all().iter().any(|client| client.files(around).iter().any(|(_, file)| *file == there.file));
+fn named_row(there: &ClientFileConnection, around: &ClientFolders) -> Option<Row> {
+    let known = KnownClient::all().iter().any(|client| client.files(around).iter().any(|(_, file)| *file == there.file));
     (!known).then(|| Row {
         client: there.client.clone().unwrap_or_else(|| "(--file)".to_owned()),
         title: "",
@@ -82,7 +82,7 @@ fn named_row(there: &Connection, around: &Surroundings) -> Option<Row> {
 }
 
 /// The file that is connected, or the one that would be.
-fn row(client: &Client, gateway: Option<&Gateway>, around: &Surroundings) -> Row {
+fn row(client: &KnownClient, gateway: Option<&GatewayLocation>, around: &ClientFolders) -> Row {
     let files = client.files(around);
     let connected = files.iter().find_map(|(scope, file)| {
         let text = ClientFile::read(file).ok()?.text?;
@@ -92,7 +92,7 @@ fn row(client: &Client, gateway: Option<&Gateway>, around: &Surroundings) -> Row
         Some((*scope, file.clone(), Some(words?)))
     });
     let usual = files.into_iter().next().map(|(scope, file)| (scope, file, None));
-    let (scope, file, words) = connected.or(usual).unwrap_or((Scope::User, PathBuf::new(), None));
+    let (scope, file, words) = connected.or(usual).unwrap_or((ClientFileScope::User, PathBuf::new(), None));
     Row {
         client: client.name.word(),
         title: client.title,

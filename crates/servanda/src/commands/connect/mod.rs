@@ -11,42 +11,42 @@ use serde_json::json;
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
-pub(super) use self::consent::{Answer, Change, ask};
-use self::plan::{Plan, Request};
+pub(super) use self::consent::{FileChangeDecision, ProposedFileChange, ask};
+use self::plan::{ConnectPlan, ConnectRequest};
 use crate::{
     cli::ConnectArgs,
     clients::{
-        Client, ClientName, Surroundings,
-        connections::{Before, Connection, Connections, TakenOut},
-        entry::{Door, Gateway},
+        KnownClient, ClientName, ClientFolders,
+        connections::{PriorFileState, ClientFileConnection, ClientFileConnections, RemovedServer},
+        entry::{Door, GatewayLocation},
         file::{ClientFile, digest, shown},
         notation::Notation,
     },
     commands::{
-        running_gateway::{self, Answers},
+        running_gateway::{self, ListeningGateway},
         version_control,
     },
-    config::Loaded,
-    failure::Failure,
+    config::LoadedConfig,
+    failure::CommandFailure,
     screen::Screen,
 };
 
 /// Characters of a name in a client's list. Tools are called by it and their own name together, which is not much.
 const NAME_CHARS_MAX: usize = 32;
 
-pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Result<(), CommandFailure> {
     if args.client.is_none() && args.file.is_none() {
-        return list::run(config, args, &surroundings()?, screen);
+        return list::run(config, args, &client_folders()?, screen);
     }
-    let loaded = Loaded::read(config).map_err(needs_configuration)?;
+    let loaded = LoadedConfig::read(config).map_err(needs_configuration)?;
     let gateway = gateway(&loaded)?;
     let client = args.client.map(ClientName::client);
     let file = ClientFile::read(&path(args, client)?)?;
     let text = file.text.as_deref().unwrap_or_default();
-    let notation = client.map_or_else(|| Notation::of(&file.path, text), |client| client.notation);
+    let notation = client.map_or_else(|| Notation::detect(&file.path, text), |client| client.notation);
     let listen = loaded.listen()?;
-    let running = if args.stdio { Answers::NoGateway } else { running_gateway::ask(listen, &loaded.file).await };
-    let request = Request {
+    let running = if args.stdio { ListeningGateway::NoGateway } else { running_gateway::ask(listen, &loaded.file).await };
+    let request = ConnectRequest {
         client: client.or_else(|| notation.client()),
         notation,
         file: &file,
@@ -58,7 +58,7 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
         loaded: &loaded,
     };
     let plan = plan::plan(&request)?;
-    let connections = Connections::read(&loaded.folder)?;
+    let connections = ClientFileConnections::read(&loaded.folder)?;
     if file.text.as_deref() == Some(plan.after.as_str()) {
         return already(&loaded, connections, &file, &plan, args, screen);
     }
@@ -67,12 +67,12 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
             screen.say(format_args!("note: {note}"));
         }
     }
-    let change = Change { file: &file, after: Some(&plan.after), yes: args.yes, dry_run: args.dry_run };
+    let change = ProposedFileChange { file: &file, after: Some(&plan.after), yes: args.yes, dry_run: args.dry_run };
     match ask(&change, screen)? {
-        Answer::Show(diff) => show(&file, &plan, &diff, Done::Nothing, screen),
-        Answer::Write(diff) => {
+        FileChangeDecision::Show(diff) => show(&file, &plan, &diff, ConnectOutcome::Nothing, screen),
+        FileChangeDecision::Write(diff) => {
             let backup = write(&loaded, connections, &file, &plan, args)?;
-            show(&file, &plan, &diff, Done::Wrote { backup: backup.as_deref() }, screen)?;
+            show(&file, &plan, &diff, ConnectOutcome::Wrote { backup: backup.as_deref() }, screen)?;
             after(client, &plan, args, &loaded.folder, screen);
             Ok(())
         }
@@ -80,11 +80,11 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
 }
 
 /// Where we are.
-pub(super) fn surroundings() -> Result<Surroundings, Failure> {
-    Surroundings::now().ok_or_else(|| Failure::failed("HOME is not set, so clients' files cannot be found"))
+pub(super) fn client_folders() -> Result<ClientFolders, CommandFailure> {
+    ClientFolders::from_environment().ok_or_else(|| CommandFailure::failed("HOME is not set, so clients' files cannot be found"))
 }
 
-fn needs_configuration(failure: Failure) -> Failure {
+fn needs_configuration(failure: CommandFailure) -> CommandFailure {
     match failure.hint_text() {
         Some(hint) if hint.contains("servanda init") => {
             failure.hint("run `servanda init` first: it makes the configuration that the client will be connected to")
@@ -93,33 +93,33 @@ fn needs_configuration(failure: Failure) -> Failure {
     }
 }
 
-fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
-    Ok(Gateway {
+fn gateway(loaded: &LoadedConfig) -> Result<GatewayLocation, CommandFailure> {
+    Ok(GatewayLocation {
         program: std::env::current_exe()?,
         config: std::path::absolute(&loaded.file)?,
         listen: loaded.config.listen.clone(),
     })
 }
 
-fn path(args: &ConnectArgs, client: Option<&Client>) -> Result<PathBuf, Failure> {
+fn path(args: &ConnectArgs, client: Option<&KnownClient>) -> Result<PathBuf, CommandFailure> {
     if let Some(file) = &args.file {
         return Ok(file.clone());
     }
-    let Some(client) = client else { return Err(Failure::bad_input("which client, or which file?")) };
-    let around = &surroundings()?;
+    let Some(client) = client else { return Err(CommandFailure::bad_input("which client, or which file?")) };
+    let around = &client_folders()?;
     client.file(args.scope, around).map(|(_, file)| file).ok_or_else(|| {
         let scopes = client.files(around).into_iter().map(|(scope, _)| scope.word()).collect::<Vec<_>>().join(" or ");
-        Failure::bad_input(format!("{} has no file of that scope", client.title)).hint(format!("--scope {scopes}"))
+        CommandFailure::bad_input(format!("{} has no file of that scope", client.title)).hint(format!("--scope {scopes}"))
     })
 }
 
-fn checked_name(name: Option<&str>) -> Result<Option<&str>, Failure> {
+fn checked_name(name: Option<&str>) -> Result<Option<&str>, CommandFailure> {
     let plain = |name: &str| {
         let word = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
         !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(word)
     };
     match name {
-        Some(name) if !plain(name) => Err(Failure::bad_input(format!("`{name}` is not a name every client takes"))
+        Some(name) if !plain(name) => Err(CommandFailure::bad_input(format!("`{name}` is not a name every client takes"))
             .hint(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them"))),
         name => Ok(name),
     }
@@ -127,29 +127,29 @@ fn checked_name(name: Option<&str>) -> Result<Option<&str>, Failure> {
 
 /// Keeps, notes and writes, in this order: whatever happens in between, nothing is lost and everything can be undone.
 fn write(
-    loaded: &Loaded,
-    mut connections: Connections,
+    loaded: &LoadedConfig,
+    mut connections: ClientFileConnections,
     file: &ClientFile,
-    plan: &Plan,
+    plan: &ConnectPlan,
     args: &ConnectArgs,
-) -> Result<Option<PathBuf>, Failure> {
+) -> Result<Option<PathBuf>, CommandFailure> {
     file.check_unchanged()?;
     let now = SystemClock.now();
     let backup = file.keep(now)?;
-    let earlier = connections.of(&file.path).cloned();
-    let mut connection = noted(file, plan, args, backup.as_deref(), earlier.as_ref());
+    let earlier = connections.for_file(&file.path).cloned();
+    let mut connection = record_connection(file, plan, args, backup.as_deref(), earlier.as_ref());
     connection.since = now.to_string();
-    connections.note(connection.clone());
+    connections.record(connection.clone());
     connections.write(&loaded.folder)?;
     match file.write(&plan.after) {
         Ok(made) if made.is_empty() => {}
         Ok(made) => {
             connection.made_folders = made;
-            connections.note(connection);
+            connections.record(connection);
             connections.write(&loaded.folder)?;
         }
         Err(failure) => {
-            connections.forget(&file.path);
+            connections.remove(&file.path);
             connections.connections.extend(earlier);
             connections.write(&loaded.folder)?;
             if let Some(backup) = backup {
@@ -164,25 +164,25 @@ fn write(
 
 /// What to note about a connection. One that was made again goes back to what the file was first, if nobody changed it
 /// in between.
-fn noted(
+fn record_connection(
     file: &ClientFile,
-    plan: &Plan,
+    plan: &ConnectPlan,
     args: &ConnectArgs,
     backup: Option<&Path>,
-    earlier: Option<&Connection>,
-) -> Connection {
+    earlier: Option<&ClientFileConnection>,
+) -> ClientFileConnection {
     let mut taken_out: Vec<_> = earlier.map(|earlier| earlier.taken_out.clone()).unwrap_or_default();
     if let Some(backup) = backup {
-        let taken = plan.taken_out.iter().map(|name| TakenOut { name: name.clone(), backup: backup.to_owned() });
+        let taken = plan.taken_out.iter().map(|name| RemovedServer { name: name.clone(), backup: backup.to_owned() });
         taken_out.extend(taken);
     }
-    let kept = |backup: &Path| Before::Kept { backup: backup.to_owned(), sha256: file.digest().unwrap_or_default() };
+    let kept = |backup: &Path| PriorFileState::Kept { backup: backup.to_owned(), sha256: file.digest().unwrap_or_default() };
     let before = match earlier {
-        None => Some(backup.map_or(Before::Absent, kept)),
+        None => Some(backup.map_or(PriorFileState::Absent, kept)),
         Some(earlier) if file.digest().as_deref() == Some(&earlier.after_sha256) => earlier.before.clone(),
         Some(_) => None,
     };
-    Connection {
+    ClientFileConnection {
         client: args.client.map(ClientName::word),
         file: file.path.clone(),
         name: plan.name.clone(),
@@ -197,20 +197,20 @@ fn noted(
 
 /// Nothing to do; but what was connected without us is noted, so that it can be undone.
 fn already(
-    loaded: &Loaded,
-    mut connections: Connections,
+    loaded: &LoadedConfig,
+    mut connections: ClientFileConnections,
     file: &ClientFile,
-    plan: &Plan,
+    plan: &ConnectPlan,
     args: &ConnectArgs,
     screen: Screen,
-) -> Result<(), Failure> {
-    if connections.of(&file.path).is_none() && !args.dry_run {
+) -> Result<(), CommandFailure> {
+    if connections.for_file(&file.path).is_none() && !args.dry_run {
         let since = SystemClock.now().to_string();
-        connections.note(Connection { since, before: None, ..noted(file, plan, args, None, None) });
+        connections.record(ClientFileConnection { since, before: None, ..record_connection(file, plan, args, None, None) });
         connections.write(&loaded.folder)?;
     }
     if screen.json {
-        return show(file, plan, "", Done::Nothing, screen);
+        return show(file, plan, "", ConnectOutcome::Nothing, screen);
     }
     screen.say(format_args!(
         "{} is connected already, as `{}` ({}); nothing was changed",
@@ -223,16 +223,16 @@ fn already(
 
 /// What became of a plan.
 #[derive(Debug, Clone, Copy)]
-enum Done<'a> {
+enum ConnectOutcome<'a> {
     Nothing,
     Wrote { backup: Option<&'a Path> },
 }
 
-fn show(file: &ClientFile, plan: &Plan, diff: &str, done: Done<'_>, screen: Screen) -> Result<(), Failure> {
+fn show(file: &ClientFile, plan: &ConnectPlan, diff: &str, done: ConnectOutcome<'_>, screen: Screen) -> Result<(), CommandFailure> {
     if screen.json {
         let (changed, backup) = match done {
-            Done::Nothing => (false, None),
-            Done::Wrote { backup } => (true, backup),
+            ConnectOutcome::Nothing => (false, None),
+            ConnectOutcome::Wrote { backup } => (true, backup),
         };
         return screen.json(&json!({
             "file": file.path, "name": plan.name, "door": plan.door.word(), "changed": changed, "diff": diff,
@@ -240,16 +240,16 @@ fn show(file: &ClientFile, plan: &Plan, diff: &str, done: Done<'_>, screen: Scre
         }));
     }
     match done {
-        Done::Nothing => screen.say("nothing was changed: this was a dry run"),
-        Done::Wrote { backup: None } => screen.say(format_args!("wrote {}", file.shown)),
-        Done::Wrote { backup: Some(backup) } => {
+        ConnectOutcome::Nothing => screen.say("nothing was changed: this was a dry run"),
+        ConnectOutcome::Wrote { backup: None } => screen.say(format_args!("wrote {}", file.shown)),
+        ConnectOutcome::Wrote { backup: Some(backup) } => {
             screen.say(format_args!("wrote {}; what it was is kept as {}", file.shown, shown(backup)));
         }
     }
     Ok(())
 }
 
-fn after(client: Option<&Client>, plan: &Plan, args: &ConnectArgs, folder: &Path, screen: Screen) {
+fn after(client: Option<&KnownClient>, plan: &ConnectPlan, args: &ConnectArgs, folder: &Path, screen: Screen) {
     if screen.json {
         return;
     }

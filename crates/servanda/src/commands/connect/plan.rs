@@ -8,14 +8,14 @@ use servanda_catalog::names;
 
 use crate::{
     clients::{
-        Client, HttpStyle,
-        entry::{Door, Gateway, value_behind},
+        KnownClient, HttpStyle,
+        entry::{Door, GatewayLocation, value_behind},
         file::ClientFile,
         notation::Notation,
     },
-    commands::running_gateway::Answers,
-    config::{AuthMode, Loaded, UpstreamConfig},
-    failure::Failure,
+    commands::running_gateway::ListeningGateway,
+    config::{AuthMode, LoadedConfig, UpstreamConfig},
+    failure::CommandFailure,
     import,
 };
 
@@ -24,22 +24,22 @@ const NAME: &str = "servanda";
 
 /// What is asked for.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
-    pub(super) client: Option<&'a Client>,
+pub(super) struct ConnectRequest<'a> {
+    pub(super) client: Option<&'a KnownClient>,
     pub(super) notation: Notation,
     pub(super) file: &'a ClientFile,
     pub(super) name: Option<&'a str>,
-    pub(super) gateway: &'a Gateway,
+    pub(super) gateway: &'a GatewayLocation,
     pub(super) wanted: Option<Door>,
     /// Whether the gateway answers at its address now.
-    pub(super) running: Answers,
+    pub(super) running: ListeningGateway,
     pub(super) replace: bool,
-    pub(super) loaded: &'a Loaded,
+    pub(super) loaded: &'a LoadedConfig,
 }
 
 /// What it comes to.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ConnectPlan {
     pub(super) after: String,
     pub(super) name: String,
     pub(super) door: Door,
@@ -50,7 +50,7 @@ pub(super) struct Plan {
 }
 
 /// Works out the change.
-pub(super) fn plan(request: &Request<'_>) -> Result<Plan, Failure> {
+pub(super) fn plan(request: &ConnectRequest<'_>) -> Result<ConnectPlan, CommandFailure> {
     let document = request.notation.document(text(request)).map_err(|why| unusable(request, &why))?;
     let servers = request.notation.servers(text(request)).map_err(|why| unusable(request, &why))?;
     let ours = servers.iter().find(|(_, server)| request.gateway.door_of(server).is_some());
@@ -58,12 +58,12 @@ pub(super) fn plan(request: &Request<'_>) -> Result<Plan, Failure> {
     let there = servers.iter().find(|(there, _)| *there == name).map(|(_, server)| server);
     let there_door = there.and_then(|server| request.gateway.door_of(server));
     if there.is_some() && there_door.is_none() {
-        return Err(Failure::bad_input(format!("`{}` has another server called `{name}`", request.file.shown))
+        return Err(CommandFailure::bad_input(format!("`{}` has another server called `{name}`", request.file.shown))
             .hint("give the gateway another name with --name"));
     }
     let mut notes = Vec::new();
     let door = door(request, there_door, &mut notes)?;
-    let replaced = if request.replace { replaced(request, &document, &name, &mut notes)? } else { Replaced::default() };
+    let replaced = if request.replace { replaced(request, &document, &name, &mut notes)? } else { ReplacedServers::default() };
     if !request.replace {
         note_others(request, &servers, &name, &mut notes);
     }
@@ -84,7 +84,7 @@ pub(super) fn plan(request: &Request<'_>) -> Result<Plan, Failure> {
         let written = request.notation.put("", &name, &entry).unwrap_or_default();
         unusable(request, &why).hint(format!("write it there yourself, beside what is there:\n{written}"))
     };
-    Ok(Plan {
+    Ok(ConnectPlan {
         after: edited.map_err(by_hand)?,
         name,
         door,
@@ -102,36 +102,36 @@ fn merged(there: &Value, fresh: &Value) -> Value {
     merged
 }
 
-fn text<'a>(request: &Request<'a>) -> &'a str {
+fn text<'a>(request: &ConnectRequest<'a>) -> &'a str {
     request.file.text.as_deref().unwrap_or_default()
 }
 
-fn unusable(request: &Request<'_>, why: &str) -> Failure {
-    Failure::bad_input(format!("`{}`: {why}; nothing was changed", request.file.shown))
+fn unusable(request: &ConnectRequest<'_>, why: &str) -> CommandFailure {
+    CommandFailure::bad_input(format!("`{}`: {why}; nothing was changed", request.file.shown))
         .hint("correct the file, or name another with --file")
 }
 
-fn only_commands(request: &Request<'_>) -> Failure {
+fn only_commands(request: &ConnectRequest<'_>) -> CommandFailure {
     let title = request.client.map_or("this client", |client| client.title);
-    Failure::bad_input(format!("{title} starts its servers as commands and reaches none at an address of this machine"))
+    CommandFailure::bad_input(format!("{title} starts its servers as commands and reaches none at an address of this machine"))
         .hint("leave out --http")
 }
 
 /// How the client will reach the gateway, and why that way.
-fn door(request: &Request<'_>, there: Option<Door>, notes: &mut Vec<String>) -> Result<Door, Failure> {
+fn door(request: &ConnectRequest<'_>, there: Option<Door>, notes: &mut Vec<String>) -> Result<Door, CommandFailure> {
     let listen = &request.gateway.listen;
     let commands_only = request.client.is_some_and(|client| client.http == HttpStyle::None);
     let door = match (request.wanted, there) {
         (Some(wanted), _) => wanted,
         (None, Some(there)) => there,
         (None, None) if commands_only => Door::Stdio,
-        (None, None) if request.running == Answers::Ours => {
+        (None, None) if request.running == ListeningGateway::Ours => {
             notes.push(format!(
                 "a gateway answers at {listen}, so the client is sent there (--stdio has it start its own)"
             ));
             Door::Http
         }
-        (None, None) if request.running == Answers::Another => {
+        (None, None) if request.running == ListeningGateway::Another => {
             notes.push(format!(
                 "the gateway at {listen} has another configuration, so the client starts one itself; with another `listen` in \
                  {config} both can be served",
@@ -146,7 +146,7 @@ fn door(request: &Request<'_>, there: Option<Door>, notes: &mut Vec<String>) -> 
             Door::Stdio
         }
     };
-    if request.wanted == Some(Door::Http) && request.running == Answers::Another {
+    if request.wanted == Some(Door::Http) && request.running == ListeningGateway::Another {
         notes.push(format!(
             "the gateway that answers at {listen} now has another configuration: end it, or choose another `listen`"
         ));
@@ -166,7 +166,7 @@ fn door(request: &Request<'_>, there: Option<Door>, notes: &mut Vec<String>) -> 
         );
     }
     if door == Door::Http && listen.ends_with(":0") {
-        return Err(Failure::bad_input(format!(
+        return Err(CommandFailure::bad_input(format!(
             "the gateway listens at {listen}, which is another address every time"
         ))
         .hint("choose a port as `listen` in the configuration, or connect with --stdio"));
@@ -176,7 +176,7 @@ fn door(request: &Request<'_>, there: Option<Door>, notes: &mut Vec<String>) -> 
 
 /// Servers that go behind the gateway.
 #[derive(Debug, Default)]
-struct Replaced {
+struct ReplacedServers {
     names: Vec<String>,
     /// Values that only the client's file has, and that the gateway's configuration refers to.
     values: BTreeMap<String, String>,
@@ -184,8 +184,8 @@ struct Replaced {
 
 /// Which servers can be taken out: those that are behind the gateway. One that could be there and is not is an error, one
 /// that cannot be there stays.
-fn replaced(request: &Request<'_>, document: &Value, own: &str, notes: &mut Vec<String>) -> Result<Replaced, Failure> {
-    let mut replaced = Replaced::default();
+fn replaced(request: &ConnectRequest<'_>, document: &Value, own: &str, notes: &mut Vec<String>) -> Result<ReplacedServers, CommandFailure> {
+    let mut replaced = ReplacedServers::default();
     let mut missing = Vec::new();
     for (name, server) in import::listed(&request.file.path, document) {
         if name == own {
@@ -213,7 +213,7 @@ fn replaced(request: &Request<'_>, document: &Value, own: &str, notes: &mut Vec<
     if missing.is_empty() {
         return Ok(replaced);
     }
-    Err(Failure::bad_input(format!("`{}` would be lost: not behind the gateway yet", missing.join("`, `")))
+    Err(CommandFailure::bad_input(format!("`{}` would be lost: not behind the gateway yet", missing.join("`, `")))
         .hint(format!("run `servanda init --from {}` first", request.file.shown)))
 }
 
@@ -236,7 +236,7 @@ fn env_of(entry: Option<&Value>) -> BTreeMap<String, String> {
 }
 
 /// Servers beside the gateway are a way around it.
-fn note_others(request: &Request<'_>, servers: &[(String, Value)], own: &str, notes: &mut Vec<String>) {
+fn note_others(request: &ConnectRequest<'_>, servers: &[(String, Value)], own: &str, notes: &mut Vec<String>) {
     let other = |(name, server): &&(String, Value)| name != own && request.gateway.door_of(server).is_none();
     let others: Vec<_> = servers.iter().filter(other).map(|(name, _)| name.as_str()).collect();
     if !others.is_empty() {
@@ -248,7 +248,7 @@ fn note_others(request: &Request<'_>, servers: &[(String, Value)], own: &str, no
 }
 
 /// A gateway that a client starts has that client's environment, which is seldom a shell's.
-fn note_needed(request: &Request<'_>, door: Door, env: &BTreeMap<String, String>, notes: &mut Vec<String>) {
+fn note_needed(request: &ConnectRequest<'_>, door: Door, env: &BTreeMap<String, String>, notes: &mut Vec<String>) {
     let needed: BTreeSet<String> = request.loaded.config.upstreams.values().flat_map(import::needed).collect();
     let given = |name: &String| name == "HOME" || door == Door::Stdio && env.contains_key(name);
     let needed: Vec<_> = needed.into_iter().filter(|name| !given(name)).collect();

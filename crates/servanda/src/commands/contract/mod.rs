@@ -9,18 +9,18 @@ use servanda_contract::layers::Layer;
 use crate::{
     cli::{ContractArgs, ContractCommand},
     commands::next_step,
-    config::Loaded,
-    contracts::reading::{Folder, Written},
-    failure::Failure,
+    config::LoadedConfig,
+    contracts::reading::{ContractFolder, LocatedContract},
+    failure::CommandFailure,
     screen::{Screen, one_line},
 };
 
-pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<(), CommandFailure> {
     let ContractCommand::Show { tool } = &args.command;
-    let loaded = Loaded::read(config)?;
+    let loaded = LoadedConfig::read(config)?;
     let written = named(&loaded, tool)?;
-    let digest = written.contract.digest().map_err(|error| Failure::failed(error.to_string()))?;
-    let contract = serde_json::to_value(&written.contract).map_err(|error| Failure::failed(error.to_string()))?;
+    let digest = written.contract.digest().map_err(|error| CommandFailure::failed(error.to_string()))?;
+    let contract = serde_json::to_value(&written.contract).map_err(|error| CommandFailure::failed(error.to_string()))?;
     if screen.json {
         let layers = written.composed.as_ref().map(|composed| {
             let layers = composed.origins.iter().map(|(pointer, layer)| (pointer, place(layer, &written, &loaded)));
@@ -52,11 +52,11 @@ pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<
 }
 
 /// The contract of a tool, by its exposed name or its contract's.
-pub(crate) fn named(loaded: &Loaded, tool: &str) -> Result<Written, Failure> {
-    let Folder { written, unread } = Folder::read(loaded)?;
+pub(crate) fn named(loaded: &LoadedConfig, tool: &str) -> Result<LocatedContract, CommandFailure> {
+    let ContractFolder { written, unread } = ContractFolder::read(loaded)?;
     let known: Vec<(String, String)> =
         written.iter().map(|one| (exposed(loaded, one), one.contract.binding.tool.clone())).collect();
-    let is_meant = |one: &Written| one.contract.identity.name == tool || exposed(loaded, one) == tool;
+    let is_meant = |one: &LocatedContract| one.contract.identity.name == tool || exposed(loaded, one) == tool;
     if let Some(found) = written.into_iter().find(is_meant) {
         return Ok(found);
     }
@@ -65,26 +65,26 @@ pub(crate) fn named(loaded: &Loaded, tool: &str) -> Result<Written, Failure> {
             loaded.config.tool_name(server, name) == tool || format!("{server}.{name}") == tool
         })
     }) {
-        return Err(Failure::bad_input(format!("{}: {}", one.place.file.display(), one.reason))
+        return Err(CommandFailure::bad_input(format!("{}: {}", one.place.file.display(), one.reason))
             .hint("correct it, then `servanda check`"));
     }
     Err(unnamed(tool, &known))
 }
 
 /// That no tool has that name, and which has one like it.
-fn unnamed(tool: &str, known: &[(String, String)]) -> Failure {
+fn unnamed(tool: &str, known: &[(String, String)]) -> CommandFailure {
     let known = known.iter().map(|(name, own)| (name.as_str(), own.as_str()));
-    Failure::bad_input(format!("there is no contract of a tool `{tool}`")).hint(next_step::nearest(tool, known))
+    CommandFailure::bad_input(format!("there is no contract of a tool `{tool}`")).hint(next_step::nearest(tool, known))
 }
 
 /// The name that agents know the tool by, unless it had another before.
-pub(crate) fn exposed(loaded: &Loaded, written: &Written) -> String {
+pub(crate) fn exposed(loaded: &LoadedConfig, written: &LocatedContract) -> String {
     let binding = &written.contract.binding;
     loaded.config.tool_name(&binding.upstream, &binding.tool)
 }
 
 /// A layer as people look for it.
-fn place(layer: Layer, written: &Written, loaded: &Loaded) -> String {
+fn place(layer: Layer, written: &LocatedContract, loaded: &LoadedConfig) -> String {
     let file = |path: &Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     match layer {
         Layer::BuiltIn(class) => format!("built in for {}", class.word()),

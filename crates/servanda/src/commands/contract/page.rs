@@ -5,20 +5,20 @@ use servanda_contract::layers::{Layer, ValueOrigins};
 
 /// The text.
 pub(super) fn page(contract: &Value, origins: Option<&ValueOrigins>, place: &dyn Fn(Layer) -> String) -> String {
-    let mut page = Page { text: String::new(), origins, place };
+    let mut page = ContractPage { text: String::new(), origins, place };
     if let Value::Object(members) = contract {
         page.members(members, "", 0);
     }
     page.text
 }
 
-struct Page<'a> {
+struct ContractPage<'a> {
     text: String,
     origins: Option<&'a ValueOrigins>,
     place: &'a dyn Fn(Layer) -> String,
 }
 
-impl Page<'_> {
+impl ContractPage<'_> {
     fn members(&mut self, members: &Map<String, Value>, above: &str, depth: usize) {
         for (name, value) in members {
             let pointer = format!("{above}/{}", name.replace('~', "~0").replace('/', "~1"));

@@ -5,15 +5,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_authority::{
     Actor, Narrowing, Secret,
-    capability::{Delegation, ROOT_KEY_BYTES_MIN, RootKeys, UserTerms},
+    capability::{Delegation, ROOT_KEY_BYTES_MIN, RootKeys, DelegatingUser},
 };
 use servanda_contract::time::Clock as _;
-use servanda_engine::{Guest, SystemClock};
+use servanda_engine::{Requester, SystemClock};
 
 use crate::{
     cli::RightsArgs,
     commands::{local_guest, rights_text},
-    failure::Failure,
+    failure::CommandFailure,
 };
 
 /// The one scope that the agent has.
@@ -24,26 +24,26 @@ const CLIENT: &str = "servanda-demo";
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(super) enum DemoCaller {
     /// The person at the machine.
     LocalUser,
     /// An agent that may read customers and nothing else.
     ReadingAgent,
 }
 
-impl Caller {
+impl DemoCaller {
     /// The same as the engine knows them.
-    pub(super) fn guest(self) -> Result<Guest, Failure> {
+    pub(super) fn guest(self) -> Result<Requester, CommandFailure> {
         match self {
             Self::LocalUser => Ok(local_guest(CLIENT)),
             Self::ReadingAgent => {
-                reading_agent().map_err(|why| Failure::failed(format!("no credential of an agent can be made: {why}")))
+                reading_agent().map_err(|why| CommandFailure::failed(format!("no credential of an agent can be made: {why}")))
             }
         }
     }
 }
 
-fn reading_agent() -> Result<Guest, String> {
+fn reading_agent() -> Result<Requester, String> {
     let now = SystemClock.now();
     let key = Secret::random(ROOT_KEY_BYTES_MIN).map_err(|error| error.to_string())?;
     let roots = RootKeys::new("demo", BTreeMap::from([("demo".to_owned(), key)])).map_err(|error| error.to_string())?;
@@ -55,7 +55,7 @@ fn reading_agent() -> Result<Guest, String> {
         budget: None,
     };
     let local = local_guest(CLIENT);
-    let user = UserTerms {
+    let user = DelegatingUser {
         tenant: local.caller.tenant.clone(),
         principal: local.caller.principal.clone(),
         groups: <_>::default(),
@@ -73,5 +73,5 @@ fn reading_agent() -> Result<Guest, String> {
     let authority = Arc::new(roots.verify(text, now).map_err(|error| error.to_string())?);
     let mut caller = authority.caller();
     caller.client = local.caller.client;
-    Ok(Guest { caller, authority, ..Guest::local() })
+    Ok(Requester { caller, authority, ..Requester::local() })
 }

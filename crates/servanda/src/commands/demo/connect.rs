@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::Path};
 
 use super::{folder::DemoFolder, page};
-use crate::screen::{Mood, Screen, paint_stderr};
+use crate::screen::{TextStyle, Screen, paint_stderr};
 
 /// Where what is to be typed begins.
 const INDENT: usize = 16;
@@ -24,7 +24,7 @@ pub(super) fn show_how_later(address: SocketAddr, screen: Screen) {
 
 fn show(heading: &str, address: SocketAddr, screen: Screen) {
     let url = format!("http://{address}/mcp");
-    screen.say(format_args!("\n{}", paint_stderr(heading, Mood::Strong)));
+    screen.say(format_args!("\n{}", paint_stderr(heading, TextStyle::Strong)));
     item("Claude Code", &format!("claude mcp add --transport http servanda {url}"), screen);
     item(".mcp.json", &format!(r#"{{"mcpServers":{{"servanda":{{"type":"http","url":"{url}"}}}}}}"#), screen);
     item("Inspector", &format!("npx @modelcontextprotocol/inspector --cli {url} --method tools/list"), screen);

@@ -16,7 +16,7 @@ use servanda_sample::CONTRACTS;
 use super::tour::TRIAGE;
 use crate::{
     config::{BudgetConfig, Config, NameStyle, TaskConfig, UpstreamConfig},
-    failure::Failure,
+    failure::CommandFailure,
 };
 
 /// The upstream the contracts are bound to.
@@ -38,10 +38,10 @@ pub(super) struct DemoFolder(PathBuf);
 
 impl DemoFolder {
     /// Makes the folder and everything in it.
-    pub(super) fn make(listen: SocketAddr) -> Result<Self, Failure> {
+    pub(super) fn make(listen: SocketAddr) -> Result<Self, CommandFailure> {
         let folder = Self::claim()?;
         let wrote = folder.write(listen);
-        wrote.map_err(|error| Failure::failed(format!("cannot write in `{}`: {error}", folder.0.display())))?;
+        wrote.map_err(|error| CommandFailure::failed(format!("cannot write in `{}`: {error}", folder.0.display())))?;
         Ok(folder)
     }
 
@@ -51,7 +51,7 @@ impl DemoFolder {
     }
 
     /// A name nobody has: making the folder and owning it are one step, so that it is never somebody else's.
-    fn claim() -> Result<Self, Failure> {
+    fn claim() -> Result<Self, CommandFailure> {
         let base = std::env::temp_dir();
         let process = std::process::id();
         for number in 1..=LEFT_OVER_MAX {
@@ -61,10 +61,10 @@ impl DemoFolder {
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Failure::failed(format!("cannot make `{}`: {error}", path.display()))),
+                Err(error) => return Err(CommandFailure::failed(format!("cannot make `{}`: {error}", path.display()))),
             }
         }
-        Err(Failure::failed(format!("`{}` is full of folders of earlier demos", base.display()))
+        Err(CommandFailure::failed(format!("`{}` is full of folders of earlier demos", base.display()))
             .hint(format!("remove {}", base.join(format!("servanda-demo-{process}*")).display())))
     }
 
@@ -100,6 +100,6 @@ fn config(program: &Path, listen: SocketAddr) -> std::io::Result<Config> {
     let reads = BehaviourPattern { mutability: Some(Mutability::Pure), ..BehaviourPattern::default() };
     let tasks = BTreeMap::from([(TRIAGE.to_owned(), TaskConfig { allow: vec![reads] })]);
     let mut config = Config { listen: listen.to_string(), names: NameStyle::Bare, tasks, ..Config::new(upstreams) };
-    config.budgets.extend(BudgetConfig::of_sent_mail());
+    config.budgets.extend(BudgetConfig::default_for_sent_mail());
     Ok(config)
 }

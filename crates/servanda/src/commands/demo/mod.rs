@@ -18,21 +18,21 @@ use std::{io::ErrorKind, net::SocketAddr};
 use servanda_ledger::LedgerSchemaPolicy;
 use tokio::net::TcpListener;
 
-use self::{folder::DemoFolder, outcome::Played, page::Page, proof::Proof};
+use self::{folder::DemoFolder, outcome::PlayedStep, page::DemoPage, proof::DemoProof};
 use super::serve;
 use crate::{
     cli::DemoArgs,
-    config::{Loaded, parse_listen},
-    failure::Failure,
+    config::{LoadedConfig, parse_listen},
+    failure::CommandFailure,
     screen::Screen,
     stopping::{DRAIN_MS_MAX, Stop},
-    wiring::Station,
+    wiring::AssembledGateway,
 };
 
-pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFailure> {
     let wanted = parse_listen(&args.listen)?;
     if !wanted.ip().is_loopback() {
-        return Err(Failure::bad_input(format!(
+        return Err(CommandFailure::bad_input(format!(
             "`{wanted}` is not a loopback address, and the demo asks nobody who they are"
         ))
         .hint("listen on 127.0.0.1 or [::1]"));
@@ -42,11 +42,11 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
     let listener = if args.once { None } else { Some(listen(wanted, screen).await?) };
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
     let folder = DemoFolder::make(address)?;
-    let loaded = Loaded::read(&folder.config_file())?;
-    let station = Station::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
+    let loaded = LoadedConfig::read(&folder.config_file())?;
+    let station = AssembledGateway::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
     let toured = tokio::select! {
         toured = tour(&loaded, &station, listener.is_some(), screen) => toured,
-        () = stop.told.cancelled() => Err(Failure::failed("stopped before the tour was over")),
+        () = stop.requested.cancelled() => Err(CommandFailure::failed("stopped before the tour was over")),
     };
     let (Ok(()), Some(listener)) = (&toured, listener) else {
         // Every step has had its answer, or the tour tells that it was stopped.
@@ -63,9 +63,9 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
 }
 
 /// Plays every step, then proves from the company's own count and from the ledger that only what was allowed happened.
-async fn tour(loaded: &Loaded, station: &Station, stays: bool, screen: Screen) -> Result<(), Failure> {
+async fn tour(loaded: &LoadedConfig, station: &AssembledGateway, stays: bool, screen: Screen) -> Result<(), CommandFailure> {
     start(station, screen).await?;
-    let page = Page::new(screen);
+    let page = DemoPage::new(screen);
     page.headline(station.engine.catalog().entries().count());
     let mut played = Vec::new();
     for chapter in &tour::CHAPTERS {
@@ -76,7 +76,7 @@ async fn tour(loaded: &Loaded, station: &Station, stays: bool, screen: Screen) -
             played.push(step);
         }
     }
-    let proof = Proof::gather(&station.engine, &loaded.ledger_place()?, &played).await?;
+    let proof = DemoProof::gather(&station.engine, &loaded.ledger_place()?, &played).await?;
     // Only while the folder is there can the page be asked for again.
     let explain = if stays { format!("--config {} explain", loaded.file.display()) } else { "explain".to_owned() };
     page.proof(&proof, &explain)?;
@@ -89,29 +89,29 @@ async fn tour(loaded: &Loaded, station: &Station, stays: bool, screen: Screen) -
 }
 
 /// Starts the company before the first call, so that no call's deadline pays for it.
-async fn start(station: &Station, screen: Screen) -> Result<(), Failure> {
+async fn start(station: &AssembledGateway, screen: Screen) -> Result<(), CommandFailure> {
     let waiting = screen.wait("starting the sample company");
     station.follow_upstreams();
     let mut started = Ok(());
     for upstream in station.engine.upstreams().values() {
-        started = started.and(upstream.tools(&servanda_upstream::Counterpart::nobody()).await.map(|_| ()));
+        started = started.and(upstream.tools(&servanda_upstream::UpstreamRequester::gateway()).await.map(|_| ()));
     }
     waiting.finish_and_clear();
-    started.map_err(|error| Failure::failed(format!("the sample company does not start: {error}")))
+    started.map_err(|error| CommandFailure::failed(format!("the sample company does not start: {error}")))
 }
 
-fn judge(played: &[Played], proof: &Proof) -> Result<(), Failure> {
-    let mut wrong: Vec<String> = played.iter().filter_map(Played::surprise).collect();
+fn judge(played: &[PlayedStep], proof: &DemoProof) -> Result<(), CommandFailure> {
+    let mut wrong: Vec<String> = played.iter().filter_map(PlayedStep::surprise).collect();
     wrong.extend(proof.surprise());
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(Failure::failed(format!("the demo did not go as it should\n  {}", wrong.join("\n  ")))
+    Err(CommandFailure::failed(format!("the demo did not go as it should\n  {}", wrong.join("\n  ")))
         .hint("this is a bug of servanda; `servanda demo --once --json` has every detail for a report"))
 }
 
 /// The address the demo was asked for, or any free port of it: a demo beside a running gateway is nothing unusual.
-async fn listen(wanted: SocketAddr, screen: Screen) -> Result<TcpListener, Failure> {
+async fn listen(wanted: SocketAddr, screen: Screen) -> Result<TcpListener, CommandFailure> {
     match TcpListener::bind(wanted).await {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             let listener = TcpListener::bind(SocketAddr::new(wanted.ip(), 0)).await?;
@@ -119,7 +119,7 @@ async fn listen(wanted: SocketAddr, screen: Screen) -> Result<TcpListener, Failu
             Ok(listener)
         }
         bound => bound.map_err(|error| {
-            Failure::failed(format!("cannot listen on {wanted}: {error}"))
+            CommandFailure::failed(format!("cannot listen on {wanted}: {error}"))
                 .hint("take a free port with `servanda demo --listen 127.0.0.1:0`")
         }),
     }

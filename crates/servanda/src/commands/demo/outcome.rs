@@ -7,27 +7,27 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
 use servanda_contract::{GateName, Observation, Refusal, TaxonomyClass};
-use servanda_engine::{Aims, CallAnswer, CallRequest, Detail, Engine, Gateway as _, OperationKeys, Terms};
+use servanda_engine::{Aims, CallAnswer, CallRequest, AnswerDetail, Engine, Gateway as _, OperationKeys, RequestTerms};
 use servanda_mcp::fields::meta;
 
-use super::tour::{Expected, RUN, Step};
-use crate::failure::Failure;
+use super::tour::{DemoExpectation, RUN, DemoStep};
+use crate::failure::CommandFailure;
 
 /// The whole tour is one conversation of one agent; repairs are counted within it.
 const CONVERSATION: &str = "servanda-demo";
 
 /// A step with what came of it.
 #[derive(Debug)]
-pub(super) struct Played {
-    pub(super) step: &'static Step,
+pub(super) struct PlayedStep {
+    pub(super) step: &'static DemoStep,
     pub(super) call_id: String,
     pub(super) took_ms: u128,
-    pub(super) ending: Ending,
+    pub(super) ending: DemoOutcome,
 }
 
 /// What came of a call.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum DemoOutcome {
     /// The tool's structured result.
     Passed(Value),
     /// The tool's own error.
@@ -37,37 +37,37 @@ pub(super) enum Ending {
 }
 
 /// Makes one call of the tour.
-pub(super) async fn play(engine: &Engine, step: &'static Step) -> Result<Played, Failure> {
+pub(super) async fn play(engine: &Engine, step: &'static DemoStep) -> Result<PlayedStep, CommandFailure> {
     let request = CallRequest {
-        guest: step.caller.guest()?,
+        requester: step.caller.guest()?,
         tool: step.tool.to_owned(),
         arguments: Bytes::from_static(step.arguments.as_bytes()),
         chain: Some(CONVERSATION.to_owned()),
         keys: OperationKeys { run_id: Some(RUN.to_owned()), ..OperationKeys::default() },
         aims: Aims { task: step.task.map(str::to_owned), ..Aims::default() },
         task: None,
-        terms: Terms { detail: Detail::Full, ..Terms::default() },
+        terms: RequestTerms { detail: AnswerDetail::Full, ..RequestTerms::default() },
     };
     let started = Instant::now();
     let answer = engine.call(request).await;
     let took_ms = started.elapsed().as_millis();
     let (call_id, ending) = match answer {
-        CallAnswer::UnknownTool(refusal) => (refusal.call_id.to_string(), Ending::Refused(refusal)),
+        CallAnswer::UnknownTool(refusal) => (refusal.call_id.to_string(), DemoOutcome::Refused(refusal)),
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) | CallAnswer::Failed(_) => {
-            return Err(Failure::failed(format!("`{}` answered with what no tour shows", step.tool)));
+            return Err(CommandFailure::failed(format!("`{}` answered with what no tour shows", step.tool)));
         }
         CallAnswer::Result(result) => read(&result.json)
-            .map_err(|error| Failure::failed(format!("the answer of `{}` cannot be read: {error}", step.tool)))?,
+            .map_err(|error| CommandFailure::failed(format!("the answer of `{}` cannot be read: {error}", step.tool)))?,
     };
-    Ok(Played { step, call_id, took_ms, ending })
+    Ok(PlayedStep { step, call_id, took_ms, ending })
 }
 
 /// Reads a tool result: the observation has the call's id, and a refusal is JSON text.
-fn read(json: &str) -> Result<(String, Ending), serde_json::Error> {
+fn read(json: &str) -> Result<(String, DemoOutcome), serde_json::Error> {
     #[derive(Deserialize)]
-    struct Answered {
+    struct DemoToolResult {
         #[serde(default)]
-        content: Vec<Block>,
+        content: Vec<DemoTextBlock>,
         #[serde(rename = "structuredContent", default)]
         structured: Value,
         #[serde(rename = "isError", default)]
@@ -76,28 +76,28 @@ fn read(json: &str) -> Result<(String, Ending), serde_json::Error> {
         meta: serde_json::Map<String, Value>,
     }
     #[derive(Deserialize)]
-    struct Block {
+    struct DemoTextBlock {
         text: Option<String>,
     }
-    let answered: Answered = serde_json::from_str(json)?;
+    let answered: DemoToolResult = serde_json::from_str(json)?;
     let observation = answered.meta.get(meta::OBSERVATION).cloned().unwrap_or_default();
     // Through text: the observation keeps its data raw, which a value cannot give.
     let observation: Observation = serde_json::from_str(&observation.to_string())?;
     let text = answered.content.into_iter().find_map(|block| block.text).unwrap_or_default();
     let ending = match (answered.is_error, serde_json::from_str(&text)) {
-        (false, _) => Ending::Passed(answered.structured),
-        (true, Ok(refusal)) => Ending::Refused(Box::new(refusal)),
-        (true, Err(_)) => Ending::ToolError(text),
+        (false, _) => DemoOutcome::Passed(answered.structured),
+        (true, Ok(refusal)) => DemoOutcome::Refused(Box::new(refusal)),
+        (true, Err(_)) => DemoOutcome::ToolError(text),
     };
     Ok((observation.tool_identity.call_id.to_string(), ending))
 }
 
-impl Played {
+impl PlayedStep {
     /// The refusal, if it was refused.
     pub(super) fn refusal(&self) -> Option<&Refusal> {
         match &self.ending {
-            Ending::Refused(refusal) => Some(refusal),
-            Ending::Passed(_) | Ending::ToolError(_) => None,
+            DemoOutcome::Refused(refusal) => Some(refusal),
+            DemoOutcome::Passed(_) | DemoOutcome::ToolError(_) => None,
         }
     }
 
@@ -109,7 +109,7 @@ impl Played {
     /// How many things it was allowed to change.
     pub(super) fn effects(&self) -> u64 {
         match (self.step.expected, &self.ending) {
-            (Expected::Passes { effects }, Ending::Passed(_)) => effects,
+            (DemoExpectation::Passes { effects }, DemoOutcome::Passed(_)) => effects,
             _ => 0,
         }
     }
@@ -117,11 +117,11 @@ impl Played {
     /// What is wrong, if it did not end as it had to.
     pub(super) fn surprise(&self) -> Option<String> {
         let as_expected = match (self.step.expected, &self.ending) {
-            (Expected::Passes { .. }, Ending::Passed(_)) => true,
-            (Expected::Refused { gate, class }, Ending::Refused(refusal)) => {
+            (DemoExpectation::Passes { .. }, DemoOutcome::Passed(_)) => true,
+            (DemoExpectation::Refused { gate, class }, DemoOutcome::Refused(refusal)) => {
                 (refusal.gate, refusal.error_code) == (gate, class) && !is_told_to_stop(refusal)
             }
-            (Expected::ToldToStop { gate }, Ending::Refused(refusal)) => {
+            (DemoExpectation::ToldToStop { gate }, DemoOutcome::Refused(refusal)) => {
                 refusal.gate == gate && is_told_to_stop(refusal)
             }
             _ => false,
@@ -133,9 +133,9 @@ impl Played {
 
     fn ended(&self) -> String {
         match &self.ending {
-            Ending::Passed(_) => "passed".to_owned(),
-            Ending::ToolError(text) => format!("the tool answered: {text}"),
-            Ending::Refused(refusal) => {
+            DemoOutcome::Passed(_) => "passed".to_owned(),
+            DemoOutcome::ToolError(text) => format!("the tool answered: {text}"),
+            DemoOutcome::Refused(refusal) => {
                 format!("was stopped at {} as {}: {}", refusal.gate, refusal.error_code.name(), refusal.message)
             }
         }
@@ -143,9 +143,9 @@ impl Played {
 
     fn outcome(&self) -> &'static str {
         match &self.ending {
-            Ending::Passed(_) => "passed",
-            Ending::ToolError(_) => "tool_error",
-            Ending::Refused(_) => "refused",
+            DemoOutcome::Passed(_) => "passed",
+            DemoOutcome::ToolError(_) => "tool_error",
+            DemoOutcome::Refused(_) => "refused",
         }
     }
 }
@@ -155,7 +155,7 @@ fn is_told_to_stop(refusal: &Refusal) -> bool {
     refusal.repair.as_ref().is_some_and(|repair| repair.stopped.is_some())
 }
 
-impl Expected {
+impl DemoExpectation {
     fn gate(self) -> Option<GateName> {
         match self {
             Self::Passes { .. } => None,
@@ -164,7 +164,7 @@ impl Expected {
     }
 }
 
-impl std::fmt::Display for Expected {
+impl std::fmt::Display for DemoExpectation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Passes { .. } => formatter.write_str("passed"),
@@ -176,12 +176,12 @@ impl std::fmt::Display for Expected {
     }
 }
 
-impl Serialize for Played {
+impl Serialize for PlayedStep {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let result = match &self.ending {
-            Ending::Passed(result) => Some(result.clone()),
-            Ending::ToolError(text) => Some(Value::String(text.clone())),
-            Ending::Refused(_) => None,
+            DemoOutcome::Passed(result) => Some(result.clone()),
+            DemoOutcome::ToolError(text) => Some(Value::String(text.clone())),
+            DemoOutcome::Refused(_) => None,
         };
         let call = serde_json::json!({ "tool": self.step.tool, "arguments": self.step.arguments });
         let mut fields = serializer.serialize_struct("Played", 8)?;

@@ -5,14 +5,14 @@ use std::io::IsTerminal as _;
 use servanda_contract::{FieldError, GateName, Refusal};
 
 use super::{
-    outcome::{Ending, Played},
-    proof::Proof,
-    tour::Chapter,
+    outcome::{DemoOutcome, PlayedStep},
+    proof::DemoProof,
+    tour::DemoChapter,
 };
 use crate::{
     commands::explain,
-    failure::Failure,
-    screen::{Mood, Screen, paint, paint_stderr},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, paint, paint_stderr},
 };
 
 /// Columns of a page that is not read on a terminal.
@@ -31,7 +31,7 @@ const CLAUSE_CHARS_MIN: usize = 16;
 
 /// The page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Page {
+pub(super) struct DemoPage {
     screen: Screen,
     width: usize,
 }
@@ -42,7 +42,7 @@ pub(super) fn width() -> usize {
     terminal.unwrap_or(WIDTH).clamp(WIDTH_MIN, WIDTH_MAX)
 }
 
-impl Page {
+impl DemoPage {
     /// A page for the terminal there is.
     pub(super) fn new(screen: Screen) -> Self {
         Self { screen, width: width() }
@@ -51,29 +51,29 @@ impl Page {
     /// What this is.
     pub(super) fn headline(self, tools: usize) {
         if !self.screen.json {
-            let what = paint_stderr("servanda demo", Mood::Strong);
+            let what = paint_stderr("servanda demo", TextStyle::Strong);
             self.screen
                 .say(format_args!("{what}: a sample company with {tools} tools, and the gateway in front of it"));
         }
     }
 
     /// What follows.
-    pub(super) fn chapter(self, chapter: &Chapter) -> Result<(), Failure> {
+    pub(super) fn chapter(self, chapter: &DemoChapter) -> Result<(), CommandFailure> {
         self.heading(chapter.heading)
     }
 
     /// One call.
-    pub(super) fn step(self, played: &Played) -> Result<(), Failure> {
+    pub(super) fn step(self, played: &PlayedStep) -> Result<(), CommandFailure> {
         match &played.ending {
-            Ending::Passed(result) => self.passed(played, &result.to_string())?,
-            Ending::ToolError(text) => {
-                let label = paint(&label(None, "tool error"), Mood::Careful);
+            DemoOutcome::Passed(result) => self.passed(played, &result.to_string())?,
+            DemoOutcome::ToolError(text) => {
+                let label = paint(&label(None, "tool error"), TextStyle::Careful);
                 self.line(&format!("{label}{}", shown_call(played, self.room())))?;
                 self.text(&fit(text, self.room()))?;
             }
-            Ending::Refused(refusal) => {
+            DemoOutcome::Refused(refusal) => {
                 let label = label(refusal.gate.number(), &refusal.gate.to_string());
-                self.line(&format!("{}{}", paint(&label, Mood::Bad), shown_call(played, self.room())))?;
+                self.line(&format!("{}{}", paint(&label, TextStyle::Bad), shown_call(played, self.room())))?;
                 let time = if refusal.gate == GateName::Perform {
                     format!(" · {} ms", played.took_ms)
                 } else {
@@ -84,18 +84,18 @@ impl Page {
             }
         }
         match played.surprise() {
-            Some(surprise) => self.text(&paint(&format!("NOT AS EXPECTED: {surprise}"), Mood::Bad)),
+            Some(surprise) => self.text(&paint(&format!("NOT AS EXPECTED: {surprise}"), TextStyle::Bad)),
             None => Ok(()),
         }
     }
 
     /// What really happened, and one refused call as `explain` shows it.
-    pub(super) fn proof(self, proof: &Proof, explain: &str) -> Result<(), Failure> {
+    pub(super) fn proof(self, proof: &DemoProof, explain: &str) -> Result<(), CommandFailure> {
         self.heading("What really happened")?;
-        let Proof { refused, refused_but_sent, effects_allowed, effects_counted, .. } = proof;
+        let DemoProof { refused, refused_but_sent, effects_allowed, effects_counted, .. } = proof;
         let kinds = proof.effects_by_kind.iter().filter(|(_, count)| **count != 0);
         let kinds = kinds.map(|(kind, count)| format!("{kind}: {count}")).collect::<Vec<_>>().join(", ");
-        let mood = if proof.surprise().is_none() { Mood::Good } else { Mood::Bad };
+        let mood = if proof.surprise().is_none() { TextStyle::Good } else { TextStyle::Bad };
         let sentence = format!(
             "{refused} calls refused, {refused_but_sent} of them reached the company: \
              {effects_counted} effects, {effects_allowed} allowed"
@@ -108,8 +108,8 @@ impl Page {
         self.line(&explain::render(record))
     }
 
-    fn passed(self, played: &Played, result: &str) -> Result<(), Failure> {
-        let label = paint(&label(None, "passed"), Mood::Good);
+    fn passed(self, played: &PlayedStep, result: &str) -> Result<(), CommandFailure> {
+        let label = paint(&label(None, "passed"), TextStyle::Good);
         let time = format!(" · {} ms", played.took_ms);
         let result = format!("→ {}{result}", played.step.remark);
         let room = self.room().saturating_sub(time.chars().count());
@@ -123,15 +123,15 @@ impl Page {
         self.line(&format!("{label}{call} {}{time}", fit(&result, room)))
     }
 
-    fn heading(self, heading: &str) -> Result<(), Failure> {
-        self.line(&format!("\n{}", paint(heading, Mood::Strong)))
+    fn heading(self, heading: &str) -> Result<(), CommandFailure> {
+        self.line(&format!("\n{}", paint(heading, TextStyle::Strong)))
     }
 
-    fn text(self, text: &str) -> Result<(), Failure> {
+    fn text(self, text: &str) -> Result<(), CommandFailure> {
         self.line(&format!("{:INDENT$}{text}", ""))
     }
 
-    fn line(self, line: &str) -> Result<(), Failure> {
+    fn line(self, line: &str) -> Result<(), CommandFailure> {
         // In JSON the one document comes at the end.
         if self.screen.json { Ok(()) } else { self.screen.page(line) }
     }
@@ -147,11 +147,11 @@ fn label(number: Option<u8>, name: &str) -> String {
 }
 
 /// The tool and what it was called with, cut to a width.
-fn shown_call(played: &Played, width: usize) -> String {
+fn shown_call(played: &PlayedStep, width: usize) -> String {
     let tool = played.step.tool;
     let arguments = if played.step.arguments == "{}" { "" } else { played.step.arguments };
     let room = width.saturating_sub(tool.chars().count() + 1);
-    format!("{} {}", paint(tool, Mood::Strong), fit(arguments, room)).trim_end().to_owned()
+    format!("{} {}", paint(tool, TextStyle::Strong), fit(arguments, room)).trim_end().to_owned()
 }
 
 /// The first thing that is wrong, with its pointer in the place of the field's name.

@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use servanda_contract::{CallRecord, record::Outcome};
 use servanda_engine::Engine;
-use servanda_ledger::{CallQuery, Reader};
+use servanda_ledger::{CallQuery, LedgerReader};
 
 use super::{
-    outcome::{self, Ending, Played},
+    outcome::{self, DemoOutcome, PlayedStep},
     tour,
 };
-use crate::{config::ledger_place::LedgerPlace, failure::Failure};
+use crate::{config::ledger_place::LedgerPlace, failure::CommandFailure};
 
 /// A record of a refused call is written a moment after its answer; this is how often and how long it is looked for.
 const LOOKS_MAX: u32 = 100;
@@ -20,7 +20,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What really happened.
 #[derive(Debug, Serialize)]
-pub(super) struct Proof {
+pub(super) struct DemoProof {
     /// Calls that a gate refused.
     pub(super) refused: usize,
     /// Those of them that the ledger has as sent.
@@ -35,13 +35,13 @@ pub(super) struct Proof {
     pub(super) explained: Option<CallRecord>,
 }
 
-impl Proof {
+impl DemoProof {
     /// Asks the company and the ledger.
-    pub(super) async fn gather(engine: &Engine, ledger: &LedgerPlace, played: &[Played]) -> Result<Self, Failure> {
+    pub(super) async fn gather(engine: &Engine, ledger: &LedgerPlace, played: &[PlayedStep]) -> Result<Self, CommandFailure> {
         let counted = outcome::play(engine, &tour::COUNT).await?;
-        let Ending::Passed(Value::Object(mut effects_by_kind)) = counted.ending else {
+        let DemoOutcome::Passed(Value::Object(mut effects_by_kind)) = counted.ending else {
             return Err(
-                Failure::failed("the company did not count its effects").hint("`servanda demo --json` has the answer")
+                CommandFailure::failed("the company did not count its effects").hint("`servanda demo --json` has the answer")
             );
         };
         let effects_counted = effects_by_kind.remove("total").and_then(|total| total.as_u64()).unwrap_or(u64::MAX);
@@ -49,7 +49,7 @@ impl Proof {
         let mut proof = Self {
             refused: 0,
             refused_but_sent: 0,
-            effects_allowed: played.iter().map(Played::effects).sum(),
+            effects_allowed: played.iter().map(PlayedStep::effects).sum(),
             effects_counted,
             effects_by_kind,
             explained: None,
@@ -76,7 +76,7 @@ impl Proof {
     }
 }
 
-async fn record(reader: &Reader, call_id: &str) -> Result<CallRecord, Failure> {
+async fn record(reader: &LedgerReader, call_id: &str) -> Result<CallRecord, CommandFailure> {
     let query = CallQuery::Id(call_id.to_owned());
     for _ in 0..LOOKS_MAX {
         if let Some(record) = reader.find(&query, 1).await?.pop() {
@@ -84,5 +84,5 @@ async fn record(reader: &Reader, call_id: &str) -> Result<CallRecord, Failure> {
         }
         tokio::time::sleep(LOOK_PAUSE).await;
     }
-    Err(Failure::failed(format!("`{call_id}` was answered, but left no record")))
+    Err(CommandFailure::failed(format!("`{call_id}` was answered, but left no record")))
 }

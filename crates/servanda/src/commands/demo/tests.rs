@@ -3,37 +3,37 @@
 use servanda_contract::{CallId, FieldError, GateName, Refusal, TaxonomyClass};
 
 use super::{
-    outcome::{Ending, Played},
+    outcome::{DemoOutcome, PlayedStep},
     page::{clause, fit, reason, wrap},
-    tour::{CHAPTERS, Expected, Step},
+    tour::{CHAPTERS, DemoExpectation, DemoStep},
 };
 
 fn refusal(gate: GateName, class: TaxonomyClass) -> Box<Refusal> {
     Box::new(Refusal::new(CallId::new(), gate, class, "no; never".to_owned(), String::new()))
 }
 
-fn played(step: &'static Step, ending: Ending) -> Played {
-    Played { step, call_id: "call_1".to_owned(), took_ms: 1, ending }
+fn played(step: &'static DemoStep, ending: DemoOutcome) -> PlayedStep {
+    PlayedStep { step, call_id: "call_1".to_owned(), took_ms: 1, ending }
 }
 
-fn step(wanted: impl Fn(&Expected) -> bool) -> &'static Step {
+fn step(wanted: impl Fn(&DemoExpectation) -> bool) -> &'static DemoStep {
     CHAPTERS.iter().flat_map(|chapter| chapter.steps).find(|step| wanted(&step.expected)).unwrap()
 }
 
 #[test]
 fn a_step_that_ends_otherwise_is_noticed() {
-    let passes = step(|expected| matches!(expected, Expected::Passes { .. }));
-    let typed = step(|expected| matches!(expected, Expected::Refused { gate: GateName::Types, .. }));
-    let stopped = step(|expected| matches!(expected, Expected::ToldToStop { .. }));
-    let mismatch = || Ending::Refused(refusal(GateName::Types, TaxonomyClass::TypeMismatch));
+    let passes = step(|expected| matches!(expected, DemoExpectation::Passes { .. }));
+    let typed = step(|expected| matches!(expected, DemoExpectation::Refused { gate: GateName::Types, .. }));
+    let stopped = step(|expected| matches!(expected, DemoExpectation::ToldToStop { .. }));
+    let mismatch = || DemoOutcome::Refused(refusal(GateName::Types, TaxonomyClass::TypeMismatch));
     let table = [
-        (passes, Ending::Passed(1.into()), true),
-        (passes, Ending::ToolError("no".to_owned()), false),
+        (passes, DemoOutcome::Passed(1.into()), true),
+        (passes, DemoOutcome::ToolError("no".to_owned()), false),
         (passes, mismatch(), false),
         (typed, mismatch(), true),
-        (typed, Ending::Refused(refusal(GateName::Bounds, TaxonomyClass::OutOfBounds)), false),
-        (typed, Ending::Refused(refusal(GateName::Types, TaxonomyClass::OutOfBounds)), false),
-        (typed, Ending::Passed(1.into()), false),
+        (typed, DemoOutcome::Refused(refusal(GateName::Bounds, TaxonomyClass::OutOfBounds)), false),
+        (typed, DemoOutcome::Refused(refusal(GateName::Types, TaxonomyClass::OutOfBounds)), false),
+        (typed, DemoOutcome::Passed(1.into()), false),
         (stopped, mismatch(), false),
     ];
     for (step, ending, good) in table {
@@ -65,7 +65,7 @@ fn the_tour_has_a_refusal_of_every_stage_that_can_be_provoked() {
         Observe,
     ];
     for gate in stages {
-        step(|expected| matches!(expected, Expected::Refused { gate: at, .. } if *at == gate));
+        step(|expected| matches!(expected, DemoExpectation::Refused { gate: at, .. } if *at == gate));
     }
 }
 

@@ -2,33 +2,33 @@
 
 use servanda_contract::{GateName, TaxonomyClass};
 
-use super::caller::Caller;
+use super::caller::DemoCaller;
 
 /// Calls that belong together.
 #[derive(Debug)]
-pub(super) struct Chapter {
+pub(super) struct DemoChapter {
     pub(super) heading: &'static str,
-    pub(super) steps: &'static [Step],
+    pub(super) steps: &'static [DemoStep],
 }
 
 /// One call.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct DemoStep {
     pub(super) tool: &'static str,
     /// As sent; not always JSON.
     pub(super) arguments: &'static str,
     /// The task it is said to belong to, of those the demo's configuration declares.
     pub(super) task: Option<&'static str>,
     /// Who makes it.
-    pub(super) caller: Caller,
+    pub(super) caller: DemoCaller,
     /// What a reader should know before the result.
     pub(super) remark: &'static str,
-    pub(super) expected: Expected,
+    pub(super) expected: DemoExpectation,
 }
 
 /// How a call has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expected {
+pub(super) enum DemoExpectation {
     /// It goes through and changes this many things.
     Passes { effects: u64 },
     /// It is refused there, as this.
@@ -44,17 +44,17 @@ pub(super) const TRIAGE: &str = "read-only triage";
 pub(super) const EXPLAINED: GateName = GateName::Bounds;
 
 /// What counts what really happened. Changes nothing itself.
-pub(super) const COUNT: Step = passes(0, "count_effects", "{}");
+pub(super) const COUNT: DemoStep = passes(0, "count_effects", "{}");
 
-pub(super) const CHAPTERS: [Chapter; 3] = [
-    Chapter { heading: "Calls that keep their contract go through", steps: &KEPT },
-    Chapter {
+pub(super) const CHAPTERS: [DemoChapter; 3] = [
+    DemoChapter { heading: "Calls that keep their contract go through", steps: &KEPT },
+    DemoChapter {
         heading: "Calls that break it are refused, nothing is sent (why → hint for the agent)", steps: &BROKEN
     },
-    Chapter { heading: "When the company itself misbehaves, the call still ends well", steps: &MISBEHAVING },
+    DemoChapter { heading: "When the company itself misbehaves, the call still ends well", steps: &MISBEHAVING },
 ];
 
-const KEPT: [Step; 4] = [
+const KEPT: [DemoStep; 4] = [
     passes(0, "find_customers", r#"{"query":"heron"}"#),
     passes(0, "read_query", r#"{"query":"SELECT count(*) AS open FROM invoices WHERE status = 'open'"}"#),
     passes(
@@ -69,7 +69,7 @@ const KEPT: [Step; 4] = [
     ),
 ];
 
-const BROKEN: [Step; 14] = [
+const BROKEN: [DemoStep; 14] = [
     refused(
         GateName::Resolve,
         TaxonomyClass::StructuralViolation,
@@ -91,13 +91,13 @@ const BROKEN: [Step; 14] = [
     ),
     refused(GateName::Types, TaxonomyClass::TypeMismatch, "pay_invoice", QUOTED_AMOUNT),
     // An agent that tries the same again is in a loop, and is told so.
-    Step {
+    DemoStep {
         tool: "pay_invoice",
         arguments: QUOTED_AMOUNT,
         task: None,
-        caller: Caller::LocalUser,
+        caller: DemoCaller::LocalUser,
         remark: "",
-        expected: Expected::ToldToStop { gate: GateName::Types },
+        expected: DemoExpectation::ToldToStop { gate: GateName::Types },
     },
     refused(
         GateName::Bounds,
@@ -119,7 +119,7 @@ const BROKEN: [Step; 14] = [
         r#"{"query":"DELETE FROM invoices WHERE status = 'open'"}"#,
     ),
     // A tool that takes the same, for a task that nothing may be changed in.
-    Step {
+    DemoStep {
         task: Some(TRIAGE),
         ..refused(
             GateName::Behaviour,
@@ -129,8 +129,8 @@ const BROKEN: [Step; 14] = [
         )
     },
     // The call is good, and the credential of the agent that makes it covers reading customers only.
-    Step {
-        caller: Caller::ReadingAgent,
+    DemoStep {
+        caller: DemoCaller::ReadingAgent,
         ..refused(GateName::Scope, TaxonomyClass::PermissionDenied, "delete_file", r#"{"path":"/notes/standup.md"}"#)
     },
     // All is well with it but the recipient, of which the contract says nothing and the demo's one policy does.
@@ -165,27 +165,27 @@ const BROKEN: [Step; 14] = [
 /// The run that all of it is.
 pub(super) const RUN: &str = "tour";
 
-const MISBEHAVING: [Step; 4] = [
+const MISBEHAVING: [DemoStep; 4] = [
     refused(GateName::Perform, TaxonomyClass::Timeout, "misbehave_hang", "{}"),
     refused(GateName::Perform, TaxonomyClass::DependencyUnavailable, "misbehave_die", "{}"),
     // A report may take long enough for the company to be started again before it.
-    Step { remark: "started again: ", ..passes(0, "monthly_report", r#"{"month":"2026-10"}"#) },
+    DemoStep { remark: "started again: ", ..passes(0, "monthly_report", r#"{"month":"2026-10"}"#) },
     refused(GateName::Observe, TaxonomyClass::ObservationNormalizationFail, "misbehave_wrong_shape", "{}"),
 ];
 
 const QUOTED_AMOUNT: &str = r#"{"invoice_id":"inv_1007","amount_cents":"478800","currency":"USD"}"#;
 
-const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> Step {
-    Step { tool, arguments, task: None, caller: Caller::LocalUser, remark: "", expected: Expected::Passes { effects } }
+const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> DemoStep {
+    DemoStep { tool, arguments, task: None, caller: DemoCaller::LocalUser, remark: "", expected: DemoExpectation::Passes { effects } }
 }
 
-const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, arguments: &'static str) -> Step {
-    Step {
+const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, arguments: &'static str) -> DemoStep {
+    DemoStep {
         tool,
         arguments,
         task: None,
-        caller: Caller::LocalUser,
+        caller: DemoCaller::LocalUser,
         remark: "",
-        expected: Expected::Refused { gate, class },
+        expected: DemoExpectation::Refused { gate, class },
     }
 }

@@ -9,10 +9,10 @@ use serde_json::{Value, json, value::to_raw_value};
 use servanda_catalog::Catalog;
 use servanda_contract::{ToolContract, tool::Mutability};
 use servanda_mcp::fields::method;
-use servanda_upstream::{Delivery, Question, Upstream};
+use servanda_upstream::{RequestOptions, UpstreamInquiry, Upstream};
 use tokio::time::Instant;
 
-use super::Findings;
+use super::DoctorFindings;
 
 /// How long a database has to answer.
 const ANSWER_MS_MAX: u64 = 10_000;
@@ -34,7 +34,7 @@ const MYSQL: &str = "SELECT CASE WHEN COUNT(*) > 0 THEN 'servanda_login_writes' 
     WHERE privilege_type NOT IN ('USAGE', 'SELECT', 'SHOW VIEW', 'SHOW DATABASES')";
 
 /// Asks the database behind every tool of an upstream that only reads and takes SQL.
-pub(super) async fn look(id: &str, upstream: &Upstream, catalog: &Catalog, findings: &mut Findings) {
+pub(super) async fn look(id: &str, upstream: &Upstream, catalog: &Catalog, findings: &mut DoctorFindings) {
     for (name, entry) in catalog.entries() {
         let contract = entry.contract.contract();
         if contract.binding.upstream != id || contract.mutability() != Mutability::Pure {
@@ -74,13 +74,13 @@ async fn ask(upstream: &Upstream, tool: &str, argument: &str, statements: &[&str
         let arguments = json!({ argument: statement });
         let params = [("name", json!(tool)), ("arguments", arguments)];
         let params = params.into_iter().map(|(name, value)| Some((name.to_owned(), to_raw_value(&value).ok()?)));
-        let question = Question {
+        let question = UpstreamInquiry {
             method: method::TOOLS_CALL,
             name: Some(tool.to_owned()),
             params: params.collect::<Option<_>>()?,
         };
         let deadline = Instant::now() + Duration::from_millis(ANSWER_MS_MAX);
-        let Ok(answer) = upstream.ask(question, Delivery::until(deadline)).await else { continue };
+        let Ok(answer) = upstream.ask(question, RequestOptions::for_gateway(deadline)).await else { continue };
         let said = String::from_utf8_lossy(&answer.result);
         // A server that repeats the statement in its answer repeats both words, which tells nothing.
         match (said.contains(WRITES), said.contains(READS)) {

@@ -6,17 +6,17 @@ use servanda_effects::effect::{EffectQuery, EffectState, EffectStore};
 use servanda_engine::{SystemClock, quarantine::histories};
 use servanda_ledger::{Adoption, Ledger, LedgerError, Soundness};
 
-use super::{Findings, look_at_quarantine, reach};
+use super::{DoctorFindings, look_at_quarantine, reachability};
 use crate::{
-    config::{Loaded, ledger_place::LedgerPlace},
-    failure::Failure,
+    config::{LoadedConfig, ledger_place::LedgerPlace},
+    failure::CommandFailure,
     screen::count,
 };
 
 /// Effects whose end nobody knows that are counted.
 const UNKNOWN_MAX: u32 = 1_000;
 
-pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
+pub(super) async fn look(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     let place = match loaded.ledger_place() {
         Ok(place) => place,
         Err(failure) => return findings.bad("ledger", failure.to_string(), failure.hint_text().unwrap_or_default()),
@@ -25,7 +25,7 @@ pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
         Ok(None) => {
             findings.good("ledger", format!("there is none yet; {place} can be made"));
         }
-        Ok(Some(Looked { calls, soundness, adoptions })) => {
+        Ok(Some(LedgerInspection { calls, soundness, adoptions })) => {
             let found = format!("{place} is writable and has {calls} calls");
             match soundness {
                 Soundness::Sound => findings.good("ledger", found),
@@ -49,21 +49,21 @@ pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
                 LedgerError::Connect { .. } | LedgerError::Tls { .. } | LedgerError::Server(_) | LedgerError::Silent(_)
             );
             let (says, hint) = (error.to_string(), hint(error));
-            let says = reach::explained(place.url().filter(|_| connects), &says).await;
+            let says = reachability::explained(place.url().filter(|_| connects), &says).await;
             findings.bad("ledger", says, hint);
         }
     }
 }
 
 /// What was found of a ledger that is there.
-struct Looked {
+struct LedgerInspection {
     calls: i64,
     soundness: Soundness,
     adoptions: Vec<Adoption>,
 }
 
 /// A time that was lost and that no person has settled stops calls, which their callers ask about.
-fn look_at_lost_time(adoptions: &[Adoption], findings: &mut Findings) {
+fn look_at_lost_time(adoptions: &[Adoption], findings: &mut DoctorFindings) {
     let now_ms = SystemClock.now().unix_ms();
     for lost in adoptions.iter().filter(|one| one.settled_ms.is_none() && now_ms < one.in_force_until_ms) {
         let at = |ms| Timestamp::from_unix_ms(ms);
@@ -76,7 +76,7 @@ fn look_at_lost_time(adoptions: &[Adoption], findings: &mut Findings) {
     }
 }
 
-async fn look_at_unknown(ledger: &Ledger, findings: &mut Findings) {
+async fn look_at_unknown(ledger: &Ledger, findings: &mut DoctorFindings) {
     let query = EffectQuery { states: vec![EffectState::OutcomeUnknown], limit: UNKNOWN_MAX, ..EffectQuery::default() };
     if let Ok(unknown) = EffectStore::list(ledger, query).await
         && !unknown.is_empty()
@@ -91,7 +91,7 @@ async fn look_at_unknown(ledger: &Ledger, findings: &mut Findings) {
 }
 
 /// How many calls there are and whether it is sound; none if there is no ledger yet and one could be made.
-async fn look_at(place: &LedgerPlace) -> Result<Option<Looked>, LedgerError> {
+async fn look_at(place: &LedgerPlace) -> Result<Option<LedgerInspection>, LedgerError> {
     let upkeep = place.upkeep();
     let status = upkeep.status().await?;
     if let Some(refused) = status.refused {
@@ -103,10 +103,10 @@ async fn look_at(place: &LedgerPlace) -> Result<Option<Looked>, LedgerError> {
     }
     let reader = place.read().await?;
     let soundness = upkeep.probe().await?;
-    Ok(Some(Looked { calls: reader.count().await?, soundness, adoptions: status.adoptions }))
+    Ok(Some(LedgerInspection { calls: reader.count().await?, soundness, adoptions: status.adoptions }))
 }
 
-async fn look_at_held_back(loaded: &Loaded, place: &LedgerPlace, findings: &mut Findings) {
+async fn look_at_held_back(loaded: &LoadedConfig, place: &LedgerPlace, findings: &mut DoctorFindings) {
     match place.open().await {
         Ok(ledger) => {
             look_at_unknown(&ledger, findings).await;
@@ -132,6 +132,6 @@ fn hint(error: LedgerError) -> String {
         LedgerError::Connect { .. } | LedgerError::Server(_) | LedgerError::Silent(_) | LedgerError::Url(_) => {
             "make sure that the database is up and the URL in `ledger` is right".to_owned()
         }
-        error => Failure::from(error).hint_text().unwrap_or_default().to_owned(),
+        error => CommandFailure::from(error).hint_text().unwrap_or_default().to_owned(),
     }
 }

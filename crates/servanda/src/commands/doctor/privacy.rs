@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use servanda_files::Mended;
+use servanda_files::ModeRepair;
 
-use super::Findings;
-use crate::config::{Loaded, ledger_place::is_url, state_folder};
+use super::DoctorFindings;
+use crate::config::{LoadedConfig, ledger_place::is_url, state_folder};
 
 /// Files that other users may use, listed before any code mends them.
-pub(super) fn exposed(config: &Path) -> Vec<Mended> {
+pub(super) fn exposed(config: &Path) -> Vec<ModeRepair> {
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     state_folder::exposed(folder)
 }
 
 /// The same for a ledger outside the state folder.
-pub(super) fn exposed_ledger(loaded: &Loaded) -> Vec<Mended> {
+pub(super) fn exposed_ledger(loaded: &LoadedConfig) -> Vec<ModeRepair> {
     let ledger = &loaded.config.ledger;
     if is_url(ledger) {
         return Vec::new();
@@ -25,12 +25,12 @@ pub(super) fn exposed_ledger(loaded: &Loaded) -> Vec<Mended> {
         name.push(ending);
         name.into()
     });
-    let exposed = |path: std::path::PathBuf| servanda_files::open_to_others(&path).map(|mode| Mended { path, mode });
+    let exposed = |path: std::path::PathBuf| servanda_files::open_to_others(&path).map(|mode| ModeRepair { path, mode });
     names.into_iter().filter_map(exposed).collect()
 }
 
 /// Adds a finding for each of these files.
-pub(super) fn tell(exposed: &[Mended], findings: &mut Findings) {
+pub(super) fn tell(exposed: &[ModeRepair], findings: &mut DoctorFindings) {
     for one in exposed {
         let path = one.path.display();
         if state_folder::is_key(&one.path) {

@@ -4,11 +4,11 @@
 use servanda_contract::{Timestamp, tool::EffectClass};
 use servanda_effects::effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, EffectStore, EffectReply, EffectTarget};
 
-use super::{Telling, away, say};
+use super::{SettlementSubscribers, store_unavailable, apply_settlement};
 use crate::{
     cli::SettleAs,
     commands::operator,
-    failure::Failure,
+    failure::CommandFailure,
     screen::{Screen, count, lines, table},
 };
 
@@ -20,21 +20,21 @@ const LISTED_MAX: usize = 20;
 
 /// What a person says, and what they know it from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Verdict<'a> {
+pub(super) struct OperatorSettlement<'a> {
     pub(super) settle_as: SettleAs,
     pub(super) evidence: &'a str,
 }
 
 /// Whether the person has agreed before seeing, or only wants to see.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Consent {
+pub(super) struct BulkConsent {
     pub(super) yes: bool,
     pub(super) dry_run: bool,
 }
 
 /// An effect that is meant, as much of it as is shown.
 #[derive(Debug, serde::Serialize)]
-pub(super) struct Meant {
+pub(super) struct MatchedEffect {
     id: EffectId,
     class: EffectClass,
     tool: String,
@@ -43,12 +43,12 @@ pub(super) struct Meant {
     principal: String,
     begun_ms: u64,
     /// What became of it.
-    became: Became,
+    became: BulkSettleResult,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Became {
+enum BulkSettleResult {
     /// Nothing: it is only shown.
     Shown,
     Settled,
@@ -58,7 +58,7 @@ enum Became {
 
 /// The whole run, for programs.
 #[derive(Debug, serde::Serialize)]
-pub(super) struct Report<'a> {
+pub(super) struct BulkSettleReport<'a> {
     settle_as: &'static str,
     evidence: &'a str,
     by: String,
@@ -67,19 +67,19 @@ pub(super) struct Report<'a> {
     more: bool,
     settled: usize,
     changed_meanwhile: usize,
-    effects: Vec<Meant>,
+    effects: Vec<MatchedEffect>,
 }
 
 pub(super) async fn run(
     effects: &dyn EffectStore,
     filter: EffectFilter,
-    verdict: Verdict<'_>,
-    consent: Consent,
-    telling: &Telling,
+    verdict: OperatorSettlement<'_>,
+    consent: BulkConsent,
+    telling: &SettlementSubscribers,
     screen: Screen,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let (meant, more) = matching(effects, filter).await?;
-    let mut report = Report::of(meant, more, verdict);
+    let mut report = BulkSettleReport::new(meant, more, verdict);
     if !screen.json {
         screen.data(preview(&report))?;
     }
@@ -99,8 +99,8 @@ pub(super) async fn run(
 }
 
 /// Those that are meant, newest first, and whether there are more than one run settles.
-pub(super) async fn matching(effects: &dyn EffectStore, filter: EffectFilter) -> Result<(Vec<Meant>, bool), Failure> {
-    let mut meant: Vec<Meant> = Vec::new();
+pub(super) async fn matching(effects: &dyn EffectStore, filter: EffectFilter) -> Result<(Vec<MatchedEffect>, bool), CommandFailure> {
+    let mut meant: Vec<MatchedEffect> = Vec::new();
     loop {
         let query = EffectQuery {
             states: vec![EffectState::OutcomeUnknown],
@@ -108,9 +108,9 @@ pub(super) async fn matching(effects: &dyn EffectStore, filter: EffectFilter) ->
             after: meant.last().map(|last| last.id.clone()),
             limit: PAGE_MAX,
         };
-        let page = effects.list(query).await.map_err(away)?;
+        let page = effects.list(query).await.map_err(store_unavailable)?;
         let is_last = page.len() < PAGE_MAX as usize;
-        meant.extend(page.into_iter().map(Meant::of));
+        meant.extend(page.into_iter().map(MatchedEffect::from_effect));
         if meant.len() > MATCHED_MAX {
             meant.truncate(MATCHED_MAX);
             return Ok((meant, true));
@@ -124,21 +124,21 @@ pub(super) async fn matching(effects: &dyn EffectStore, filter: EffectFilter) ->
 /// Each in a transaction of its own. A store that goes away leaves what was settled settled.
 pub(super) async fn settle_each(
     effects: &dyn EffectStore,
-    report: &mut Report<'_>,
-    verdict: Verdict<'_>,
-    telling: &Telling,
-) -> Result<(), Failure> {
+    report: &mut BulkSettleReport<'_>,
+    verdict: OperatorSettlement<'_>,
+    telling: &SettlementSubscribers,
+) -> Result<(), CommandFailure> {
     let all = report.effects.len();
     for meant in &mut report.effects {
         let became = settle(effects, &meant.id, verdict, &report.by, telling).await.map_err(|error| {
             let settled = report.settled;
             let why = error.reason();
-            Failure::failed(format!("{settled} of {all} were settled, then the store of effects did not answer: {why}"))
+            CommandFailure::failed(format!("{settled} of {all} were settled, then the store of effects did not answer: {why}"))
                 .hint("what was settled stays so: run the same command again for the rest")
         })?;
         match became {
-            Became::Settled => report.settled += 1,
-            Became::ChangedMeanwhile | Became::Shown => report.changed_meanwhile += 1,
+            BulkSettleResult::Settled => report.settled += 1,
+            BulkSettleResult::ChangedMeanwhile | BulkSettleResult::Shown => report.changed_meanwhile += 1,
         }
         meant.became = became;
     }
@@ -148,21 +148,21 @@ pub(super) async fn settle_each(
 async fn settle(
     effects: &dyn EffectStore,
     id: &EffectId,
-    verdict: Verdict<'_>,
+    verdict: OperatorSettlement<'_>,
     by: &str,
-    telling: &Telling,
-) -> Result<Became, servanda_effects::JournalError> {
+    telling: &SettlementSubscribers,
+) -> Result<BulkSettleResult, servanda_effects::JournalError> {
     // Read again, because whom to tell depends on what it is by now.
     let found = effects.find(EffectTarget::Id(id.clone())).await?;
     let Some(effect) = found.filter(|effect| effect.state == EffectState::OutcomeUnknown) else {
-        return Ok(Became::ChangedMeanwhile);
+        return Ok(BulkSettleResult::ChangedMeanwhile);
     };
-    let applied = say(effects, &effect, verdict, by.to_owned(), telling).await?;
-    Ok(if applied.reply == EffectReply::Settled { Became::Settled } else { Became::ChangedMeanwhile })
+    let applied = apply_settlement(effects, &effect, verdict, by.to_owned(), telling).await?;
+    Ok(if applied.reply == EffectReply::Settled { BulkSettleResult::Settled } else { BulkSettleResult::ChangedMeanwhile })
 }
 
-async fn agree(consent: Consent, report: &Report<'_>, screen: Screen) -> Result<(), Failure> {
-    let question = crate::screen::consent::Question {
+async fn agree(consent: BulkConsent, report: &BulkSettleReport<'_>, screen: Screen) -> Result<(), CommandFailure> {
+    let question = crate::screen::consent::ConsentQuestion {
         asked: format!("settle {} as {}?", count(report.effects.len(), "effect"), report.settle_as),
         nothing: "nothing was settled",
         hint: "look at what would be settled (--dry-run shows it), then run it again with --yes",
@@ -170,7 +170,7 @@ async fn agree(consent: Consent, report: &Report<'_>, screen: Screen) -> Result<
     crate::screen::consent::agree(question, consent.yes, screen).await
 }
 
-pub(super) fn preview(report: &Report<'_>) -> String {
+pub(super) fn preview(report: &BulkSettleReport<'_>) -> String {
     if report.effects.is_empty() {
         return "there is no such effect whose end nobody knows".to_owned();
     }
@@ -195,7 +195,7 @@ pub(super) fn preview(report: &Report<'_>) -> String {
     format!("{listed}{unlisted}\n\n{what} to be settled as {}{more}; evidence: {}", report.settle_as, report.evidence)
 }
 
-pub(super) fn ending(report: &Report<'_>) -> String {
+pub(super) fn ending(report: &BulkSettleReport<'_>) -> String {
     let settled = count(report.settled, "effect");
     let verb = if report.settled == 1 { "was" } else { "were" };
     let left = match report.changed_meanwhile {
@@ -207,8 +207,8 @@ pub(super) fn ending(report: &Report<'_>) -> String {
     format!("{settled} {verb} settled as {}{left}", report.settle_as)
 }
 
-impl Meant {
-    fn of(effect: Effect) -> Self {
+impl MatchedEffect {
+    fn from_effect(effect: Effect) -> Self {
         Self {
             id: effect.id,
             class: effect.class,
@@ -217,18 +217,18 @@ impl Meant {
             tenant: effect.key.tenant,
             principal: effect.key.principal,
             begun_ms: effect.created_ms,
-            became: Became::Shown,
+            became: BulkSettleResult::Shown,
         }
     }
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn of(effects: Vec<Meant>, more: bool, verdict: Verdict<'a>) -> Self {
+impl<'a> BulkSettleReport<'a> {
+    pub(super) fn new(effects: Vec<MatchedEffect>, more: bool, verdict: OperatorSettlement<'a>) -> Self {
         let settle_as = match verdict.settle_as {
             SettleAs::Completed => "completed",
             SettleAs::NotExecuted => "not-executed",
         };
-        let (matched, by) = (effects.len(), operator::who());
+        let (matched, by) = (effects.len(), operator::user_name());
         Self { settle_as, evidence: verdict.evidence, by, matched, more, settled: 0, changed_meanwhile: 0, effects }
     }
 }

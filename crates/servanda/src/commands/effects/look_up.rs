@@ -7,7 +7,7 @@ use servanda_contract::{Timestamp, ToolContract};
 use servanda_effects::effect::Effect;
 use servanda_gates::CompiledContract;
 
-use crate::{clients::likely_secrets::is_surely_secret, config::Loaded, contracts};
+use crate::{clients::likely_secrets::is_surely_secret, config::LoadedConfig, contracts};
 
 /// What stands in the place of a sensitive value.
 const MASK: &str = "[masked]";
@@ -16,7 +16,7 @@ const DEPTH_MAX: usize = 32;
 
 /// Where and with what to look for an effect.
 #[derive(Debug, Serialize)]
-pub(crate) struct LookUp {
+pub(crate) struct EffectLookup {
     /// The upstream and the tool's own name there.
     pub(super) upstream: String,
     pub(super) tool: String,
@@ -33,9 +33,9 @@ pub(crate) struct LookUp {
     pub(super) commands: Vec<String>,
 }
 
-impl LookUp {
+impl EffectLookup {
     /// By the contracts of a configuration. Without the effect's contract only what the effect itself says is known.
-    pub(super) fn of(effect: &Effect, loaded: &Loaded) -> Self {
+    pub(super) fn for_effect(effect: &Effect, loaded: &LoadedConfig) -> Self {
         let contracts = contracts::judge_all(loaded).map(|(admitted, _)| admitted).unwrap_or_default();
         let named = |name: &str| contracts.iter().map(CompiledContract::contract).find(|it| it.identity.name == name);
         let own = named(&effect.key.tool);
@@ -53,7 +53,7 @@ impl LookUp {
             tool: order.upstream_tool.clone(),
             operation_id: order.upstream_key.clone(),
             sent_at: effect.first_dispatched_ms.map(|ms| Timestamp::from_unix_ms(ms).to_string()),
-            arguments: arguments.map(|arguments| masked("", arguments, Schema { root: &schema, at: &schema }, 0)),
+            arguments: arguments.map(|arguments| masked("", arguments, LookupSchema { root: &schema, at: &schema }, 0)),
             commands,
         }
     }
@@ -65,7 +65,7 @@ fn commands<'a>(
     effect: &Effect,
     arguments: Option<&Value>,
     named: &dyn Fn(&str) -> Option<&'a ToolContract>,
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
 ) -> Vec<String> {
     let exposed = |tool: &ToolContract| loaded.config.tool_name(&tool.binding.upstream, &tool.binding.tool);
     let call = |tool: &ToolContract, arguments: Map<String, Value>| {
@@ -105,12 +105,12 @@ fn same_named(tool: &ToolContract, arguments: Option<&Value>) -> Option<Map<Stri
 
 /// A schema and the part of it that is about one value.
 #[derive(Clone, Copy)]
-struct Schema<'a> {
+struct LookupSchema<'a> {
     root: &'a Value,
     at: &'a Value,
 }
 
-impl Schema<'_> {
+impl LookupSchema<'_> {
     fn part(self, keyword: &str) -> Option<Self> {
         let at = self.at.get(keyword)?;
         let reference = at.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
@@ -118,16 +118,16 @@ impl Schema<'_> {
     }
 
     fn property(self, name: &str) -> Option<Self> {
-        let properties = Schema { at: self.at.get("properties")?, ..self };
+        let properties = LookupSchema { at: self.at.get("properties")?, ..self };
         properties.part(name)
     }
 }
 
-fn masked(name: &str, value: Value, schema: Schema<'_>, depth: usize) -> Value {
+fn masked(name: &str, value: Value, schema: LookupSchema<'_>, depth: usize) -> Value {
     if depth > DEPTH_MAX || is_sensitive(name, &value, Some(schema.at)) {
         return Value::from(MASK);
     }
-    let nothing = Schema { root: schema.root, at: &Value::Null };
+    let nothing = LookupSchema { root: schema.root, at: &Value::Null };
     match value {
         Value::Object(members) => {
             let of = |(name, value): (String, Value)| {
@@ -157,7 +157,7 @@ fn is_sensitive(name: &str, value: &Value, schema: Option<&Value>) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{MASK, Schema, masked};
+    use super::{MASK, LookupSchema, masked};
 
     #[test]
     fn what_a_schema_marks_is_masked_and_the_rest_is_shown() {
@@ -173,7 +173,7 @@ mod tests {
         });
         let arguments = json!({ "amount": 5, "iban": "CH93", "note": "rent", "pin": 1234, "password": "x",
             "cards": [{ "number": 4242, "name": "ada" }] });
-        let shown = masked("", arguments, Schema { root: &schema, at: &schema }, 0);
+        let shown = masked("", arguments, LookupSchema { root: &schema, at: &schema }, 0);
         let expected = json!({ "amount": 5, "iban": MASK, "note": "rent", "pin": MASK, "password": MASK,
             "cards": [{ "number": MASK, "name": "ada" }] });
         assert_eq!(shown, expected);
@@ -183,7 +183,7 @@ mod tests {
     fn what_is_too_deep_is_masked_as_a_whole() {
         let deep = (0..100).fold(json!("x"), |inner, _| json!([inner]));
         let nothing = serde_json::Value::Null;
-        let shown = masked("", deep, Schema { root: &nothing, at: &nothing }, 0).to_string();
+        let shown = masked("", deep, LookupSchema { root: &nothing, at: &nothing }, 0).to_string();
         assert!(shown.contains(MASK) && !shown.contains('x'), "{shown}");
     }
 }

@@ -19,22 +19,22 @@ use servanda_effects::{
 };
 use servanda_engine::{
     SystemClock, WorkProgress,
-    callbacks::{Subscription, Told},
+    callbacks::{CallbackSubscription, CallbackNotices},
 };
 
 use crate::{
     cli::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs},
     commands::operator,
-    config::Loaded,
+    config::LoadedConfig,
     contracts,
-    failure::Failure,
+    failure::CommandFailure,
     screen::Screen,
-    wiring::{self, remembered},
+    wiring::{self, remembered_names},
 };
 
 use self::{
-    bulk::{Consent, Verdict},
-    look_up::LookUp,
+    bulk::{BulkConsent, OperatorSettlement},
+    look_up::EffectLookup,
 };
 
 /// Effects that are looked through for the beginning of a handle.
@@ -42,45 +42,45 @@ const SEARCHED_MAX: u32 = 1_000;
 
 /// An effect, and how far the long work came that it is.
 #[derive(serde::Serialize)]
-struct Shown {
+struct EffectReport {
     #[serde(flatten)]
     effect: Effect,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<WorkProgress>,
-    look_up: LookUp,
+    look_up: EffectLookup,
 }
 
 /// What is wanted, however it was typed.
-enum Wanted<'a> {
+enum EffectsAction<'a> {
     List { states: &'a [EffectState], conditions: &'a EffectConditions, limit: u32 },
     Show(&'a str),
     Settle { handle: &'a str, settle_as: SettleAs, evidence: &'a str },
-    SettleMany { conditions: &'a EffectConditions, verdict: Verdict<'a>, consent: Consent },
+    SettleMany { conditions: &'a EffectConditions, verdict: OperatorSettlement<'a>, consent: BulkConsent },
 }
 
-pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
-    let wanted = wanted(args)?;
+pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
+    let wanted = requested_action(args)?;
     let effects = loaded.ledger_place()?.open().await?;
     match wanted {
-        Wanted::List { states, conditions, limit } => {
+        EffectsAction::List { states, conditions, limit } => {
             let filter = conditions.filter(SystemClock.now())?;
             let query = EffectQuery { states: states.to_vec(), filter, after: None, limit };
             list(effects.as_ref(), query, screen).await
         }
-        Wanted::Show(handle) => {
+        EffectsAction::Show(handle) => {
             let effect = find(effects.as_ref(), handle).await?;
-            let progress = WorkProgress::of(effects.as_ref(), &effect.id, SystemClock.now()).await;
-            let look_up = LookUp::of(&effect, &loaded);
+            let progress = WorkProgress::load(effects.as_ref(), &effect.id, SystemClock.now()).await;
+            let look_up = EffectLookup::for_effect(&effect, &loaded);
             if screen.json {
-                screen.json(&Shown { effect, progress, look_up })
+                screen.json(&EffectReport { effect, progress, look_up })
             } else {
                 screen.page(page::page(&effect, progress.as_ref(), Some(&look_up)))
             }
         }
-        Wanted::Settle { handle, settle_as, evidence } => {
-            let telling = Telling::of(&loaded).await?;
-            let settled = settle(effects.as_ref(), handle, settle_as, evidence, operator::who(), &telling).await?;
+        EffectsAction::Settle { handle, settle_as, evidence } => {
+            let telling = SettlementSubscribers::load(&loaded).await?;
+            let settled = settle(effects.as_ref(), handle, settle_as, evidence, operator::user_name(), &telling).await?;
             if screen.json {
                 return screen.json(&settled);
             }
@@ -88,60 +88,60 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             screen.hint(after(&settled));
             Ok(())
         }
-        Wanted::SettleMany { conditions, verdict, consent } => {
+        EffectsAction::SettleMany { conditions, verdict, consent } => {
             let filter = conditions.filter(SystemClock.now())?;
-            let telling = Telling::of(&loaded).await?;
+            let telling = SettlementSubscribers::load(&loaded).await?;
             bulk::run(effects.as_ref(), filter, verdict, consent, &telling, screen).await
         }
     }
 }
 
 /// Who is to be told what a person settles; a gateway delivers it.
-struct Telling {
-    subscriptions: Vec<Subscription>,
+struct SettlementSubscribers {
+    subscriptions: Vec<CallbackSubscription>,
     catalog: Catalog,
 }
 
-impl Telling {
-    async fn of(loaded: &Loaded) -> Result<Self, Failure> {
+impl SettlementSubscribers {
+    async fn load(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
         let subscriptions = loaded.subscriptions()?;
         let known = contracts::load(loaded).and_then(|contracts| wiring::catalog(loaded, contracts));
         // What is settled must not wait for a contract: without it, the time that the call had says whether it was long.
         let catalog = known.or_else(|_| wiring::catalog(loaded, Vec::new()))?;
-        let catalog = remembered::named(loaded, catalog).await?;
+        let catalog = remembered_names::with_remembered_names(loaded, catalog).await?;
         Ok(Self { subscriptions, catalog })
     }
 
     fn notices(&self, effect: &Effect) -> Vec<Notice> {
         let subscriptions = self.subscriptions.iter().collect();
-        Told { subscriptions, catalog: &self.catalog, owner: None, now: SystemClock.now() }.of_effect(effect)
+        CallbackNotices { subscriptions, catalog: &self.catalog, owner: None, now: SystemClock.now() }.for_effect(effect)
     }
 }
 
-fn wanted(args: &EffectsArgs) -> Result<Wanted<'_>, Failure> {
+fn requested_action(args: &EffectsArgs) -> Result<EffectsAction<'_>, CommandFailure> {
     Ok(match (&args.command, &args.handle, args.settle) {
-        (Some(EffectsCommand::Show { handle }), ..) | (None, Some(handle), None) => Wanted::Show(handle),
+        (Some(EffectsCommand::Show { handle }), ..) | (None, Some(handle), None) => EffectsAction::Show(handle),
         (Some(EffectsCommand::Settle { handle: Some(handle), settle_as, evidence, .. }), ..) => {
-            Wanted::Settle { handle, settle_as: *settle_as, evidence }
+            EffectsAction::Settle { handle, settle_as: *settle_as, evidence }
         }
         (Some(EffectsCommand::Settle { handle: None, conditions, settle_as, evidence, yes, dry_run, .. }), ..) => {
-            let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?;
-            let consent = Consent { yes: *yes, dry_run: *dry_run };
-            Wanted::SettleMany { conditions, verdict: Verdict { settle_as: *settle_as, evidence }, consent }
+            let evidence = operator::checked_text("--evidence", evidence, NEEDS_EVIDENCE)?;
+            let consent = BulkConsent { yes: *yes, dry_run: *dry_run };
+            EffectsAction::SettleMany { conditions, verdict: OperatorSettlement { settle_as: *settle_as, evidence }, consent }
         }
         (None, Some(handle), Some(settle_as)) => {
             let evidence = args.evidence.as_deref();
-            let evidence = evidence.ok_or_else(|| Failure::bad_input("--evidence is missing").hint(NEEDS_EVIDENCE))?;
-            Wanted::Settle { handle, settle_as, evidence }
+            let evidence = evidence.ok_or_else(|| CommandFailure::bad_input("--evidence is missing").hint(NEEDS_EVIDENCE))?;
+            EffectsAction::Settle { handle, settle_as, evidence }
         }
-        (None, None, _) => Wanted::List { states: &args.state, conditions: &args.conditions, limit: args.limit },
+        (None, None, _) => EffectsAction::List { states: &args.state, conditions: &args.conditions, limit: args.limit },
     })
 }
 
 const NEEDS_EVIDENCE: &str = "say what you know it from: --evidence \"bank statement of 15 November\"";
 
-async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> Result<(), Failure> {
-    let found = effects.list(query).await.map_err(away)?;
+async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> Result<(), CommandFailure> {
+    let found = effects.list(query).await.map_err(store_unavailable)?;
     if screen.json {
         return screen.json(&found);
     }
@@ -162,20 +162,20 @@ async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> 
 }
 
 /// The effect of a handle, or of the beginning of one.
-async fn find(effects: &dyn EffectStore, handle: &str) -> Result<Effect, Failure> {
+async fn find(effects: &dyn EffectStore, handle: &str) -> Result<Effect, CommandFailure> {
     let handle = handle.trim();
-    let exact = effects.find(EffectTarget::Id(EffectId::from(handle.to_owned()))).await.map_err(away)?;
+    let exact = effects.find(EffectTarget::Id(EffectId::from(handle.to_owned()))).await.map_err(store_unavailable)?;
     if let Some(effect) = exact {
         return Ok(effect);
     }
-    let all = effects.list(EffectQuery { limit: SEARCHED_MAX, ..EffectQuery::default() }).await.map_err(away)?;
+    let all = effects.list(EffectQuery { limit: SEARCHED_MAX, ..EffectQuery::default() }).await.map_err(store_unavailable)?;
     let mut alike = all.into_iter().filter(|effect| !handle.is_empty() && effect.id.as_str().starts_with(handle));
     match (alike.next(), alike.next()) {
         (Some(effect), None) => Ok(effect),
-        (Some(_), Some(_)) => Err(Failure::bad_input(format!("more than one effect begins with `{handle}`"))
+        (Some(_), Some(_)) => Err(CommandFailure::bad_input(format!("more than one effect begins with `{handle}`"))
             .hint("give more of the handle; `servanda effects` lists the latest")),
         (None, _) => {
-            Err(Failure::bad_input(format!("there is no effect `{handle}`"))
+            Err(CommandFailure::bad_input(format!("there is no effect `{handle}`"))
                 .hint("`servanda effects` lists the latest"))
         }
     }
@@ -187,11 +187,11 @@ async fn settle(
     settle_as: SettleAs,
     evidence: &str,
     by: String,
-    telling: &Telling,
-) -> Result<Effect, Failure> {
-    let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?;
+    telling: &SettlementSubscribers,
+) -> Result<Effect, CommandFailure> {
+    let evidence = operator::checked_text("--evidence", evidence, NEEDS_EVIDENCE)?;
     let effect = find(effects, handle).await?;
-    let applied = say(effects, &effect, Verdict { settle_as, evidence }, by, telling).await.map_err(away)?;
+    let applied = apply_settlement(effects, &effect, OperatorSettlement { settle_as, evidence }, by, telling).await.map_err(store_unavailable)?;
     match (applied.reply, applied.effect) {
         (EffectReply::Settled, Some(settled)) => Ok(Arc::unwrap_or_clone(settled)),
         (_, found) => Err(not_unknown(found.as_deref().unwrap_or(&effect))),
@@ -199,12 +199,12 @@ async fn settle(
 }
 
 /// Tells the store what a person says about an effect, and those who want to know how it ended. One transaction.
-async fn say(
+async fn apply_settlement(
     effects: &dyn EffectStore,
     effect: &Effect,
-    verdict: Verdict<'_>,
+    verdict: OperatorSettlement<'_>,
     by: String,
-    telling: &Telling,
+    telling: &SettlementSubscribers,
 ) -> Result<AppliedChange, JournalError> {
     let completed = verdict.settle_as == SettleAs::Completed;
     let event = EffectEvent::SettleByHand(ManualSettlement { completed, by, evidence: verdict.evidence.to_owned() });
@@ -213,7 +213,7 @@ async fn say(
 }
 
 /// Only what nobody knows is a person's to settle.
-fn not_unknown(effect: &Effect) -> Failure {
+fn not_unknown(effect: &Effect) -> CommandFailure {
     let hint = match effect.state {
         EffectState::Claimed | EffectState::Dispatching => {
             "it is under way: look again with `servanda effects show` when it has ended; what a gateway left behind is settled by the \
@@ -225,7 +225,7 @@ fn not_unknown(effect: &Effect) -> Failure {
         EffectState::Expired => "its time is over: only that the key was used is still known",
         EffectState::OutcomeUnknown => "somebody changed it at the same moment: try again",
     };
-    Failure::refused(format!(
+    CommandFailure::refused(format!(
         "{} is {}, and only what is outcome_unknown can be settled",
         effect.id,
         effect.state.name()
@@ -241,8 +241,8 @@ fn after(settled: &Effect) -> String {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
-fn away(error: JournalError) -> Failure {
+fn store_unavailable(error: JournalError) -> CommandFailure {
     let why = error.reason();
-    Failure::failed(format!("the store of effects does not answer: {why}"))
+    CommandFailure::failed(format!("the store of effects does not answer: {why}"))
         .hint("`servanda doctor` looks at the ledger")
 }

@@ -4,8 +4,8 @@ use servanda_contract::Timestamp;
 use servanda_effects::effect::{EffectWaitReason, ClientKey, Effect, EffectState, StoredAnswer};
 use servanda_engine::WorkProgress;
 
-use super::look_up::LookUp;
-use crate::screen::{Mood, distinct_chars, lines, one_line, paint, stdout_width, table};
+use super::look_up::EffectLookup;
+use crate::screen::{TextStyle, distinct_chars, lines, one_line, paint, stdout_width, table};
 
 /// Characters of arguments that a page shows.
 const ARGUMENTS_CHARS_MAX: usize = 2_000;
@@ -32,9 +32,9 @@ pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
 }
 
 /// Everything that is known about one.
-pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Option<&LookUp>) -> String {
+pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Option<&EffectLookup>) -> String {
     let order = &effect.order;
-    let mut lines = vec![format!("{}  {}", paint(effect.id.as_str(), Mood::Strong), order.exposed_tool)];
+    let mut lines = vec![format!("{}  {}", paint(effect.id.as_str(), TextStyle::Strong), order.exposed_tool)];
     let mut line = |name: &str, text: String| lines.push(format!("  {name:<10}{text}"));
     line("state", format!("{}: {}", state(effect), meaning(effect)));
     if let Some(reason) = &effect.reason {
@@ -99,7 +99,7 @@ pub(crate) fn standing(effect: &Effect) -> String {
 }
 
 /// The arguments on one line, as far as a page has room.
-fn arguments(look_up: &LookUp) -> String {
+fn arguments(look_up: &EffectLookup) -> String {
     let Some(arguments) = &look_up.arguments else {
         return "not kept: an effect that is settled keeps only their digest".to_owned();
     };
@@ -112,8 +112,8 @@ fn arguments(look_up: &LookUp) -> String {
 }
 
 /// What a person searches for at the upstream.
-fn looked_for(look_up: &LookUp) -> String {
-    let LookUp { upstream, tool, sent_at, operation_id, .. } = look_up;
+fn looked_for(look_up: &EffectLookup) -> String {
+    let EffectLookup { upstream, tool, sent_at, operation_id, .. } = look_up;
     let when = sent_at.as_ref().map_or_else(String::new, |at| format!(", made since {at}"));
     format!("at `{upstream}`, what `{tool}` makes of these arguments{when}, or the key {operation_id}")
 }
@@ -121,7 +121,7 @@ fn looked_for(look_up: &LookUp) -> String {
 /// The state; where evidence contradicts it, that is said with it.
 fn state(effect: &Effect) -> String {
     let Some(_) = effect.conflict else { return paint(effect.state.name(), mood(effect.state)) };
-    paint(&format!("{}, in conflict", effect.state.name()), Mood::Bad)
+    paint(&format!("{}, in conflict", effect.state.name()), TextStyle::Bad)
 }
 
 fn meaning(effect: &Effect) -> &'static str {
@@ -162,12 +162,12 @@ fn sent(effect: &Effect) -> String {
     }
 }
 
-const fn mood(state: EffectState) -> Mood {
+const fn mood(state: EffectState) -> TextStyle {
     match state {
-        EffectState::Completed => Mood::Good,
-        EffectState::OutcomeUnknown => Mood::Bad,
-        EffectState::Claimed | EffectState::Dispatching | EffectState::FailedFinal => Mood::Careful,
-        EffectState::FailedRetryable | EffectState::Compensated | EffectState::Expired => Mood::Quiet,
+        EffectState::Completed => TextStyle::Good,
+        EffectState::OutcomeUnknown => TextStyle::Bad,
+        EffectState::Claimed | EffectState::Dispatching | EffectState::FailedFinal => TextStyle::Careful,
+        EffectState::FailedRetryable | EffectState::Compensated | EffectState::Expired => TextStyle::Quiet,
     }
 }
 

@@ -10,7 +10,7 @@ use servanda_effects::effect::{
     DispatchEnd, EffectEvent, InMemoryEffects, BeginMode, DispatchOrder, OwnerId, StoredAnswer, EffectTarget,
 };
 
-use super::{Telling, Verdict, Wanted, bulk, find, page, settle, wanted};
+use super::{SettlementSubscribers, OperatorSettlement, EffectsAction, bulk, find, page, settle, requested_action};
 use crate::cli::{Cli, Command, SettleAs};
 
 #[derive(Debug)]
@@ -83,9 +83,9 @@ async fn shown(effects: &InMemoryEffects, id: &str) -> Effect {
 }
 
 /// Nobody wants to be told.
-fn nobody() -> Telling {
+fn nobody() -> SettlementSubscribers {
     let catalog = servanda_catalog::Catalog::new([], servanda_catalog::names::ExposedNaming::Prefixed).unwrap();
-    Telling { subscriptions: Vec::new(), catalog }
+    SettlementSubscribers { subscriptions: Vec::new(), catalog }
 }
 
 #[tokio::test]
@@ -141,14 +141,14 @@ fn both_ways_to_say_it_mean_the_same() {
     let read = |words: &[&str]| {
         let cli = Cli::try_parse_from(["servanda", "effects"].iter().chain(words)).unwrap();
         let Command::Effects(args) = cli.command else { panic!("another command") };
-        match wanted(&args).unwrap() {
-            Wanted::List { states, conditions, .. } => {
+        match requested_action(&args).unwrap() {
+            EffectsAction::List { states, conditions, .. } => {
                 let filter = conditions.filter(Timestamp::from_unix_ms(NOW_MS)).unwrap();
                 if filter.is_empty() { format!("list {states:?}") } else { format!("list {states:?} {filter:?}") }
             }
-            Wanted::Show(handle) => format!("show {handle}"),
-            Wanted::Settle { handle, settle_as, evidence } => format!("settle {handle} {settle_as:?} {evidence}"),
-            Wanted::SettleMany { conditions, verdict, consent } => {
+            EffectsAction::Show(handle) => format!("show {handle}"),
+            EffectsAction::Settle { handle, settle_as, evidence } => format!("settle {handle} {settle_as:?} {evidence}"),
+            EffectsAction::SettleMany { conditions, verdict, consent } => {
                 let filter = conditions.filter(Timestamp::from_unix_ms(NOW_MS)).unwrap();
                 format!("settle {filter:?} {:?} {} {}", verdict.settle_as, verdict.evidence, consent.yes)
             }
@@ -216,7 +216,7 @@ fn what_is_not_said_clearly_settles_nothing() {
     for words in typed {
         let cli = Cli::try_parse_from(settle.iter().chain(words)).unwrap();
         let Command::Effects(args) = cli.command else { panic!("another command") };
-        let Wanted::SettleMany { conditions, .. } = wanted(&args).unwrap() else { panic!("not many") };
+        let EffectsAction::SettleMany { conditions, .. } = requested_action(&args).unwrap() else { panic!("not many") };
         assert!(conditions.filter(Timestamp::from_unix_ms(NOW_MS)).is_err(), "{words:?}");
     }
 }
@@ -229,10 +229,10 @@ async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() 
         effect(&effects, &format!("eff_{number}"), Some(DispatchEnd::Unknown("reset".to_owned()))).await;
     }
     effect(&effects, "eff_40", None).await;
-    let verdict = Verdict { settle_as: SettleAs::NotExecuted, evidence: "the bank's list has none of them" };
+    let verdict = OperatorSettlement { settle_as: SettleAs::NotExecuted, evidence: "the bank's list has none of them" };
     let (meant, more) = bulk::matching(&effects, EffectFilter::default()).await.unwrap();
     assert!(!more);
-    let mut report = bulk::Report::of(meant, more, verdict);
+    let mut report = bulk::BulkSettleReport::new(meant, more, verdict);
     insta::assert_snapshot!("effects_bulk_preview", bulk::preview(&report));
     let by_hand = ManualSettlement { completed: true, by: "bob".to_owned(), evidence: "seen".to_owned() };
     let (target, event) = (EffectTarget::Id(EffectId::from("eff_12".to_owned())), EffectEvent::SettleByHand(by_hand));
@@ -247,6 +247,6 @@ async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() 
     }
     assert_eq!(shown(&effects, "eff_40").await.state, EffectState::Dispatching);
     let (meant, _) = bulk::matching(&effects, EffectFilter::default()).await.unwrap();
-    let none = bulk::Report::of(meant, false, verdict);
+    let none = bulk::BulkSettleReport::new(meant, false, verdict);
     insta::assert_snapshot!("effects_bulk_none", bulk::preview(&none));
 }

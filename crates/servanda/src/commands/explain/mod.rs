@@ -12,15 +12,15 @@ use servanda_contract::{
     tool::QuestionKind,
 };
 use servanda_effects::effect::{Effect, EffectId, EffectState, EffectStore as _, EffectTarget};
-use servanda_engine::{NoteKind, probes::Observed};
-use servanda_ledger::{CallQuery, Reader};
+use servanda_engine::{NoteKind, probes::ProbeReport};
+use servanda_ledger::{CallQuery, LedgerReader};
 
 use super::{calls, effects::page::standing};
 use crate::{
     cli::ExplainArgs,
-    config::{Loaded, ledger_place::LedgerPlace},
-    failure::Failure,
-    screen::{Mood, Screen, paint},
+    config::{LoadedConfig, ledger_place::LedgerPlace},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, paint},
 };
 
 /// What a record says that was never finished, and what to do about it.
@@ -33,8 +33,8 @@ const INPUT_NEXT: &str =
     "  why       the upstream asked for input first; a later call that continues this one says how it went on";
 const TASK_NEXT: &str = "  why       the upstream works on it as a task; nobody has learned yet how the task ended";
 
-pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     let place = loaded.ledger_place()?;
     if place.is_missing() {
         return Err(calls::nothing_yet(&place));
@@ -52,23 +52,23 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
         (Some(record), true) => record,
         (Some(_), false) => {
             let id = call_id.unwrap_or_default();
-            return Err(Failure::bad_input(format!("more than one call begins with `{id}`"))
+            return Err(CommandFailure::bad_input(format!("more than one call begins with `{id}`"))
                 .hint("give more of the id; `servanda calls` lists them"));
         }
         (None, _) => {
             let Some(id) = call_id else { return Err(calls::nothing_yet(&place)) };
-            return Err(Failure::bad_input(format!("there is no call `{id}`")).hint("`servanda calls` lists them"));
+            return Err(CommandFailure::bad_input(format!("there is no call `{id}`")).hint("`servanda calls` lists them"));
         }
     };
     if args.quarantined {
         return quarantined(&reader, &record, screen).await;
     }
     let note = reader.note(NoteKind::Observed, record.call_id.as_str()).await?;
-    let observed = note.as_ref().and_then(Observed::read);
+    let observed = note.as_ref().and_then(ProbeReport::read);
     let effect = effect_since(&place, &record).await;
     if screen.json {
         let effect_now = effect.as_ref().map(|effect| effect.state);
-        return screen.json(&Explained { record: &record, effect_now, observed });
+        return screen.json(&ExplainedCall { record: &record, effect_now, observed });
     }
     let since = effect.iter().map(|effect| format!("\n  now       {}", standing(effect)));
     let page = [render(&record)].into_iter().chain(since).chain(observed.iter().flat_map(observed::lines));
@@ -84,18 +84,18 @@ async fn effect_since(place: &LedgerPlace, record: &CallRecord) -> Option<Effect
 
 /// A record, what became of its effect, and what was seen around its call.
 #[derive(serde::Serialize)]
-struct Explained<'a> {
+struct ExplainedCall<'a> {
     #[serde(flatten)]
     record: &'a CallRecord,
     #[serde(skip_serializing_if = "Option::is_none")]
     effect_now: Option<EffectState>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    observed: Option<Observed>,
+    observed: Option<ProbeReport>,
 }
 
-async fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Result<(), Failure> {
+async fn quarantined(reader: &LedgerReader, record: &CallRecord, screen: Screen) -> Result<(), CommandFailure> {
     let kept = reader.quarantined(record.call_id.as_str()).await?.ok_or_else(|| {
-        Failure::bad_input("no answer of that call was kept back").hint(format!("servanda explain {}", record.call_id))
+        CommandFailure::bad_input("no answer of that call was kept back").hint(format!("servanda explain {}", record.call_id))
     })?;
     if screen.json {
         let answer = String::from_utf8_lossy(&kept.body);
@@ -111,7 +111,7 @@ async fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Re
 
 /// A record as a page.
 pub(crate) fn render(record: &CallRecord) -> String {
-    let mut lines = vec![format!("{}  {}", paint(record.call_id.as_str(), Mood::Strong), record.tool)];
+    let mut lines = vec![format!("{}  {}", paint(record.call_id.as_str(), TextStyle::Strong), record.tool)];
     let client = record.caller.client.as_deref().map_or_else(String::new, |client| format!(" with {client}"));
     lines.push(format!(
         "  called at {} by {}/{}{client}",
@@ -230,13 +230,13 @@ fn why(refusal: &Refusal) -> Vec<String> {
 
 fn outcome(record: &CallRecord) -> String {
     let mood = match record.outcome {
-        Outcome::Completed | Outcome::Replayed => Mood::Good,
+        Outcome::Completed | Outcome::Replayed => TextStyle::Good,
         Outcome::Refused
         | Outcome::ToolError
         | Outcome::NotExecuted
         | Outcome::InputRequired
-        | Outcome::TaskCreated => Mood::Careful,
-        Outcome::Dispatching | Outcome::Quarantined | Outcome::Unknown => Mood::Bad,
+        | Outcome::TaskCreated => TextStyle::Careful,
+        Outcome::Dispatching | Outcome::Quarantined | Outcome::Unknown => TextStyle::Bad,
     };
     let class = record.class.map_or_else(String::new, |class| format!(" · {}", class.name()));
     let took = match (record.finished_at, record.dispatched_at) {

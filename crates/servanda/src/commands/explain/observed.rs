@@ -1,12 +1,12 @@
 //! What was seen around a call, in words.
 
-use servanda_engine::probes::{Found, Observed, Seen, Verdict};
+use servanda_engine::probes::{ProbeComparison, ProbeReport, ProbeSnapshot, ProbeVerdict};
 
-use crate::screen::{Mood, paint};
+use crate::screen::{TextStyle, paint};
 
 /// The lines of a page about it.
-pub(super) fn lines(observed: &Observed) -> Vec<String> {
-    let Observed { verdict, sample_percent, .. } = observed;
+pub(super) fn lines(observed: &ProbeReport) -> Vec<String> {
+    let ProbeReport { verdict, sample_percent, .. } = observed;
     let share =
         if *sample_percent == 100 { String::new() } else { format!(" (one of {sample_percent} % of the calls)") };
     let mut lines = vec![
@@ -15,7 +15,7 @@ pub(super) fn lines(observed: &Observed) -> Vec<String> {
     ];
     for probe in &observed.probes {
         let looks = match probe.found {
-            Found::Same => seen(&probe.before),
+            ProbeComparison::Same => seen(&probe.before),
             _ => format!("{} before, {} after", seen(&probe.before), seen(&probe.after)),
         };
         lines.push(format!("    {}, {}: {}, {looks}", probe.name, probe.target, probe.found.in_words()));
@@ -23,33 +23,33 @@ pub(super) fn lines(observed: &Observed) -> Vec<String> {
     lines
 }
 
-fn meaning(observed: &Observed) -> &'static str {
+fn meaning(observed: &ProbeReport) -> &'static str {
     match observed.verdict {
-        Verdict::AsDeclared if observed.reads_only => "it only reads, and nothing that is looked at changed",
-        Verdict::AsDeclared => "it changes something, and a change was seen",
-        Verdict::Violation => "it says that it only reads, and changed something; servanda quarantine list",
-        Verdict::Inconclusive if !observed.alone => {
+        ProbeVerdict::AsDeclared if observed.reads_only => "it only reads, and nothing that is looked at changed",
+        ProbeVerdict::AsDeclared => "it changes something, and a change was seen",
+        ProbeVerdict::Violation => "it says that it only reads, and changed something; servanda quarantine list",
+        ProbeVerdict::Inconclusive if !observed.alone => {
             "something changed, but a call that may change something was under way in this gateway"
         }
-        Verdict::Inconclusive => "what is looked at changes without any call, so it tells nothing",
-        Verdict::NoChangeSeen => "it was done and should change something, and nothing that is looked at changed",
-        Verdict::NotJudged => "the call did not come to its end, or too little was seen",
+        ProbeVerdict::Inconclusive => "what is looked at changes without any call, so it tells nothing",
+        ProbeVerdict::NoChangeSeen => "it was done and should change something, and nothing that is looked at changed",
+        ProbeVerdict::NotJudged => "the call did not come to its end, or too little was seen",
     }
 }
 
-fn seen(seen: &Seen) -> String {
+fn seen(seen: &ProbeSnapshot) -> String {
     match seen {
-        Seen::Digest(digest) => format!("({})", digest.short()),
-        Seen::Nothing => "nothing there".to_owned(),
-        Seen::NotTaken(why) => format!("not taken ({why})"),
+        ProbeSnapshot::Digest(digest) => format!("({})", digest.short()),
+        ProbeSnapshot::Nothing => "nothing there".to_owned(),
+        ProbeSnapshot::NotTaken(why) => format!("not taken ({why})"),
     }
 }
 
-const fn mood(verdict: Verdict) -> Mood {
+const fn mood(verdict: ProbeVerdict) -> TextStyle {
     match verdict {
-        Verdict::AsDeclared => Mood::Good,
-        Verdict::Violation => Mood::Bad,
-        Verdict::Inconclusive | Verdict::NoChangeSeen => Mood::Careful,
-        Verdict::NotJudged => Mood::Quiet,
+        ProbeVerdict::AsDeclared => TextStyle::Good,
+        ProbeVerdict::Violation => TextStyle::Bad,
+        ProbeVerdict::Inconclusive | ProbeVerdict::NoChangeSeen => TextStyle::Careful,
+        ProbeVerdict::NotJudged => TextStyle::Quiet,
     }
 }

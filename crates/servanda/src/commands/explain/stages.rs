@@ -8,7 +8,7 @@ use servanda_contract::{
 
 use crate::{
     commands::ended_word,
-    screen::{Mood, paint},
+    screen::{TextStyle, paint},
 };
 
 /// Microseconds that are still shown as such.
@@ -25,11 +25,11 @@ pub(super) fn stage(gate: GateName, record: &CallRecord) -> String {
     };
     let passed = verdict.decision == Decision::Passed;
     if verdict.decision == Decision::Skipped {
-        return format!("  {number} {name} {}  the answer was there already", paint("skipped", Mood::Good));
+        return format!("  {number} {name} {}  the answer was there already", paint("skipped", TextStyle::Good));
     }
     let word = match ended_word(gate) {
-        _ if passed => paint("passed ", Mood::Good),
-        word => paint(&format!("{:<7}", word.to_uppercase()), Mood::Bad),
+        _ if passed => paint("passed ", TextStyle::Good),
+        word => paint(&format!("{:<7}", word.to_uppercase()), TextStyle::Bad),
     };
     let reads = record.contract.as_ref().is_some_and(|contract| contract.effect_class == EffectClass::R);
     if gate == GateName::Fence && passed && reads {
@@ -42,32 +42,32 @@ pub(super) fn stage(gate: GateName, record: &CallRecord) -> String {
 /// may have been performed.
 fn no_verdict(gate: GateName, record: &CallRecord) -> String {
     let Some(sent_at) = record.dispatched_at.filter(|_| record.outcome != Outcome::NotExecuted) else {
-        return paint("not reached", Mood::Quiet);
+        return paint("not reached", TextStyle::Quiet);
     };
     // The stages of the first call are in its own record; the answer is what this one is about.
     if record.is_late_answer() {
         return match gate {
             GateName::Perform => {
-                format!("{}  sent at {sent_at}; answered after the deadline", paint("passed ", Mood::Good))
+                format!("{}  sent at {sent_at}; answered after the deadline", paint("passed ", TextStyle::Good))
             }
             GateName::Observe => {
                 format!("{}  the late answer was looked at like any other", late_answer_word(record.outcome))
             }
-            _ => paint("passed when the call was first made", Mood::Quiet),
+            _ => paint("passed when the call was first made", TextStyle::Quiet),
         };
     }
     match gate {
-        GateName::Perform => format!("{}  sent at {sent_at}; {}", paint("SENT   ", Mood::Careful), no_end(record)),
-        GateName::Observe => paint("no answer to look at", Mood::Quiet),
-        _ => paint("passed when the call was first made", Mood::Quiet),
+        GateName::Perform => format!("{}  sent at {sent_at}; {}", paint("SENT   ", TextStyle::Careful), no_end(record)),
+        GateName::Observe => paint("no answer to look at", TextStyle::Quiet),
+        _ => paint("passed when the call was first made", TextStyle::Quiet),
     }
 }
 
 /// What the look at a late answer came to.
 fn late_answer_word(outcome: Outcome) -> String {
     match outcome {
-        Outcome::Quarantined => paint(&format!("{:<7}", ended_word(GateName::Observe).to_uppercase()), Mood::Bad),
-        _ => paint("passed ", Mood::Good),
+        Outcome::Quarantined => paint(&format!("{:<7}", ended_word(GateName::Observe).to_uppercase()), TextStyle::Bad),
+        _ => paint("passed ", TextStyle::Good),
     }
 }
 

@@ -15,40 +15,40 @@ use servanda_identity::classifier::{Classification, Descriptor, ClassifierOption
 use tokio::task::JoinHandle;
 
 use super::{
-    lines::{self, Answer},
+    lines::{self, LineAnswer},
     model_config,
-    models::Panel,
-    opinion::{Agreement, COMPARED, Judged, Opinion, Tally, agreement},
+    models::ModelPanel,
+    opinion::{ModelAgreement, COMPARED, OpinionWords, Opinion, OpinionTally, agreement},
 };
 use crate::{
-    failure::Failure,
+    failure::CommandFailure,
     screen::{Screen, count, lines as table_lines, table},
 };
 
 /// A tool's definition, with whatever else stands beside it.
 #[derive(Deserialize)]
-struct Tool {
+struct ClassifierInput {
     #[serde(default)]
     id: Option<Value>,
     #[serde(flatten)]
     descriptor: Descriptor,
 }
 
-pub(super) async fn run(file: &Path, options: ClassifierOptions, models: Option<&Path>, screen: Screen) -> Result<(), Failure> {
+pub(super) async fn run(file: &Path, options: ClassifierOptions, models: Option<&Path>, screen: Screen) -> Result<(), CommandFailure> {
     match models {
         None => lines::answer_each(file, screen, |line| answer(line, options)),
         Some(models) => second_opinions(file, options, models, screen).await,
     }
 }
 
-fn answer(line: &[u8], options: ClassifierOptions) -> Answer {
+fn answer(line: &[u8], options: ClassifierOptions) -> LineAnswer {
     match read(line) {
-        Ok(tool) => Answer { line: classified(tool, options).0, fault: None },
-        Err(fault) => Answer { line: unread(&fault), fault: Some(fault) },
+        Ok(tool) => LineAnswer { line: classified(tool, options).0, fault: None },
+        Err(fault) => LineAnswer { line: unread(&fault), fault: Some(fault) },
     }
 }
 
-fn read(line: &[u8]) -> Result<Tool, String> {
+fn read(line: &[u8]) -> Result<ClassifierInput, String> {
     serde_json::from_slice(line).map_err(|error| format!("it is no tool's definition: {}", lines::reason(&error)))
 }
 
@@ -57,7 +57,7 @@ fn unread(fault: &str) -> Value {
     json!({ "id": null, "error": format!("the line could not be read: {fault}") })
 }
 
-fn classified(tool: Tool, options: ClassifierOptions) -> (Value, Judged) {
+fn classified(tool: ClassifierInput, options: ClassifierOptions) -> (Value, OpinionWords) {
     let Classification { behaviour, confidence, evidence, .. } = classify(&tool.descriptor, options);
     let line = json!({
         "id": tool.id.unwrap_or_else(|| tool.descriptor.name.into()),
@@ -68,13 +68,13 @@ fn classified(tool: Tool, options: ClassifierOptions) -> (Value, Judged) {
         "confidence": confidence,
         "evidence": evidence,
     });
-    (line, Judged::of(&behaviour))
+    (line, OpinionWords::from_behaviour(&behaviour))
 }
 
 /// Reads the whole file before anything is sent: how much is sent is known by then.
-async fn second_opinions(file: &Path, options: ClassifierOptions, models: &Path, screen: Screen) -> Result<(), Failure> {
+async fn second_opinions(file: &Path, options: ClassifierOptions, models: &Path, screen: Screen) -> Result<(), CommandFailure> {
     let (models, limits) = model_config::read(models)?;
-    let mut tools: Vec<Result<Tool, String>> = Vec::new();
+    let mut tools: Vec<Result<ClassifierInput, String>> = Vec::new();
     let mut left_out = 0_usize;
     let faults = lines::take_each(file, screen, |line| {
         if tools.len() >= limits.tools_max {
@@ -88,19 +88,19 @@ async fn second_opinions(file: &Path, options: ClassifierOptions, models: &Path,
     })?;
     if left_out > 0 {
         let sent = tools.len() + left_out;
-        return Err(Failure::bad_input(format!(
+        return Err(CommandFailure::bad_input(format!(
             "{} to be sent, and at most {}",
             count(sent, "tool"),
             limits.tools_max
         ))
         .hint("nothing was sent; cut the file, or raise `limits.tools_max` in the file that names the models"));
     }
-    let panel = Arc::new(Panel::new(models, limits)?);
+    let panel = Arc::new(ModelPanel::new(models, limits)?);
     let tally = ask_all(&panel, tools, options, screen).await?;
     summarise(&tally, screen);
     match (faults, tally.opinions) {
         (0, 0) => Ok(()),
-        (0, opinions) if tally.unanswered == opinions => Err(Failure::failed("no model answered")
+        (0, opinions) if tally.unanswered == opinions => Err(CommandFailure::failed("no model answered")
             .hint("`opinions` in the output says why; check `url`, `model` and `key_env`")),
         (0, _) => Ok(()),
         (faults, _) => Err(lines::unread(faults)),
@@ -108,36 +108,36 @@ async fn second_opinions(file: &Path, options: ClassifierOptions, models: &Path,
 }
 
 /// A tool, and what models will have thought of it.
-struct Asked {
-    tool: Tool,
+struct PendingOpinions {
+    tool: ClassifierInput,
     opinions: JoinHandle<Vec<Opinion>>,
 }
 
 async fn ask_all(
-    panel: &Arc<Panel>,
-    tools: Vec<Result<Tool, String>>,
+    panel: &Arc<ModelPanel>,
+    tools: Vec<Result<ClassifierInput, String>>,
     options: ClassifierOptions,
     screen: Screen,
-) -> Result<Tally, Failure> {
+) -> Result<OpinionTally, CommandFailure> {
     let waiting = screen.wait(format!("asking about {}", count(tools.len(), "tool")));
-    let mut tally = Tally::default();
-    let asked: Vec<Result<Asked, String>> = tools
+    let mut tally = OpinionTally::default();
+    let asked: Vec<Result<PendingOpinions, String>> = tools
         .into_iter()
         .map(|tool| {
             let tool = tool?;
             let (panel, descriptor) = (panel.clone(), tool.descriptor.clone());
             let opinions = tokio::spawn(async move { panel.ask(&descriptor, options).await });
-            Ok(Asked { tool, opinions })
+            Ok(PendingOpinions { tool, opinions })
         })
         .collect();
     for asked in asked {
         let line = match asked {
             Err(fault) => unread(&fault).to_string(),
-            Ok(Asked { tool, opinions }) => {
-                let opinions = opinions.await.map_err(|error| Failure::failed(error.to_string()))?;
+            Ok(PendingOpinions { tool, opinions }) => {
+                let opinions = opinions.await.map_err(|error| CommandFailure::failed(error.to_string()))?;
                 let (line, found) = classified(tool, options);
                 tally.add(&opinions, found);
-                with_opinions(line, found, &opinions, panel).map_err(|error| Failure::failed(error.to_string()))?
+                with_opinions(line, found, &opinions, panel).map_err(|error| CommandFailure::failed(error.to_string()))?
             }
         };
         match writeln!(io::stdout(), "{}", crate::screen::escaped_json(&line)) {
@@ -152,38 +152,38 @@ async fn ask_all(
 
 /// The line of a tool with what models think of it.
 #[derive(Serialize)]
-struct WithOpinions<'a> {
+struct ToolWithOpinions<'a> {
     #[serde(flatten)]
     classified: Value,
-    opinions: Vec<Labelled<'a>>,
-    agreement: BTreeMap<&'static str, Agreement>,
+    opinions: Vec<LabelledOpinion<'a>>,
+    agreement: BTreeMap<&'static str, ModelAgreement>,
     /// Models that say that it changes something where the classifier finds that it looks. A model's word only ever adds
     /// danger: what was found offline stays as it is.
     more_dangerous: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
-struct Labelled<'a> {
+struct LabelledOpinion<'a> {
     model: &'a str,
     #[serde(flatten)]
     opinion: &'a Opinion,
 }
 
-fn with_opinions(classified: Value, found: Judged, opinions: &[Opinion], panel: &Panel) -> serde_json::Result<String> {
+fn with_opinions(classified: Value, found: OpinionWords, opinions: &[Opinion], panel: &ModelPanel) -> serde_json::Result<String> {
     let opinions_by = || panel.labels().zip(opinions);
     let warns = |opinion: &Opinion| {
         matches!(opinion, Opinion::Given(judged) if judged.mutability == Mutability::Mutates)
             && found.mutability == Mutability::Pure
     };
-    serde_json::to_string(&WithOpinions {
+    serde_json::to_string(&ToolWithOpinions {
         classified,
-        opinions: opinions_by().map(|(model, opinion)| Labelled { model, opinion }).collect(),
+        opinions: opinions_by().map(|(model, opinion)| LabelledOpinion { model, opinion }).collect(),
         agreement: COMPARED.iter().map(|compared| (*compared, agreement(opinions, compared))).collect(),
         more_dangerous: opinions_by().filter(|(_, opinion)| warns(opinion)).map(|(model, _)| model).collect(),
     })
 }
 
-fn summarise(tally: &Tally, screen: Screen) {
+fn summarise(tally: &OpinionTally, screen: Screen) {
     let share = |part: usize, whole: usize| match (part * 200 + whole).checked_div(whole * 2) {
         Some(percent) => format!("{part}/{whole} ({percent}%)"),
         None => "-".to_owned(),

@@ -10,17 +10,17 @@ use servanda_identity::{
 
 use super::{descriptors, words};
 use crate::{
-    commands::doubts,
-    failure::Failure,
-    screen::{Mood, Screen, count, paint},
+    commands::objections,
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, count, paint},
 };
 
 /// Tools that take the same arguments.
 #[derive(Serialize)]
-struct Group {
+struct ConfusionGroup {
     severity: ConfusionSeverity,
     parameters: Vec<String>,
-    tools: Vec<Member>,
+    tools: Vec<ConfusedTool>,
     /// What differs among them.
     separated_by: Vec<DistinguishingField>,
     /// Those that nothing but name and server tells apart.
@@ -28,7 +28,7 @@ struct Group {
 }
 
 #[derive(Serialize)]
-struct Member {
+struct ConfusedTool {
     tool: String,
     upstream: String,
     words: String,
@@ -38,10 +38,10 @@ struct Member {
     objections: Vec<String>,
 }
 
-pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
+pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), CommandFailure> {
     let (descriptors, lock) = (descriptors(catalog), catalog.lock_file());
     let groups = confusions(&descriptors);
-    let groups: Vec<Group> = groups.iter().map(|found| group(found, catalog, lock.as_deref())).collect();
+    let groups: Vec<ConfusionGroup> = groups.iter().map(|found| group(found, catalog, lock.as_deref())).collect();
     if screen.json {
         return screen.json(&groups);
     }
@@ -66,12 +66,12 @@ pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&LockFile>) -> Group {
+fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&LockFile>) -> ConfusionGroup {
     let member = |id: &String, upstream: &String| {
         let contract = catalog.entry(id).map(|entry| entry.contract.contract());
-        let review = contract.map(|contract| doubts::review_offline(contract, lock));
-        let objections = review.iter().flat_map(ReviewOutcome::open_objections).map(doubts::sentence);
-        Member {
+        let review = contract.map(|contract| objections::review_offline(contract, lock));
+        let objections = review.iter().flat_map(ReviewOutcome::open_objections).map(objections::sentence);
+        ConfusedTool {
             objections: objections.collect(),
             tool: id.clone(),
             upstream: upstream.clone(),
@@ -82,7 +82,7 @@ fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&LockFile>) -> G
     let names = |tools: &Vec<&servanda_identity::layers::confusions::ConfusionCandidate>| {
         tools.iter().map(|tool| tool.id.clone()).collect::<Vec<_>>()
     };
-    Group {
+    ConfusionGroup {
         severity: found.severity,
         parameters: found.parameters.clone(),
         tools: found.tools.iter().map(|tool| member(&tool.id, &tool.server)).collect(),
@@ -91,11 +91,11 @@ fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&LockFile>) -> G
     }
 }
 
-fn page(group: &Group, screen: Screen) -> Result<(), Failure> {
+fn page(group: &ConfusionGroup, screen: Screen) -> Result<(), CommandFailure> {
     let mood = match group.severity {
-        ConfusionSeverity::High => Mood::Bad,
-        ConfusionSeverity::Medium | ConfusionSeverity::Unknown => Mood::Careful,
-        ConfusionSeverity::Low => Mood::Quiet,
+        ConfusionSeverity::High => TextStyle::Bad,
+        ConfusionSeverity::Medium | ConfusionSeverity::Unknown => TextStyle::Careful,
+        ConfusionSeverity::Low => TextStyle::Quiet,
     };
     let severity = paint(&group.severity.to_string(), mood);
     let taken = if group.parameters.is_empty() { "nothing".to_owned() } else { group.parameters.join(", ") };
@@ -104,7 +104,7 @@ fn page(group: &Group, screen: Screen) -> Result<(), Failure> {
     for member in &group.tools {
         screen.page(format_args!("  {:<width$}  {}", member.tool, member.words))?;
         for objection in &member.objections {
-            screen.page(format_args!("  {:<width$}  {}", "", paint(objection, Mood::Bad)))?;
+            screen.page(format_args!("  {:<width$}  {}", "", paint(objection, TextStyle::Bad)))?;
         }
     }
     let conduct = group.separated_by.iter().filter(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server));
@@ -113,7 +113,7 @@ fn page(group: &Group, screen: Screen) -> Result<(), Failure> {
         screen.page(format_args!("  told apart by {}", fields.join(", ")))?;
     }
     for alike in &group.not_separated {
-        let what = paint("nothing that is declared tells these apart:", Mood::Bad);
+        let what = paint("nothing that is declared tells these apart:", TextStyle::Bad);
         screen.page(format_args!("  {what} {}", alike.join(", ")))?;
     }
     screen.page("")

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    failure::Failure,
+    failure::CommandFailure,
     screen::{Screen, count},
 };
 
@@ -17,14 +17,14 @@ use crate::{
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// What a line is answered with.
-pub(super) struct Answer {
+pub(super) struct LineAnswer {
     pub(super) line: Value,
     /// What is wrong with the line, if it could not be read.
     pub(super) fault: Option<String>,
 }
 
 /// Answers every line of a file, or of stdin for `-`. Lines that could not be read make it fail in the end.
-pub(super) fn answer_each(file: &Path, screen: Screen, answer: impl Fn(&[u8]) -> Answer) -> Result<(), Failure> {
+pub(super) fn answer_each(file: &Path, screen: Screen, answer: impl Fn(&[u8]) -> LineAnswer) -> Result<(), CommandFailure> {
     let mut input: BufReader<Box<dyn io::Read>> = BufReader::new(open(file)?);
     let mut output = BufWriter::new(io::stdout().lock());
     match transcribe(&mut input, &mut output, screen, answer) {
@@ -41,16 +41,16 @@ pub(super) fn take_each(
     file: &Path,
     screen: Screen,
     take: impl FnMut(&[u8]) -> Option<String>,
-) -> Result<usize, Failure> {
+) -> Result<usize, CommandFailure> {
     let mut input: BufReader<Box<dyn io::Read>> = BufReader::new(open(file)?);
     let mut take = take;
-    let answer = |line: &[u8]| Answer { fault: take(line), line: Value::Null };
+    let answer = |line: &[u8]| LineAnswer { fault: take(line), line: Value::Null };
     Ok(transcribe(&mut input, &mut io::sink(), screen, answer)?)
 }
 
 /// How a command ends that could not read some lines.
-pub(super) fn unread(faults: usize) -> Failure {
-    Failure::bad_input(format!("{} could not be read", count(faults, "line")))
+pub(super) fn unread(faults: usize) -> CommandFailure {
+    CommandFailure::bad_input(format!("{} could not be read", count(faults, "line")))
         .hint("each line is one JSON object, as `servanda identity --help` says")
 }
 
@@ -61,11 +61,11 @@ pub(super) fn reason(error: &serde_json::Error) -> String {
     format!("{what} (column {})", error.column())
 }
 
-fn open(file: &Path) -> Result<Box<dyn io::Read>, Failure> {
+fn open(file: &Path) -> Result<Box<dyn io::Read>, CommandFailure> {
     if file == Path::new("-") {
         return Ok(Box::new(io::stdin()));
     }
-    let opened = File::open(file).map_err(|error| Failure::bad_input(format!("{}: {error}", file.display())))?;
+    let opened = File::open(file).map_err(|error| CommandFailure::bad_input(format!("{}: {error}", file.display())))?;
     Ok(Box::new(opened))
 }
 
@@ -74,7 +74,7 @@ fn transcribe(
     input: &mut BufReader<Box<dyn io::Read>>,
     output: &mut impl io::Write,
     screen: Screen,
-    mut answer: impl FnMut(&[u8]) -> Answer,
+    mut answer: impl FnMut(&[u8]) -> LineAnswer,
 ) -> io::Result<usize> {
     let (mut line, mut faults) = (Vec::new(), 0);
     for number in 1_u64.. {
@@ -91,7 +91,7 @@ fn transcribe(
             skip_line(input)?;
             line.clear();
         }
-        let Answer { line: answered, fault } = answer(&line);
+        let LineAnswer { line: answered, fault } = answer(&line);
         let fault = if whole { fault } else { Some(format!("it is longer than {LINE_BYTES_MAX} bytes")) };
         if let Some(fault) = fault {
             faults += 1;

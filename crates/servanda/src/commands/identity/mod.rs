@@ -23,14 +23,14 @@ use servanda_identity::{
 
 use crate::{
     cli::{IdentityArgs, IdentityCommand},
-    config::Loaded,
+    config::LoadedConfig,
     contracts,
-    failure::Failure,
+    failure::CommandFailure,
     screen::Screen,
-    wiring::remembered,
+    wiring::remembered_names,
 };
 
-pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> Result<(), CommandFailure> {
     match &args.command {
         IdentityCommand::Show { tool } => show::run(&catalog(config).await?, tool, screen),
         IdentityCommand::Confusions => confusions::run(&catalog(config).await?, screen),
@@ -42,9 +42,9 @@ pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> R
     }
 }
 
-async fn catalog(config: &Path) -> Result<Catalog, Failure> {
-    let loaded = Loaded::read(config)?;
-    remembered::catalog(&loaded, contracts::load(&loaded)?).await
+async fn catalog(config: &Path) -> Result<Catalog, CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
+    remembered_names::catalog(&loaded, contracts::load(&loaded)?).await
 }
 
 /// Every tool, as far as it can be mixed up, by what its contract says.

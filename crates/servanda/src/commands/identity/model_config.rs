@@ -6,9 +6,9 @@ use std::{collections::BTreeSet, path::Path};
 use reqwest::{Url, header::HeaderValue};
 use serde::Deserialize;
 use servanda_contract::document;
-use servanda_upstream::PostAddress;
+use servanda_upstream::WebhookAddress;
 
-use crate::{failure::Failure, files};
+use crate::{failure::CommandFailure, files};
 
 /// How many models may be asked.
 const MODELS_MAX: usize = 9;
@@ -16,15 +16,15 @@ const MODELS_MAX: usize = 9;
 /// What the file says.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    models: Vec<Named>,
+struct ModelsFile {
+    models: Vec<ModelEntry>,
     #[serde(default)]
-    limits: Limits,
+    limits: ModelLimits,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Named {
+struct ModelEntry {
     /// What it is called in the output; the model's own name where it is left out.
     #[serde(default)]
     name: Option<String>,
@@ -40,7 +40,7 @@ struct Named {
 /// How much is asked, and how patiently.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Limits {
+pub(super) struct ModelLimits {
     /// Tools whose definitions are sent.
     pub(super) tools_max: usize,
     /// Requests at once, to all models together.
@@ -55,7 +55,7 @@ pub(super) struct Limits {
     pub(super) retry_wait_ms_max: u64,
 }
 
-impl Default for Limits {
+impl Default for ModelLimits {
     fn default() -> Self {
         Self {
             tools_max: 1_000,
@@ -70,7 +70,7 @@ impl Default for Limits {
 
 /// A model that can be asked.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct LanguageModel {
     /// What it is called here.
     pub(super) label: String,
     /// What its provider calls it.
@@ -82,20 +82,20 @@ pub(super) struct Model {
 }
 
 /// Reads the file, and the keys from the environment. Nothing is sent where anything is wrong.
-pub(super) fn read(file: &Path) -> Result<(Vec<Model>, Limits), Failure> {
+pub(super) fn read(file: &Path) -> Result<(Vec<LanguageModel>, ModelLimits), CommandFailure> {
     let text = files::read_text(file, files::TEXT_BYTES_MAX)
-        .map_err(|error| Failure::bad_input(format!("{}: {error}", file.display())).hint(EXAMPLE))?;
-    let File { models, limits } = document::read(&file.display().to_string(), &text)
-        .map_err(|error| Failure::bad_input(error.to_string()).hint(EXAMPLE))?;
+        .map_err(|error| CommandFailure::bad_input(format!("{}: {error}", file.display())).hint(EXAMPLE))?;
+    let ModelsFile { models, limits } = document::read(&file.display().to_string(), &text)
+        .map_err(|error| CommandFailure::bad_input(error.to_string()).hint(EXAMPLE))?;
     if models.is_empty() || models.len() > MODELS_MAX {
         let reason = format!("{} models are named; 1 to {MODELS_MAX} can be asked", models.len());
-        return Err(Failure::bad_input(reason).at(file, "models"));
+        return Err(CommandFailure::bad_input(reason).at(file, "models"));
     }
     if limits.concurrent_max == 0 || limits.timeout_ms == 0 {
         let reason = "`concurrent_max` and `timeout_ms` have to be more than nothing";
-        return Err(Failure::bad_input(reason).at(file, "limits"));
+        return Err(CommandFailure::bad_input(reason).at(file, "limits"));
     }
-    let mut models: Vec<Model> = models
+    let mut models: Vec<LanguageModel> = models
         .into_iter()
         .enumerate()
         .map(|(number, named)| model(named).map_err(|failure| failure.at(file, &format!("models.{number}"))))
@@ -103,7 +103,7 @@ pub(super) fn read(file: &Path) -> Result<(Vec<Model>, Limits), Failure> {
     let mut labels = BTreeSet::new();
     if let Some(twice) = models.iter_mut().find(|model| !labels.insert(model.label.clone())) {
         let reason = format!("two models are called `{}`", twice.label);
-        return Err(Failure::bad_input(reason).at(file, "models").hint("give one of them another `name`"));
+        return Err(CommandFailure::bad_input(reason).at(file, "models").hint("give one of them another `name`"));
     }
     Ok((models, limits))
 }
@@ -111,23 +111,23 @@ pub(super) fn read(file: &Path) -> Result<(Vec<Model>, Limits), Failure> {
 const EXAMPLE: &str =
     "it looks like this: `models: [{ url: https://api.example.com/v1, model: its-name, key_env: EXAMPLE_API_KEY }]`";
 
-fn model(named: Named) -> Result<Model, Failure> {
-    let Named { name, url, model, key_env } = named;
+fn model(named: ModelEntry) -> Result<LanguageModel, CommandFailure> {
+    let ModelEntry { name, url, model, key_env } = named;
     let url = format!("{}/chat/completions", url.trim_end_matches('/'));
     // The same rule as for callbacks: what is sent goes over TLS, or to this machine.
-    PostAddress::parse(&url).map_err(|reason| Failure::bad_input(format!("`url`: {reason}")))?;
-    let url = Url::parse(&url).map_err(|error| Failure::bad_input(format!("`url`: {error}")))?;
+    WebhookAddress::parse(&url).map_err(|reason| CommandFailure::bad_input(format!("`url`: {reason}")))?;
+    let url = Url::parse(&url).map_err(|error| CommandFailure::bad_input(format!("`url`: {error}")))?;
     let authorization = key_env.as_deref().map(authorization).transpose()?;
-    Ok(Model { label: name.unwrap_or_else(|| model.clone()), own_name: model, url, authorization })
+    Ok(LanguageModel { label: name.unwrap_or_else(|| model.clone()), own_name: model, url, authorization })
 }
 
-fn authorization(variable: &str) -> Result<HeaderValue, Failure> {
+fn authorization(variable: &str) -> Result<HeaderValue, CommandFailure> {
     let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty()).ok_or_else(|| {
-        Failure::bad_input(format!("`key_env`: the variable `{variable}` is not set"))
+        CommandFailure::bad_input(format!("`key_env`: the variable `{variable}` is not set"))
             .hint(format!("`export {variable}=...` where servanda is started; the key itself belongs into no file"))
     })?;
     let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
-        .map_err(|_| Failure::bad_input(format!("`key_env`: what is in `{variable}` cannot be sent as a key")))?;
+        .map_err(|_| CommandFailure::bad_input(format!("`key_env`: what is in `{variable}` cannot be sent as a key")))?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -18,10 +18,10 @@ use servanda_upstream::retry_after_ms;
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use super::{
-    model_config::{Limits, Model},
+    model_config::{ModelLimits, LanguageModel},
     opinion::{self, Opinion},
 };
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// How long a connection may take to be made.
 const CONNECT_MS_MAX: u64 = 10_000;
@@ -30,22 +30,22 @@ const RETRY_MS: u64 = 500;
 
 /// Models, and the way to them.
 #[derive(Debug)]
-pub(super) struct Panel {
-    members: Vec<Arc<Member>>,
+pub(super) struct ModelPanel {
+    members: Vec<Arc<PanelModel>>,
     client: Client,
-    limits: Limits,
-    turns: Arc<Semaphore>,
+    limits: ModelLimits,
+    permits: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
-struct Member {
-    model: Model,
+struct PanelModel {
+    model: LanguageModel,
     /// Whether it takes `response_format`, as far as is known.
     json_mode: AtomicBool,
 }
 
 /// Why one attempt came to nothing.
-enum Attempt {
+enum ModelAttemptError {
     /// Too busy, for so long if it says so.
     Busy { status: u16, retry_after_ms: Option<u64> },
     /// It does not take `response_format`.
@@ -54,8 +54,8 @@ enum Attempt {
     Failed(String),
 }
 
-impl Panel {
-    pub(super) fn new(models: Vec<Model>, limits: Limits) -> Result<Self, Failure> {
+impl ModelPanel {
+    pub(super) fn new(models: Vec<LanguageModel>, limits: ModelLimits) -> Result<Self, CommandFailure> {
         let client = Client::builder()
             .user_agent(concat!("servanda/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
@@ -63,13 +63,13 @@ impl Panel {
             .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
             .timeout(Duration::from_millis(limits.timeout_ms))
             .build()
-            .map_err(|error| Failure::failed(format!("the HTTP client could not be made: {error}")))?;
-        let members = models.into_iter().map(|model| Arc::new(Member { model, json_mode: AtomicBool::new(true) }));
+            .map_err(|error| CommandFailure::failed(format!("the HTTP client could not be made: {error}")))?;
+        let members = models.into_iter().map(|model| Arc::new(PanelModel { model, json_mode: AtomicBool::new(true) }));
         Ok(Self {
             members: members.collect(),
             client,
             limits,
-            turns: Arc::new(Semaphore::new(limits.concurrent_max.min(Semaphore::MAX_PERMITS))),
+            permits: Arc::new(Semaphore::new(limits.concurrent_max.min(Semaphore::MAX_PERMITS))),
         })
     }
 
@@ -85,7 +85,7 @@ impl Panel {
         let mut asking = JoinSet::new();
         for (place, member) in self.members.iter().enumerate() {
             let (member, turns, client, limits) =
-                (member.clone(), self.turns.clone(), self.client.clone(), self.limits);
+                (member.clone(), self.permits.clone(), self.client.clone(), self.limits);
             let descriptor = descriptor.clone();
             asking.spawn(async move {
                 let _turn = turns.acquire_owned().await;
@@ -98,8 +98,8 @@ impl Panel {
     }
 }
 
-impl Member {
-    async fn ask(&self, client: &Client, limits: Limits, descriptor: &Descriptor, options: ClassifierOptions) -> Opinion {
+impl PanelModel {
+    async fn ask(&self, client: &Client, limits: ModelLimits, descriptor: &Descriptor, options: ClassifierOptions) -> Opinion {
         let unanswered = |why: String| Opinion::Unanswered { unanswered: why };
         let mut tried = 0;
         loop {
@@ -107,12 +107,12 @@ impl Member {
             let body = opinion::request(&self.model.own_name, descriptor, options, json_mode);
             match self.attempt(client, limits, body.to_string(), json_mode).await {
                 Ok(answer) => return opinion::read(&answer),
-                Err(Attempt::Failed(why)) => return unanswered(why),
-                Err(Attempt::NoJsonMode) => self.json_mode.store(false, Ordering::Relaxed),
-                Err(Attempt::Busy { status, .. }) if tried >= limits.retries_max => {
+                Err(ModelAttemptError::Failed(why)) => return unanswered(why),
+                Err(ModelAttemptError::NoJsonMode) => self.json_mode.store(false, Ordering::Relaxed),
+                Err(ModelAttemptError::Busy { status, .. }) if tried >= limits.retries_max => {
                     return unanswered(format!("status {status}, {} times", tried + 1));
                 }
-                Err(Attempt::Busy { status, retry_after_ms }) => {
+                Err(ModelAttemptError::Busy { status, retry_after_ms }) => {
                     let wait_ms = retry_after_ms.unwrap_or(RETRY_MS.saturating_mul(1 << tried.min(16)));
                     if wait_ms > limits.retry_wait_ms_max {
                         return unanswered(format!("status {status}, and it wants to be left alone for {wait_ms} ms"));
@@ -127,18 +127,18 @@ impl Member {
     async fn attempt(
         &self,
         client: &Client,
-        limits: Limits,
+        limits: ModelLimits,
         body: String,
         json_mode: bool,
-    ) -> Result<Vec<u8>, Attempt> {
+    ) -> Result<Vec<u8>, ModelAttemptError> {
         let mut request = client.post(self.model.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
         if let Some(authorization) = &self.model.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
-        let answer = request.send().await.map_err(|error| Attempt::Failed(told(error, limits)))?;
+        let answer = request.send().await.map_err(|error| ModelAttemptError::Failed(describe_error(error, limits)))?;
         let (status, wait_ms) = (answer.status(), retry_after_ms(answer.headers()));
         if status.as_u16() == 429 || status.is_server_error() {
-            return Err(Attempt::Busy { status: status.as_u16(), retry_after_ms: wait_ms });
+            return Err(ModelAttemptError::Busy { status: status.as_u16(), retry_after_ms: wait_ms });
         }
         let answer = body_of(answer, limits).await?;
         if status.is_success() {
@@ -146,18 +146,18 @@ impl Member {
         }
         let names_it = String::from_utf8_lossy(&answer).contains("response_format");
         if json_mode && status.is_client_error() && names_it {
-            return Err(Attempt::NoJsonMode);
+            return Err(ModelAttemptError::NoJsonMode);
         }
-        Err(Attempt::Failed(format!("status {}", status.as_u16())))
+        Err(ModelAttemptError::Failed(format!("status {}", status.as_u16())))
     }
 }
 
 /// The body of an answer, as far as it may be long.
-async fn body_of(mut answer: Response, limits: Limits) -> Result<Vec<u8>, Attempt> {
+async fn body_of(mut answer: Response, limits: ModelLimits) -> Result<Vec<u8>, ModelAttemptError> {
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| Attempt::Failed(told(error, limits)))? {
+    while let Some(chunk) = answer.chunk().await.map_err(|error| ModelAttemptError::Failed(describe_error(error, limits)))? {
         if body.len().saturating_add(chunk.len()) > limits.answer_bytes_max {
-            return Err(Attempt::Failed(format!("the answer is longer than {} bytes", limits.answer_bytes_max)));
+            return Err(ModelAttemptError::Failed(format!("the answer is longer than {} bytes", limits.answer_bytes_max)));
         }
         body.extend_from_slice(&chunk);
     }
@@ -165,7 +165,7 @@ async fn body_of(mut answer: Response, limits: Limits) -> Result<Vec<u8>, Attemp
 }
 
 /// What went wrong, without the address.
-fn told(error: reqwest::Error, limits: Limits) -> String {
+fn describe_error(error: reqwest::Error, limits: ModelLimits) -> String {
     if error.is_timeout() {
         return format!("no answer within {} ms", limits.timeout_ms);
     }

@@ -43,7 +43,7 @@ const OPINION_LIMITS: JsonLimits = JsonLimits { bytes_max: 4_096, depth_max: 4 }
 #[serde(untagged)]
 pub(super) enum Opinion {
     /// All four words.
-    Given(Judged),
+    Given(OpinionWords),
     /// Something else than was asked for. Never a guess at what was meant.
     Unparsable {
         /// What was wrong with it, without repeating it.
@@ -59,7 +59,7 @@ pub(super) enum Opinion {
 /// The words that a model chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Judged {
+pub(super) struct OpinionWords {
     pub(super) mutability: Mutability,
     pub(super) action: Action,
     pub(super) output_domain: OutputDomain,
@@ -69,7 +69,7 @@ pub(super) struct Judged {
 /// How far several models agree on something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Level {
+pub(super) enum ModelAgreementLevel {
     /// Not more than half of them.
     None,
     /// More than half of those that were asked.
@@ -80,8 +80,8 @@ pub(super) enum Level {
 
 /// On what, and how far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Agreement {
-    pub(super) level: Level,
+pub(super) struct ModelAgreement {
+    pub(super) level: ModelAgreementLevel,
     /// What most of them say; nothing where not even a majority agrees.
     pub(super) value: Option<String>,
 }
@@ -128,12 +128,12 @@ pub(super) fn read(body: &[u8]) -> Opinion {
     judged(body).map_or_else(|unparsable| Opinion::Unparsable { unparsable: unparsable.to_owned() }, Opinion::Given)
 }
 
-fn judged(body: &[u8]) -> Result<Judged, &'static str> {
+fn judged(body: &[u8]) -> Result<OpinionWords, &'static str> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| "the answer is not JSON")?;
     let content = answer.pointer("/choices/0/message/content").and_then(Value::as_str);
     let content = content.ok_or("the answer has no message")?;
     let document = strict::decode(content.as_bytes(), OPINION_LIMITS).map_err(|_| "the message is not strict JSON")?;
-    let judged: Judged =
+    let judged: OpinionWords =
         serde_json::from_value(document).map_err(|_| "the message has not exactly the words asked for")?;
     let looks = matches!(judged.action, Action::Read | Action::Search);
     if looks != (judged.mutability == Mutability::Pure) {
@@ -142,9 +142,9 @@ fn judged(body: &[u8]) -> Result<Judged, &'static str> {
     Ok(judged)
 }
 
-impl Judged {
+impl OpinionWords {
     /// What it says about something that is compared.
-    pub(super) fn said(self, compared: &str) -> String {
+    pub(super) fn word_for(self, compared: &str) -> String {
         match compared {
             "mutability" => self.mutability.word().to_owned(),
             "action" => self.action.word().to_owned(),
@@ -155,7 +155,7 @@ impl Judged {
     }
 
     /// What was found offline, to be compared with.
-    pub(super) fn of(behaviour: &Behaviour) -> Self {
+    pub(super) fn from_behaviour(behaviour: &Behaviour) -> Self {
         Self {
             mutability: behaviour.mutability,
             action: behaviour.action,
@@ -166,34 +166,34 @@ impl Judged {
 }
 
 /// How far models agree. One that said nothing that counts agrees with nobody.
-pub(super) fn agreement(opinions: &[Opinion], compared: &str) -> Agreement {
+pub(super) fn agreement(opinions: &[Opinion], compared: &str) -> ModelAgreement {
     let mut said: BTreeMap<String, usize> = BTreeMap::new();
     for opinion in opinions {
         if let Opinion::Given(judged) = opinion {
-            *said.entry(judged.said(compared)).or_default() += 1;
+            *said.entry(judged.word_for(compared)).or_default() += 1;
         }
     }
     let most = said.into_iter().max_by_key(|(_, count)| *count);
     match most {
-        Some((value, count)) if count == opinions.len() => Agreement { level: Level::Strict, value: Some(value) },
-        Some((value, count)) if count * 2 > opinions.len() => Agreement { level: Level::Majority, value: Some(value) },
-        _ => Agreement { level: Level::None, value: None },
+        Some((value, count)) if count == opinions.len() => ModelAgreement { level: ModelAgreementLevel::Strict, value: Some(value) },
+        Some((value, count)) if count * 2 > opinions.len() => ModelAgreement { level: ModelAgreementLevel::Majority, value: Some(value) },
+        _ => ModelAgreement { level: ModelAgreementLevel::None, value: None },
     }
 }
 
 /// What many tools' opinions come to.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct OpinionTally {
     pub(super) tools: usize,
     pub(super) opinions: usize,
     pub(super) unparsable: usize,
     pub(super) unanswered: usize,
-    counts: BTreeMap<&'static str, Counts>,
+    counts: BTreeMap<&'static str, ModelAgreementCounts>,
 }
 
 /// How often models agreed on one thing.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct ModelAgreementCounts {
     /// All of them.
     pub(super) strict: usize,
     /// More than half, all of them included.
@@ -202,24 +202,24 @@ pub(super) struct Counts {
     pub(super) offline: usize,
 }
 
-impl Tally {
+impl OpinionTally {
     /// Counts one tool.
-    pub(super) fn add(&mut self, opinions: &[Opinion], found: Judged) {
+    pub(super) fn add(&mut self, opinions: &[Opinion], found: OpinionWords) {
         self.tools += 1;
         self.opinions += opinions.len();
         self.unparsable += opinions.iter().filter(|one| matches!(one, Opinion::Unparsable { .. })).count();
         self.unanswered += opinions.iter().filter(|one| matches!(one, Opinion::Unanswered { .. })).count();
         for compared in COMPARED {
-            let Agreement { level, value } = agreement(opinions, compared);
+            let ModelAgreement { level, value } = agreement(opinions, compared);
             let counts = self.counts.entry(compared).or_default();
-            counts.strict += usize::from(level == Level::Strict);
-            counts.majority += usize::from(level >= Level::Majority);
-            counts.offline += usize::from(value.is_some_and(|value| value == found.said(compared)));
+            counts.strict += usize::from(level == ModelAgreementLevel::Strict);
+            counts.majority += usize::from(level >= ModelAgreementLevel::Majority);
+            counts.offline += usize::from(value.is_some_and(|value| value == found.word_for(compared)));
         }
     }
 
     /// What was counted of something that is compared.
-    pub(super) fn counts(&self, compared: &str) -> Counts {
+    pub(super) fn counts(&self, compared: &str) -> ModelAgreementCounts {
         self.counts.get(compared).copied().unwrap_or_default()
     }
 }

@@ -10,13 +10,13 @@ use servanda_identity::{
 
 use super::{descriptors, words};
 use crate::{
-    commands::{doubts, next_step},
-    failure::Failure,
-    screen::{Mood, Screen, paint},
+    commands::{objections, next_step},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, paint},
 };
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ToolIdentityReport<'a> {
     tool: &'a str,
     contract: String,
     version: String,
@@ -31,33 +31,33 @@ struct Shown<'a> {
     identity: Option<String>,
     extended_words: Option<String>,
     extended_identity: Option<String>,
-    programs: Vec<Program>,
+    programs: Vec<ProgramArgumentReport>,
     /// What its author and its definition say to that.
     review: ReviewOutcome,
-    same_arguments: Vec<Other>,
+    same_arguments: Vec<SimilarTool>,
 }
 
 /// An argument that is more than data.
 #[derive(Serialize)]
-struct Program {
+struct ProgramArgumentReport {
     argument: String,
     x_effect: &'static str,
 }
 
 /// A tool that takes the same arguments.
 #[derive(Serialize)]
-struct Other {
+struct SimilarTool {
     tool: String,
     words: String,
     /// What tells the two apart, beside name and server.
     separated_by: Vec<DistinguishingField>,
 }
 
-pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), Failure> {
+pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), CommandFailure> {
     let Some(entry) = catalog.entry(tool) else { return Err(unknown(catalog, tool)) };
     let contract = entry.contract.contract();
     let behaviour = contract.behaviour.as_ref();
-    let shown = Shown {
+    let shown = ToolIdentityReport {
         tool,
         contract: contract.identity.name.clone(),
         version: contract.identity.version.clone(),
@@ -72,37 +72,37 @@ pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), F
         extended_words: behaviour.map(Behaviour::extended_words),
         extended_identity: behaviour.map(Behaviour::extended_identity),
         programs: (entry.contract.program_arguments())
-            .map(|program| Program { argument: program.place, x_effect: program.kind })
+            .map(|program| ProgramArgumentReport { argument: program.place, x_effect: program.kind })
             .collect(),
-        review: doubts::review_offline(contract, catalog.lock_file().as_deref()),
-        same_arguments: others(catalog, tool),
+        review: objections::review_offline(contract, catalog.lock_file().as_deref()),
+        same_arguments: similar_tools(catalog, tool),
     };
     if screen.json {
         return screen.json(&shown);
     }
     page(&shown, screen)?;
     if !shown.review.open_objections().is_empty() {
-        screen.hint(doubts::NEXT_STEP);
+        screen.hint(objections::NEXT_STEP);
     }
     Ok(())
 }
 
-fn unknown(catalog: &Catalog, tool: &str) -> Failure {
+fn unknown(catalog: &Catalog, tool: &str) -> CommandFailure {
     let known = catalog.entries().map(|(name, entry)| (name, entry.contract.contract().binding.tool.as_str()));
-    Failure::bad_input(format!("there is no tool `{tool}`")).hint(next_step::nearest(tool, known))
+    CommandFailure::bad_input(format!("there is no tool `{tool}`")).hint(next_step::nearest(tool, known))
 }
 
 /// The others of its group, those it is hardest to tell from first.
-fn others(catalog: &Catalog, tool: &str) -> Vec<Other> {
+fn similar_tools(catalog: &Catalog, tool: &str) -> Vec<SimilarTool> {
     let descriptors = descriptors(catalog);
     let groups = confusions(&descriptors);
     let own = groups.iter().find(|group| group.tools.iter().any(|one| one.id == tool));
     let members = own.map(|group| group.tools.as_slice()).unwrap_or_default();
     let Some(this) = members.iter().find(|one| one.id == tool) else { return Vec::new() };
-    let mut others: Vec<Other> = members
+    let mut others: Vec<SimilarTool> = members
         .iter()
         .filter(|one| one.id != tool)
-        .map(|one| Other { tool: one.id.clone(), words: words_of(catalog, one), separated_by: separation(this, one) })
+        .map(|one| SimilarTool { tool: one.id.clone(), words: words_of(catalog, one), separated_by: separation(this, one) })
         .collect();
     others.sort_by_key(|other| other.separated_by.len());
     others
@@ -121,23 +121,23 @@ fn separation(one: &ConfusionCandidate, other: &ConfusionCandidate) -> Vec<Disti
 }
 
 /// Only what somebody objects to, or has answered: that all is well needs no line.
-fn tell_review(review: &ReviewOutcome, screen: Screen) -> Result<(), Failure> {
+fn tell_review(review: &ReviewOutcome, screen: Screen) -> Result<(), CommandFailure> {
     let line = |text: &str| screen.page(format_args!("  {:<10}{text}", "review"));
     match review {
         ReviewOutcome::Flagged { objections } => {
-            objections.iter().try_for_each(|objection| line(&paint(&doubts::sentence(objection), Mood::Bad)))
+            objections.iter().try_for_each(|objection| line(&paint(&objections::sentence(objection), TextStyle::Bad)))
         }
         ReviewOutcome::Settled { why, objections } => {
-            objections.iter().try_for_each(|objection| line(&doubts::sentence(objection)))?;
+            objections.iter().try_for_each(|objection| line(&objections::sentence(objection)))?;
             line(&format!("answered: {why}"))
         }
         ReviewOutcome::Corroborated | ReviewOutcome::Cautious | ReviewOutcome::Unclear => Ok(()),
     }
 }
 
-fn page(shown: &Shown<'_>, screen: Screen) -> Result<(), Failure> {
+fn page(shown: &ToolIdentityReport<'_>, screen: Screen) -> Result<(), CommandFailure> {
     let line = |label: &str, text: &str| screen.page(format_args!("  {label:<10}{text}"));
-    screen.page(paint(shown.tool, Mood::Strong))?;
+    screen.page(paint(shown.tool, TextStyle::Strong))?;
     match (&shown.words, &shown.identity) {
         (Some(words), Some(identity)) => line("identity", &format!("{words}  {identity}"))?,
         _ => line(
@@ -161,7 +161,7 @@ fn page(shown: &Shown<'_>, screen: Screen) -> Result<(), Failure> {
             line("alike", "these take the same arguments, so no schema tells them from it")?;
             for other in others {
                 let apart = match other.separated_by.as_slice() {
-                    [] => paint("nothing tells them apart", Mood::Bad),
+                    [] => paint("nothing tells them apart", TextStyle::Bad),
                     fields => {
                         let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
                         format!("told apart by {}", names.join(", "))

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use servanda_identity::effects::{ProgramLanguage, classify};
 
-use super::lines::{self, Answer};
-use crate::{failure::Failure, screen::Screen};
+use super::lines::{self, LineAnswer};
+use crate::{failure::CommandFailure, screen::Screen};
 
 /// A statement, with whatever else stands beside it.
 #[derive(Deserialize)]
-struct Statement {
+struct StatementInput {
     #[serde(default)]
     id: Option<Value>,
     #[serde(default)]
@@ -22,12 +22,12 @@ struct Statement {
     dialect: Option<String>,
 }
 
-pub(super) fn run(file: &Path, screen: Screen) -> Result<(), Failure> {
+pub(super) fn run(file: &Path, screen: Screen) -> Result<(), CommandFailure> {
     lines::answer_each(file, screen, answer)
 }
 
-fn answer(line: &[u8]) -> Answer {
-    let statement: Statement = match serde_json::from_slice(line) {
+fn answer(line: &[u8]) -> LineAnswer {
+    let statement: StatementInput = match serde_json::from_slice(line) {
         Ok(statement) => statement,
         Err(error) => return unreadable(None, format!("it is no statement: {}", lines::reason(&error))),
     };
@@ -42,13 +42,13 @@ fn answer(line: &[u8]) -> Answer {
     };
     let verdict = classify(language, text);
     let line = json!({ "effect": verdict.effect, "why": verdict.why });
-    Answer { line: with_id(statement.id, line), fault: None }
+    LineAnswer { line: with_id(statement.id, line), fault: None }
 }
 
 /// What could not be read may do anything.
-fn unreadable(id: Option<Value>, fault: String) -> Answer {
+fn unreadable(id: Option<Value>, fault: String) -> LineAnswer {
     let line = json!({ "effect": "unknown", "why": format!("the line could not be read: {fault}") });
-    Answer { line: with_id(id, line), fault: Some(fault) }
+    LineAnswer { line: with_id(id, line), fault: Some(fault) }
 }
 
 fn with_id(id: Option<Value>, mut line: Value) -> Value {

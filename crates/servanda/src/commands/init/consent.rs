@@ -4,31 +4,31 @@
 use std::path::Path;
 
 use crate::{
-    config::{Loaded, UpstreamConfig},
-    failure::Failure,
+    config::{LoadedConfig, UpstreamConfig},
+    failure::CommandFailure,
     import::{
-        Held,
-        server_page::{self, Values},
+        ImportedSecrets,
+        server_page::{self, ShownValues},
     },
     screen::{
         Screen,
-        consent::{self, Question},
+        consent::{self, ConsentQuestion},
         count, plural, spelled_out,
     },
 };
 
 /// The servers that the question is about.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) loaded: &'a Loaded,
+pub(super) struct InitConsentRequest<'a> {
+    pub(super) loaded: &'a LoadedConfig,
     /// Servers that are new to an existing configuration; all servers are new if there is none.
     pub(super) added: Option<&'a [String]>,
     pub(super) from: &'a Path,
-    pub(super) held: &'a Held,
+    pub(super) held: &'a ImportedSecrets,
 }
 
 /// Shows every new server, and asks. Servers that are configured already are not asked about again.
-pub(super) async fn agree(asked: Asked<'_>, yes: bool, screen: Screen) -> Result<(), Failure> {
+pub(super) async fn agree(asked: InitConsentRequest<'_>, yes: bool, screen: Screen) -> Result<(), CommandFailure> {
     let is_new = |id: &String| asked.added.is_none_or(|added| added.contains(id));
     let new = asked.loaded.config.upstreams.iter().filter(|(id, _)| is_new(id));
     let (started, reached): (Vec<_>, Vec<_>) = new.partition(|(_, config)| config.command.is_some());
@@ -40,7 +40,7 @@ pub(super) async fn agree(asked: Asked<'_>, yes: bool, screen: Screen) -> Result
     }
     let commands = (!started.is_empty()).then(|| format!("start {}", count(started.len(), "command")));
     let addresses = (!reached.is_empty()).then(|| format!("ask {}", plural(reached.len(), "address", "addresses")));
-    let question = Question {
+    let question = ConsentQuestion {
         asked: format!("{}?", [commands, addresses].into_iter().flatten().collect::<Vec<_>>().join(" and ")),
         nothing: "nothing was started or asked, and nothing was written",
         hint: "read what the file starts and asks, then run `servanda init --yes`",
@@ -49,13 +49,13 @@ pub(super) async fn agree(asked: Asked<'_>, yes: bool, screen: Screen) -> Result
 }
 
 /// A server of the configuration.
-type Server<'a> = (&'a String, &'a UpstreamConfig);
+type NamedUpstreamConfig<'a> = (&'a String, &'a UpstreamConfig);
 
 /// Shows the servers. A person who is asked sees every value of the file, because any of them may be code that a command runs. Output
 /// without a question may be kept, so secrets are left out of it, and it says where they can be read.
-fn show_all(started: &[Server<'_>], reached: &[Server<'_>], asked: Asked<'_>, is_asked: bool, screen: Screen) {
+fn show_all(started: &[NamedUpstreamConfig<'_>], reached: &[NamedUpstreamConfig<'_>], asked: InitConsentRequest<'_>, is_asked: bool, screen: Screen) {
     let from = asked.from.display();
-    let values = if is_asked { Values::All } else { Values::ButSecrets };
+    let values = if is_asked { ShownValues::All } else { ShownValues::ButSecrets };
     let commands = format!("to learn their tools, these commands of {from} are started on this machine:");
     show(&commands, started, (asked.held, values), screen);
     let addresses = format!("to learn their tools, these addresses of {from} are asked:");
@@ -65,7 +65,7 @@ fn show_all(started: &[Server<'_>], reached: &[Server<'_>], asked: Asked<'_>, is
     }
 }
 
-fn show(heading: &str, servers: &[Server<'_>], (held, values): (&Held, Values), screen: Screen) {
+fn show(heading: &str, servers: &[NamedUpstreamConfig<'_>], (held, values): (&ImportedSecrets, ShownValues), screen: Screen) {
     if servers.is_empty() {
         return;
     }

@@ -2,7 +2,7 @@
 //! with what it decided and why: one file a server.
 
 mod consent;
-mod grouped;
+mod decisions_page;
 mod report;
 mod storing;
 mod writing;
@@ -21,16 +21,16 @@ use servanda_catalog::{
 use servanda_contract::legibility::reveal;
 use servanda_gates::{RegisteredContracts, admit};
 
-use self::{consent::Asked, report::Report, writing::Writing};
+use self::{consent::InitConsentRequest, report::InitReport, writing::InitWriter};
 use crate::{
     cli::InitArgs,
-    clients::{Client, Surroundings},
-    config::{Config, LOCK_FILE, Loaded, UpstreamConfig, expansion::expand_or_keep},
+    clients::{KnownClient, ClientFolders},
+    config::{Config, LOCK_FILE, LoadedConfig, UpstreamConfig, expansion::expand_or_keep},
     contracts,
-    failure::Failure,
-    import::{self, Held, Imported, Source, Unpacked},
+    failure::CommandFailure,
+    import::{self, ImportedSecrets, ImportResult, ImportSource, UnpackedBundle},
     screen::Screen,
-    wiring::survey::{self, Survey},
+    wiring::survey::{self, UpstreamSurvey},
 };
 
 /// Where clients keep their servers when nobody says otherwise.
@@ -38,7 +38,7 @@ const CLIENT_FILE: &str = ".mcp.json";
 
 /// What was decided about one tool.
 #[derive(Debug, Serialize)]
-struct Decision {
+struct InitDecision {
     tool: String,
     file: Option<PathBuf>,
     side_effect_class: Option<&'static str>,
@@ -49,40 +49,40 @@ struct Decision {
 
 /// What became of one upstream.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct InitUpstreamOutcome {
     upstream: String,
     error: Option<String>,
     tools: usize,
 }
 
-pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Result<(), CommandFailure> {
     let from = args.from.clone().unwrap_or_else(|| PathBuf::from(CLIENT_FILE));
     if args.force {
         writing::require_replaceable(config)?;
         writing::require_replaceable(&config.with_file_name(LOCK_FILE))?;
     }
-    let there = if config.exists() { Some(Loaded::read(config)) } else { None };
+    let there = if config.exists() { Some(LoadedConfig::read(config)) } else { None };
     let default = Config::new(BTreeMap::new());
     let listen =
         there.as_ref().and_then(|there| there.as_ref().ok()).map_or(&default, |there| &there.config).listen.clone();
     // What is there is only read over when it is not to be written anew.
     let there = if args.force { None } else { there.transpose().map_err(unreadable)? };
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let source = Source { file: &from, folder, listen: &listen, sha256: args.sha256.as_deref(), anew: args.force };
+    let source = ImportSource { file: &from, folder, listen: &listen, sha256: args.sha256.as_deref(), anew: args.force };
     if args.from.is_none() && there.is_none() && !from.exists() {
         return Err(no_client_file());
     }
     let mut imported = match &there {
         // A configuration that has its servers needs no client's file any more.
-        Some(_) if args.from.is_none() && !from.exists() => Imported::default(),
+        Some(_) if args.from.is_none() && !from.exists() => ImportResult::default(),
         Some(_) => import::read(&source)?,
         None => import::read(&source)?.usable(&from)?,
     };
     let bypass = (imported.bypass && !imported.upstreams.is_empty()).then(|| from.clone());
     // If `init` ends before it writes anything, the unpacked bundle is removed again.
     let unpacked = imported.unpacked.take();
-    let Plan { mut loaded, added } = plan(config, folder, there, &imported)?;
-    let asked = Asked { loaded: &loaded, added: added.as_deref(), from: &from, held: &imported.held };
+    let InitPlan { mut loaded, added } = plan(config, folder, there, &imported)?;
+    let asked = InitConsentRequest { loaded: &loaded, added: added.as_deref(), from: &from, held: &imported.held };
     consent::agree(asked, args.yes, screen).await?;
     let asked = ask_all(&loaded, &imported.held, screen)
         .await
@@ -95,11 +95,11 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         }
         return Err(nobody_answered(&asked, added.is_some(), &from));
     }
-    let mut writing = Writing::begin(&loaded, args.force)?;
+    let mut writing = InitWriter::begin(&loaded, args.force)?;
     let offered = storing::offer(&mut loaded, &imported.held, &is_new, (args.store_secrets, args.yes), screen).await?;
     imported.settle(config, &servers(&loaded, is_new), &offered.stored);
     let mut notes = imported.notes;
-    unpacked.into_iter().for_each(Unpacked::keep);
+    unpacked.into_iter().for_each(UnpackedBundle::keep);
     if added.as_ref().is_none_or(|added| !added.is_empty()) {
         writing.config(&loaded)?;
     }
@@ -114,7 +114,7 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
             .map(|problem| format!("left from before and not admitted: {}", problem.to_string().trim_start())),
     );
     let (loaded, notes, kept, pinned) = (&loaded, &notes, writing.kept, writing.pinned);
-    let report = Report { loaded, bypass, added, kept, pinned, notes, outcomes: &outcomes, decisions: &decisions };
+    let report = InitReport { loaded, bypass, added, kept, pinned, notes, outcomes: &outcomes, decisions: &decisions };
     report.show(screen)?;
     if let Some(hint) = offered.hint {
         screen.hint(hint);
@@ -123,13 +123,13 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
 }
 
 /// Nothing is written that the next attempt would have to get past.
-fn nobody_answered(asked: &Survey, configured: bool, from: &Path) -> Failure {
+fn nobody_answered(asked: &UpstreamSurvey, configured: bool, from: &Path) -> CommandFailure {
     let why: Vec<String> = asked
         .iter()
         .filter_map(|(id, offered)| offered.as_ref().err().map(|error| format!("  {id}: {error}")))
         .collect();
     let failure =
-        Failure::failed(format!("no server could be asked for its tools, so nothing was written\n{}", why.join("\n")));
+        CommandFailure::failed(format!("no server could be asked for its tools, so nothing was written\n{}", why.join("\n")));
     let from = from.display();
     if configured {
         failure.hint(format!(
@@ -142,10 +142,10 @@ fn nobody_answered(asked: &Survey, configured: bool, from: &Path) -> Failure {
 }
 
 /// There is no file to start from where one would be; others may have one.
-fn no_client_file() -> Failure {
-    let failure = Failure::bad_input(format!("there is no `{CLIENT_FILE}`"));
-    let around = Surroundings::now();
-    let files = around.iter().flat_map(|around| Client::all().iter().flat_map(|client| client.files(around)));
+fn no_client_file() -> CommandFailure {
+    let failure = CommandFailure::bad_input(format!("there is no `{CLIENT_FILE}`"));
+    let around = ClientFolders::from_environment();
+    let files = around.iter().flat_map(|around| KnownClient::all().iter().flat_map(|client| client.files(around)));
     let found = files.map(|(_, file)| file).find(|file| file.is_file());
     match around.as_ref().zip(found) {
         Some((around, file)) => failure.hint(format!("there is {0}: `servanda init --from {0}`", around.shown(&file))),
@@ -154,7 +154,7 @@ fn no_client_file() -> Failure {
     }
 }
 
-fn unreadable(failure: Failure) -> Failure {
+fn unreadable(failure: CommandFailure) -> CommandFailure {
     if failure.to_string().ends_with("not a regular file") {
         return failure.hint("put a file in its place, or remove it and run `servanda init` again");
     }
@@ -163,43 +163,43 @@ fn unreadable(failure: Failure) -> Failure {
 
 /// The configuration as it will be, and what is added to one that is there.
 #[derive(Debug)]
-struct Plan {
-    loaded: Loaded,
+struct InitPlan {
+    loaded: LoadedConfig,
     added: Option<Vec<String>>,
 }
 
 /// The servers of a configuration of which that is so.
-fn servers(loaded: &Loaded, is_meant: impl Fn(&String) -> bool) -> BTreeMap<String, UpstreamConfig> {
+fn servers(loaded: &LoadedConfig, is_meant: impl Fn(&String) -> bool) -> BTreeMap<String, UpstreamConfig> {
     let all = loaded.config.upstreams.iter();
     all.filter(|(id, _)| is_meant(id)).map(|(id, server)| (id.clone(), server.clone())).collect()
 }
 
-fn plan(config: &Path, folder: &Path, there: Option<Loaded>, imported: &Imported) -> Result<Plan, Failure> {
+fn plan(config: &Path, folder: &Path, there: Option<LoadedConfig>, imported: &ImportResult) -> Result<InitPlan, CommandFailure> {
     let Some(mut loaded) = there else {
         let upstreams = imported.upstreams.clone();
-        let loaded = Loaded {
+        let loaded = LoadedConfig {
             config: Config::new(upstreams),
             folder: folder.to_owned(),
             file: config.to_owned(),
             had_policies: false,
         };
-        return Ok(Plan { loaded, added: None });
+        return Ok(InitPlan { loaded, added: None });
     };
     let upstreams: BTreeMap<_, _> =
         imported.upstreams.clone().into_iter().filter(|(id, _)| !loaded.config.upstreams.contains_key(id)).collect();
     let added: Vec<_> = upstreams.keys().cloned().collect();
     loaded.config.upstreams.extend(upstreams);
     loaded.check()?;
-    Ok(Plan { loaded, added: Some(added) })
+    Ok(InitPlan { loaded, added: Some(added) })
 }
 
 /// Writes a contract for every tool; only for those that have none, if contracts that are there are to stay.
 fn write_all(
-    loaded: &Loaded,
-    asked: Survey,
+    loaded: &LoadedConfig,
+    asked: UpstreamSurvey,
     keep: bool,
-    writing: &mut Writing,
-) -> Result<(Vec<Outcome>, Vec<Decision>), Failure> {
+    writing: &mut InitWriter,
+) -> Result<(Vec<InitUpstreamOutcome>, Vec<InitDecision>), CommandFailure> {
     let bound = if keep { contracts::bindings(loaded)? } else { BTreeSet::new() };
     let mut decisions = Vec::new();
     let mut outcomes = Vec::new();
@@ -220,34 +220,34 @@ fn write_all(
             }
             Err(error) => (Some(error.to_string()), 0),
         };
-        outcomes.push(Outcome { upstream, error, tools });
+        outcomes.push(InitUpstreamOutcome { upstream, error, tools });
     }
     Ok((outcomes, decisions))
 }
 
 /// Asks with secrets that were found and are not written; a variable that is not set is left to the server, as it was to
 /// the client. Serving is stricter.
-async fn ask_all(loaded: &Loaded, held: &Held, screen: Screen) -> Result<Survey, Failure> {
+async fn ask_all(loaded: &LoadedConfig, held: &ImportedSecrets, screen: Screen) -> Result<UpstreamSurvey, CommandFailure> {
     let fill = |text: &str| Ok(expand_or_keep(text, |name| held.variable(name)));
     let configured = loaded.config.upstreams.iter();
     let upstreams = configured
         .map(|(id, config)| {
             let spec = loaded.upstream_filled(id, config, &fill)?;
-            let notebook = crate::wiring::fleeting(loaded)?;
+            let notebook = crate::wiring::notebook_for_command(loaded)?;
             Ok((id.clone(), crate::credentials::upstream(loaded, config, spec, notebook)?))
         })
-        .collect::<Result<BTreeMap<_, _>, Failure>>()?;
-    Ok(survey::of(upstreams, screen).await)
+        .collect::<Result<BTreeMap<_, _>, CommandFailure>>()?;
+    Ok(survey::ask_upstreams(upstreams, screen).await)
 }
 
 fn write_contracts(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     upstream: &str,
     inventory: &Inventory,
     keep: bool,
-    writing: &mut Writing,
-    decisions: &mut Vec<Decision>,
-) -> Result<(), Failure> {
+    writing: &mut InitWriter,
+    decisions: &mut Vec<InitDecision>,
+) -> Result<(), CommandFailure> {
     for rejected in &inventory.rejected {
         let tool = rejected.name.as_deref().map(|name| loaded.config.tool_name(upstream, name));
         let tool = tool.unwrap_or_else(|| format!("{upstream} (definition {})", rejected.position));
@@ -274,7 +274,7 @@ fn write_contracts(
             }
         };
         writing.pin(upstream, definition);
-        decisions.push(Decision {
+        decisions.push(InitDecision {
             tool,
             file: Some(file.clone()),
             side_effect_class: Some(entry.class().word()),
@@ -290,8 +290,8 @@ fn write_contracts(
     writing.server_contracts(&file, upstream, entries, keep)
 }
 
-fn left_out(tool: String, why: String) -> Decision {
-    Decision { tool, file: None, side_effect_class: None, certain: false, why, notes: Vec::new() }
+fn left_out(tool: String, why: String) -> InitDecision {
+    InitDecision { tool, file: None, side_effect_class: None, certain: false, why, notes: Vec::new() }
 }
 
 /// A file name for a server: its own id where that is one, and never a way out of the folder.

@@ -2,19 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::{Decision, Outcome, grouped};
+use super::{InitDecision, InitUpstreamOutcome, decisions_page};
 use crate::{
-    clients::{Surroundings, client_of},
+    clients::{ClientFolders, client_of},
     commands::{tools, version_control},
-    config::Loaded,
-    failure::Failure,
-    screen::{Mood, Screen, count, lines, paint, paint_stderr, table},
+    config::LoadedConfig,
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, count, lines, paint, paint_stderr, table},
 };
 
 /// What there is to say.
 #[derive(Debug)]
-pub(super) struct Report<'a> {
-    pub(super) loaded: &'a Loaded,
+pub(super) struct InitReport<'a> {
+    pub(super) loaded: &'a LoadedConfig,
     /// The client's file, if it still lists the servers themselves.
     pub(super) bypass: Option<PathBuf>,
     /// Servers added to a configuration that was there; none if it was written as a whole.
@@ -22,12 +22,12 @@ pub(super) struct Report<'a> {
     pub(super) kept: usize,
     pub(super) pinned: usize,
     pub(super) notes: &'a [String],
-    pub(super) outcomes: &'a [Outcome],
-    pub(super) decisions: &'a [Decision],
+    pub(super) outcomes: &'a [InitUpstreamOutcome],
+    pub(super) decisions: &'a [InitDecision],
 }
 
-impl Report<'_> {
-    pub(super) fn show(&self, screen: Screen) -> Result<(), Failure> {
+impl InitReport<'_> {
+    pub(super) fn show(&self, screen: Screen) -> Result<(), CommandFailure> {
         if screen.json {
             return screen.json(&serde_json::json!({
                 "config": self.loaded.file, "upstreams": self.outcomes, "tools": self.decisions, "notes": self.notes,
@@ -42,7 +42,7 @@ impl Report<'_> {
             if let Some(error) = &outcome.error {
                 screen.say(format_args!(
                     "{} `{}` could not be asked: {error}",
-                    paint_stderr("upstream", Mood::Bad),
+                    paint_stderr("upstream", TextStyle::Bad),
                     outcome.upstream
                 ));
             }
@@ -57,13 +57,13 @@ impl Report<'_> {
         Ok(())
     }
 
-    fn decided(&self, screen: Screen) -> Result<(), Failure> {
+    fn decided(&self, screen: Screen) -> Result<(), CommandFailure> {
         if self.decisions.is_empty() {
             return Ok(());
         }
         // A program that reads lines, and a person who looks for one tool, have all of it; on a screen it would be too much.
         if screen.is_read_by_a_person() {
-            return screen.page(grouped::page(self.decisions));
+            return screen.page(decisions_page::page(self.decisions));
         }
         let mut shown = table(&["tool", "classed as", "because of"]);
         for decision in self.decisions {
@@ -110,7 +110,7 @@ impl Report<'_> {
             ));
         }
         if let Some(client) = &self.bypass {
-            let around = Surroundings::now();
+            let around = ClientFolders::from_environment();
             let known = around.as_ref().and_then(|around| client_of(client, around));
             let connect = match known {
                 Some((known, scope)) if known.is_usual(scope) => known.name.word(),

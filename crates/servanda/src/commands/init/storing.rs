@@ -13,28 +13,28 @@ use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName};
 
 use crate::{
     clients::likely_secrets::variable_name,
-    config::{CredentialConfig, Loaded, SecretPlace, UpstreamConfig, expansion::references},
-    failure::Failure,
-    import::Held,
+    config::{CredentialConfig, LoadedConfig, SecretPlace, UpstreamConfig, expansion::references},
+    failure::CommandFailure,
+    import::ImportedSecrets,
     screen::{
         Screen,
-        consent::{self, Question},
+        consent::{self, ConsentQuestion},
         count,
     },
 };
 
 /// Where a secret stands in a server's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum SecretField {
     Variable(String),
     Header(String),
 }
 
 /// A secret that can be stored.
 #[derive(Debug, Clone)]
-struct Storable {
+struct StorableSecret {
     server: String,
-    place: Place,
+    place: SecretField,
     /// The variable that stands there now.
     variable: String,
     /// How the secret is written there, where something stands around it.
@@ -43,7 +43,7 @@ struct Storable {
 
 /// What became of the offer.
 #[derive(Debug, Default)]
-pub(super) struct Offered {
+pub(super) struct StoreOfferOutcome {
     /// The variables whose secrets are stored now, by server.
     pub stored: BTreeSet<(String, String)>,
     /// What a person can do who was not asked.
@@ -52,28 +52,28 @@ pub(super) struct Offered {
 
 /// Asks, or does what a flag said before. What cannot be stored fails before the configuration is written.
 pub(super) async fn offer(
-    loaded: &mut Loaded,
-    held: &Held,
+    loaded: &mut LoadedConfig,
+    held: &ImportedSecrets,
     is_new: &dyn Fn(&String) -> bool,
     (wanted, yes): (bool, bool),
     screen: Screen,
-) -> Result<Offered, Failure> {
+) -> Result<StoreOfferOutcome, CommandFailure> {
     let new = loaded.config.upstreams.iter().filter(|(id, _)| is_new(id));
-    let found: Vec<Storable> = new.flat_map(|(id, server)| storable(id, server, held)).collect();
+    let found: Vec<StorableSecret> = new.flat_map(|(id, server)| storable(id, server, held)).collect();
     if found.is_empty() {
-        return Ok(Offered::default());
+        return Ok(StoreOfferOutcome::default());
     }
     let secrets = count(found.len(), "secret");
     if !wanted && !consent::is_asked(yes, screen) {
         let how = "`servanda init --force --store-secrets`";
         let hint = format!("{secrets} of the file can be kept encrypted instead of in the environment: {how}");
-        return Ok(Offered { hint: Some(hint), ..Offered::default() });
+        return Ok(StoreOfferOutcome { hint: Some(hint), ..StoreOfferOutcome::default() });
     }
     if !wanted && !is_agreed(&found, &secrets, screen).await {
-        return Ok(Offered::default());
+        return Ok(StoreOfferOutcome::default());
     }
     let vault = loaded.vault();
-    let store = vault.local().ok_or_else(|| Failure::failed("there is no encrypted store here"))?;
+    let store = vault.local().ok_or_else(|| CommandFailure::failed("there is no encrypted store here"))?;
     let (mut stored, mut names) = (BTreeSet::new(), BTreeMap::new());
     for one in found {
         let Some(value) = held.value(&one.variable) else { continue };
@@ -88,12 +88,12 @@ pub(super) async fn offer(
         stored.insert((one.server, one.variable));
     }
     loaded.check()?;
-    Ok(Offered { stored, hint: None })
+    Ok(StoreOfferOutcome { stored, hint: None })
 }
 
-async fn is_agreed(found: &[Storable], secrets: &str, screen: Screen) -> bool {
+async fn is_agreed(found: &[StorableSecret], secrets: &str, screen: Screen) -> bool {
     let places: Vec<String> = found.iter().map(|one| format!("{} of {}", one.place.name(), one.server)).collect();
-    let question = Question {
+    let question = ConsentQuestion {
         asked: format!("keep {secrets} encrypted in .servanda ({})?", places.join(", ")),
         nothing: "no secret was stored",
         hint: "servanda init --store-secrets",
@@ -101,16 +101,16 @@ async fn is_agreed(found: &[Storable], secrets: &str, screen: Screen) -> bool {
     consent::agree(question, false, screen).await.is_ok()
 }
 
-fn storable(id: &str, server: &UpstreamConfig, held: &Held) -> Vec<Storable> {
-    let variables = server.env.iter().map(|(name, value)| (Place::Variable(name.clone()), value));
-    let headers = server.headers.iter().map(|(name, value)| (Place::Header(name.clone()), value));
-    let one = |(place, value): (Place, &String)| {
+fn storable(id: &str, server: &UpstreamConfig, held: &ImportedSecrets) -> Vec<StorableSecret> {
+    let variables = server.env.iter().map(|(name, value)| (SecretField::Variable(name.clone()), value));
+    let headers = server.headers.iter().map(|(name, value)| (SecretField::Header(name.clone()), value));
+    let one = |(place, value): (SecretField, &String)| {
         let [reference] = references(value).try_into().ok()?;
         let written = format!("${{{}}}", reference.name);
         let length = held.value(reference.name)?.len();
         let fits = (SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&length) && !value.contains("{}");
         let format = (*value != written).then(|| value.replacen(&written, "{}", 1));
-        (fits && value.contains(&written)).then(|| Storable {
+        (fits && value.contains(&written)).then(|| StorableSecret {
             server: id.to_owned(),
             place,
             variable: reference.name.to_owned(),
@@ -121,13 +121,13 @@ fn storable(id: &str, server: &UpstreamConfig, held: &Held) -> Vec<Storable> {
 }
 
 /// Stores a secret under the name of its variable, or under a longer one if that is another secret's.
-fn put(store: &LocalStore, one: &Storable, value: &str, now: Timestamp) -> Result<SecretName, Failure> {
-    let failed = |fault: &servanda_vault::StoreFault| {
-        Failure::failed(fault.to_string()).hint(format!("{}; nothing was written", fault.hint()))
+fn put(store: &LocalStore, one: &StorableSecret, value: &str, now: Timestamp) -> Result<SecretName, CommandFailure> {
+    let failed = |fault: &servanda_vault::SecretStoreError| {
+        CommandFailure::failed(fault.to_string()).hint(format!("{}; nothing was written", fault.hint()))
     };
     let longer = format!("{}_{}", variable_name(&one.server), one.variable);
     for name in [one.variable.clone(), longer] {
-        let name: SecretName = name.parse().map_err(|error| Failure::failed(format!("{error}")))?;
+        let name: SecretName = name.parse().map_err(|error| CommandFailure::failed(format!("{error}")))?;
         let there = store.read(&name).map_err(|fault| failed(&fault))?;
         if there.as_ref().is_none_or(|there| there.expose() == value.as_bytes()) {
             if there.is_none() {
@@ -136,23 +136,23 @@ fn put(store: &LocalStore, one: &Storable, value: &str, now: Timestamp) -> Resul
             return Ok(name);
         }
     }
-    Err(Failure::bad_input(format!("the encrypted store has another secret `{}`", one.variable))
+    Err(CommandFailure::bad_input(format!("the encrypted store has another secret `{}`", one.variable))
         .hint("`servanda secret list` lists them; remove the old one, or run `servanda init` without --store-secrets"))
 }
 
 /// Has the server's configuration refer to a stored secret.
-fn refer(server: &mut UpstreamConfig, one: &Storable, name: &SecretName) {
+fn refer(server: &mut UpstreamConfig, one: &StorableSecret, name: &SecretName) {
     let mut credential = CredentialConfig {
         secret: Some(SecretPlace::store(name)),
         format: one.format.clone(),
         ..CredentialConfig::default()
     };
     match &one.place {
-        Place::Variable(variable) => {
+        SecretField::Variable(variable) => {
             server.env.remove(variable);
             credential.env = Some(variable.clone());
         }
-        Place::Header(header) => {
+        SecretField::Header(header) => {
             server.headers.remove(header);
             credential.header = Some(header.clone());
         }
@@ -160,7 +160,7 @@ fn refer(server: &mut UpstreamConfig, one: &Storable, name: &SecretName) {
     server.credential.push(credential);
 }
 
-impl Place {
+impl SecretField {
     fn name(&self) -> &str {
         match self {
             Self::Variable(name) | Self::Header(name) => name,

@@ -13,12 +13,12 @@ use servanda_contract::{Timestamp, document, layers::ToolEntry, time::Clock as _
 use servanda_engine::SystemClock;
 
 use crate::{
-    config::{Loaded, state_folder},
+    config::{LoadedConfig, state_folder},
     contracts::{
         editing, lock,
         reading::{self, ContractFile},
     },
-    failure::Failure,
+    failure::CommandFailure,
     files, screen,
 };
 
@@ -31,7 +31,7 @@ const KEPT_MAX: u32 = 1_000;
 
 /// Writes files, and counts those it kept from before.
 #[derive(Debug)]
-pub(super) struct Writing {
+pub(super) struct InitWriter {
     /// How many earlier files were kept.
     pub kept: usize,
     /// How many definitions were pinned.
@@ -45,9 +45,9 @@ pub(super) struct Writing {
     contracts_root: PathBuf,
 }
 
-impl Writing {
+impl InitWriter {
     /// Begins with what was agreed to before. A lock file that cannot be read is only written over when that was asked for.
-    pub(super) fn begin(loaded: &Loaded, force: bool) -> Result<Self, Failure> {
+    pub(super) fn begin(loaded: &LoadedConfig, force: bool) -> Result<Self, CommandFailure> {
         let before = match lock::read(&loaded.lock_file()) {
             Err(_) if force => None,
             read => read?,
@@ -87,7 +87,7 @@ impl Writing {
     }
 
     /// What was agreed to.
-    pub(super) fn lock(&mut self, loaded: &Loaded, force: bool) -> Result<(), Failure> {
+    pub(super) fn lock(&mut self, loaded: &LoadedConfig, force: bool) -> Result<(), CommandFailure> {
         let file = loaded.lock_file();
         if self.pinned == 0 {
             return Ok(());
@@ -99,8 +99,8 @@ impl Writing {
     }
 
     /// The configuration.
-    pub(super) fn config(&mut self, loaded: &Loaded) -> Result<(), Failure> {
-        let text = document::write(&loaded.config).map_err(|error| Failure::failed(error.to_string()))?;
+    pub(super) fn config(&mut self, loaded: &LoadedConfig) -> Result<(), CommandFailure> {
+        let text = document::write(&loaded.config).map_err(|error| CommandFailure::failed(error.to_string()))?;
         let head = "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n\
                     # Calls that delete, or move rights or code, are refused beyond what `budgets` allows; `servanda budgets` shows how\n\
                     # much is left.\n";
@@ -117,7 +117,7 @@ impl Writing {
         server: &str,
         tools: BTreeMap<String, ToolEntry>,
         keep: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         if tools.is_empty() {
             return Ok(());
         }
@@ -136,7 +136,7 @@ impl Writing {
     }
 
     /// Takes away the files of one tool each that an earlier version wrote for a server, and keeps them as `*.bak`.
-    pub(super) fn retire(&mut self, folder: &Path, server: &str) -> Result<(), Failure> {
+    pub(super) fn retire(&mut self, folder: &Path, server: &str) -> Result<(), CommandFailure> {
         if !folder.is_dir() {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl Writing {
     }
 
     /// Makes a folder for contracts.
-    pub(super) fn contracts_folder(&self, folder: &Path) -> Result<(), Failure> {
+    pub(super) fn contracts_folder(&self, folder: &Path) -> Result<(), CommandFailure> {
         let is_rooted = folder.parent().is_some_and(Path::exists);
         let inside = if is_rooted { files::require_inside(&self.contracts_root, folder) } else { Ok(()) };
         let made = inside.and_then(|()| std::fs::create_dir_all(folder));
@@ -164,7 +164,7 @@ impl Writing {
         made.map_err(|error| cannot_write(folder, &error))
     }
 
-    fn replace(&mut self, root: &Path, file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    fn replace(&mut self, root: &Path, file: &Path, text: &str, mode: u32) -> Result<(), CommandFailure> {
         if !self.set_aside(file, text)? {
             return Ok(());
         }
@@ -172,14 +172,14 @@ impl Writing {
     }
 }
 
-impl Writing {
+impl InitWriter {
     /// Keeps what is about to be written over; says whether there is anything to be written at all.
-    fn set_aside(&mut self, file: &Path, text: &str) -> Result<bool, Failure> {
+    fn set_aside(&mut self, file: &Path, text: &str) -> Result<bool, CommandFailure> {
         match read_there(file) {
             Ok(before) if before == text.as_bytes() => return Ok(false),
             Ok(before) => {
                 keep(file, &before).map_err(|error| {
-                    Failure::failed(format!("cannot keep `{}` before it is written over: {error}", file.display()))
+                    CommandFailure::failed(format!("cannot keep `{}` before it is written over: {error}", file.display()))
                 })?;
                 self.kept += 1;
             }
@@ -192,7 +192,7 @@ impl Writing {
 
 /// Refuses a file that cannot be replaced, before anything is started. A link is refused because a copy of its target would be kept beside
 /// it.
-pub(super) fn require_replaceable(file: &Path) -> Result<(), Failure> {
+pub(super) fn require_replaceable(file: &Path) -> Result<(), CommandFailure> {
     match read_there(file) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(cannot_write(file, &error).hint("nothing was started; put a file in its place, or remove it"))
@@ -215,8 +215,8 @@ fn in_lines(mut entry: ToolEntry) -> ToolEntry {
     entry
 }
 
-fn not_its_file(file: &Path, server: &str) -> Failure {
-    Failure::failed(format!("`{}` is there and is not the file of `{server}`'s contracts", file.display()))
+fn not_its_file(file: &Path, server: &str) -> CommandFailure {
+    CommandFailure::failed(format!("`{}` is there and is not the file of `{server}`'s contracts", file.display()))
         .hint("move it to another name in the same folder, then `servanda init` again")
 }
 
@@ -244,6 +244,6 @@ fn beside(file: &Path, number: u32) -> PathBuf {
     file.with_file_name(name)
 }
 
-fn cannot_write(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write `{}`: {error}", file.display()))
+fn cannot_write(file: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::failed(format!("cannot write `{}`: {error}", file.display()))
 }

@@ -1,26 +1,26 @@
 //! `servanda keys`: API keys are made, listed and taken back. Works beside a gateway that is running: both look at the same store.
 
-pub(crate) mod named;
+pub(crate) mod key_lookup;
 mod page;
 
 use std::path::Path;
 
-use servanda_authority::api_key::{KeyTerms, MadeKey, StoredKey};
+use servanda_authority::api_key::{ApiKeySpec, CreatedApiKey, StoredKey};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_ledger::Ledger;
-use servanda_porter::keys::{self, KeyTrouble};
+use servanda_porter::keys::{self, ApiKeyStoreError};
 
 use crate::{
     cli::{KeyCreateArgs, KeysArgs, KeysCommand},
     commands::{operator, rights_review, rights_text},
-    config::{AuthMode, Loaded},
-    failure::Failure,
+    config::{AuthMode, LoadedConfig},
+    failure::CommandFailure,
     screen::Screen,
 };
 
-pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     match &args.command {
         None | Some(KeysCommand::List) => list(&loaded, screen).await,
         Some(KeysCommand::Rotate) => rotate(&loaded, screen).await,
@@ -35,11 +35,11 @@ pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Resul
 }
 
 /// Makes another root key of agent credentials.
-async fn rotate(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+async fn rotate(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
     let ledger = loaded.ledger_place()?.open().await?;
     let rotated = loaded.root_book(ledger.clone()).rotate(SystemClock.now()).await;
     ledger.close().await;
-    let id = rotated.map_err(|error| Failure::failed(format!("nothing was rotated: {}", error.reason())))?;
+    let id = rotated.map_err(|error| CommandFailure::failed(format!("nothing was rotated: {}", error.reason())))?;
     if screen.json {
         return screen.json(&serde_json::json!({ "root_key": id }));
     }
@@ -52,17 +52,17 @@ async fn rotate(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
 }
 
 /// Takes the key of that id back, or of that beginning of one.
-pub(crate) async fn revoke(ledger: &Ledger, id: &str) -> Result<StoredKey, Failure> {
+pub(crate) async fn revoke(ledger: &Ledger, id: &str) -> Result<StoredKey, CommandFailure> {
     let now = SystemClock.now();
-    let key = named::by_id(ledger, id, now).await?;
-    let revoked = keys::revoke(ledger, &key.id, &operator::who(), now).await;
+    let key = key_lookup::by_id(ledger, id, now).await?;
+    let revoked = keys::revoke(ledger, &key.id, &operator::user_name(), now).await;
     revoked.map(|(key, _)| key).map_err(trouble)
 }
 
 /// Says what is not any more.
-pub(crate) fn tell_revoked(key: &StoredKey, screen: Screen) -> Result<(), Failure> {
+pub(crate) fn tell_revoked(key: &StoredKey, screen: Screen) -> Result<(), CommandFailure> {
     if screen.json {
-        return screen.json(&page::shown(key, SystemClock.now()));
+        return screen.json(&page::report(key, SystemClock.now()));
     }
     screen.page(format_args!("key:{} of {}/{} is revoked", key.id, key.tenant, key.principal))?;
     screen.say(
@@ -71,10 +71,10 @@ pub(crate) fn tell_revoked(key: &StoredKey, screen: Screen) -> Result<(), Failur
     Ok(())
 }
 
-async fn create(loaded: &Loaded, args: &KeyCreateArgs, screen: Screen) -> Result<(), Failure> {
+async fn create(loaded: &LoadedConfig, args: &KeyCreateArgs, screen: Screen) -> Result<(), CommandFailure> {
     let now = SystemClock.now();
     let lifetime_ms = rights_text::span_ms("expires", &args.expires)?;
-    let terms = KeyTerms {
+    let terms = ApiKeySpec {
         tenant: args.tenant.clone(),
         principal: args.principal.clone(),
         groups: args.groups.iter().cloned().collect(),
@@ -85,11 +85,11 @@ async fn create(loaded: &Loaded, args: &KeyCreateArgs, screen: Screen) -> Result
     let ledger = loaded.ledger_place()?.open().await?;
     let made = keys::make(ledger.as_ref(), terms, now).await;
     ledger.close().await;
-    let MadeKey { stored, text } = made.map_err(trouble)?;
-    let Some(key) = text.as_text() else { return Err(Failure::failed("the key is not text")) };
+    let CreatedApiKey { stored, text } = made.map_err(trouble)?;
+    let Some(key) = text.as_text() else { return Err(CommandFailure::failed("the key is not text")) };
     let remarks = rights_review::remarks(&stored.rights, loaded);
     if screen.json {
-        return screen.json(&page::made(&stored, key, now, &remarks));
+        return screen.json(&page::created_report(&stored, key, now, &remarks));
     }
     screen.say(page::page(&stored, now));
     if screen.is_read_by_a_person() {
@@ -111,7 +111,7 @@ async fn create(loaded: &Loaded, args: &KeyCreateArgs, screen: Screen) -> Result
     Ok(())
 }
 
-async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
     let (place, now) = (loaded.ledger_place()?, SystemClock.now());
     let mut found = Vec::new();
     // Whoever only looks makes no ledger.
@@ -123,7 +123,7 @@ async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     }
     found.sort_by(|one, two| (one.created_at, &one.id).cmp(&(two.created_at, &two.id)));
     if screen.json {
-        let shown: Vec<_> = found.iter().map(|key| page::shown(key, now)).collect();
+        let shown: Vec<_> = found.iter().map(|key| page::report(key, now)).collect();
         return screen.json(&shown);
     }
     if found.is_empty() {
@@ -136,11 +136,11 @@ async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-fn trouble(trouble: KeyTrouble) -> Failure {
+fn trouble(trouble: ApiKeyStoreError) -> CommandFailure {
     match trouble {
-        KeyTrouble::NotMade(why) => Failure::bad_input(why.to_string()).hint("servanda keys create --help"),
-        KeyTrouble::NoSuchKey => Failure::bad_input(trouble.to_string()).hint("`servanda keys list` shows them"),
-        KeyTrouble::Store(error) => Failure::failed(format!("the store of keys does not answer: {}", error.reason()))
+        ApiKeyStoreError::NotMade(why) => CommandFailure::bad_input(why.to_string()).hint("servanda keys create --help"),
+        ApiKeyStoreError::NoSuchKey => CommandFailure::bad_input(trouble.to_string()).hint("`servanda keys list` shows them"),
+        ApiKeyStoreError::Store(error) => CommandFailure::failed(format!("the store of keys does not answer: {}", error.reason()))
             .hint("`servanda doctor` looks at the ledger"),
     }
 }

@@ -6,15 +6,15 @@ use serde::Serialize;
 use servanda_authority::{Rights, api_key::StoredKey};
 use servanda_contract::Timestamp;
 
-use super::named::ID_CHARS_MIN;
+use super::key_lookup::ID_CHARS_MIN;
 use crate::{
     commands::rights_text,
-    screen::{Mood, distinct_chars, lines, paint, stdout_width, table},
+    screen::{TextStyle, distinct_chars, lines, paint, stdout_width, table},
 };
 
 /// A key for programs.
 #[derive(Serialize)]
-pub(super) struct Shown<'a> {
+pub(super) struct KeyReport<'a> {
     id: &'a str,
     credential: String,
     tenant: &'a str,
@@ -33,22 +33,22 @@ pub(super) struct Shown<'a> {
 
 /// A key that was just made, for programs.
 #[derive(Serialize)]
-pub(super) struct Made<'a> {
+pub(super) struct CreatedKeyReport<'a> {
     /// Shown this once.
     key: &'a str,
     #[serde(flatten)]
-    shown: Shown<'a>,
+    shown: KeyReport<'a>,
     /// What of its rights comes to nothing.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
 }
 
-pub(super) fn made<'a>(key: &'a StoredKey, text: &'a str, now: Timestamp, notes: &'a [String]) -> Made<'a> {
-    Made { key: text, shown: shown(key, now), notes }
+pub(super) fn created_report<'a>(key: &'a StoredKey, text: &'a str, now: Timestamp, notes: &'a [String]) -> CreatedKeyReport<'a> {
+    CreatedKeyReport { key: text, shown: report(key, now), notes }
 }
 
-pub(super) fn shown(key: &StoredKey, now: Timestamp) -> Shown<'_> {
-    Shown {
+pub(super) fn report(key: &StoredKey, now: Timestamp) -> KeyReport<'_> {
+    KeyReport {
         id: &key.id,
         credential: key.credential().to_string(),
         tenant: &key.tenant,
@@ -66,7 +66,7 @@ pub(super) fn shown(key: &StoredKey, now: Timestamp) -> Shown<'_> {
 
 /// One key as a page.
 pub(super) fn page(key: &StoredKey, now: Timestamp) -> String {
-    let mut page = vec![format!("{}  {}", paint(&format!("key:{}", key.id), Mood::Strong), key.label)];
+    let mut page = vec![format!("{}  {}", paint(&format!("key:{}", key.id), TextStyle::Strong), key.label)];
     page.push(format!("  for       {}/{}", key.tenant, key.principal));
     if !key.groups.is_empty() {
         let groups: Vec<&str> = key.groups.iter().map(String::as_str).collect();
@@ -104,12 +104,12 @@ pub(super) fn list(keys: &[StoredKey], now: Timestamp) -> String {
     lines(&table)
 }
 
-fn standing(key: &StoredKey, now: Timestamp) -> (&'static str, Mood) {
+fn standing(key: &StoredKey, now: Timestamp) -> (&'static str, TextStyle) {
     if key.revoked_at.is_some() {
-        ("revoked", Mood::Bad)
+        ("revoked", TextStyle::Bad)
     } else if now >= key.expires_at {
-        ("expired", Mood::Careful)
+        ("expired", TextStyle::Careful)
     } else {
-        ("good", Mood::Good)
+        ("good", TextStyle::Good)
     }
 }

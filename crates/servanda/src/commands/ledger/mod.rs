@@ -6,13 +6,13 @@ mod page;
 use std::path::Path;
 
 use serde_json::json;
-use servanda_ledger::{Adoption, AdoptionRequest, Restored, Retention, LossSettlement};
+use servanda_ledger::{Adoption, AdoptionRequest, LedgerRestoration, Retention, LossSettlement};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},
     commands::operator,
-    config::{Loaded, ledger_place::LedgerPlace},
-    failure::Failure,
+    config::{LoadedConfig, ledger_place::LedgerPlace},
+    failure::CommandFailure,
     screen::Screen,
 };
 
@@ -24,8 +24,8 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 const NEEDS_EVIDENCE: &str = "say what happened and what you know: --evidence \"the disk failed at 12:04, restored last night's backup; \
                               no payment was made since 11:50 by the bank's own list\"";
 
-pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     let place = loaded.ledger_place()?;
     let terms = |evidence: &str| terms(evidence, loaded.config.retention.retention());
     match &args.command {
@@ -46,8 +46,8 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
         }
         Some(LedgerCommand::Adopt { evidence }) => adopted(&place.upkeep().adopt(&terms(evidence)?).await?, screen),
         Some(LedgerCommand::SettleLost { evidence }) => {
-            let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
-            let settled = place.upkeep().settle(&LossSettlement { by: operator::who(), evidence }).await?;
+            let evidence = operator::checked_text("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
+            let settled = place.upkeep().settle(&LossSettlement { by: operator::user_name(), evidence }).await?;
             if screen.json {
                 return screen.json(&json!({ "settled": settled }));
             }
@@ -59,29 +59,29 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
     }
 }
 
-fn terms(evidence: &str, retention: Retention) -> Result<AdoptionRequest, Failure> {
+fn terms(evidence: &str, retention: Retention) -> Result<AdoptionRequest, CommandFailure> {
     let (least_ms, forever_ms) = LOST_IN_FORCE_MS;
     let in_force_ms = retention.tombstones_ms.map_or(forever_ms, |kept_ms| kept_ms.clamp(least_ms, forever_ms));
-    let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
-    Ok(AdoptionRequest { by: operator::who(), evidence, in_force_ms })
+    let evidence = operator::checked_text("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
+    Ok(AdoptionRequest { by: operator::user_name(), evidence, in_force_ms })
 }
 
 /// What was accepted, if anything had to be, and where the ledger of before is.
 #[derive(serde::Serialize)]
-struct Adopted<'a> {
+struct AdoptionReport<'a> {
     #[serde(flatten)]
     adoption: Option<&'a Adoption>,
     #[serde(skip_serializing_if = "Option::is_none")]
     set_aside: Option<&'a Path>,
 }
 
-fn adopted(accepted: &Restored, screen: Screen) -> Result<(), Failure> {
+fn adopted(accepted: &LedgerRestoration, screen: Screen) -> Result<(), CommandFailure> {
     if let Some(set_aside) = &accepted.set_aside {
         screen.say(format_args!("what was there before is in {}", set_aside.display()));
     }
     let adoption = accepted.adoption.as_ref();
     if screen.json {
-        return screen.json(&Adopted { adoption, set_aside: accepted.set_aside.as_deref() });
+        return screen.json(&AdoptionReport { adoption, set_aside: accepted.set_aside.as_deref() });
     }
     let Some(adoption) = adoption else {
         return screen.page("the ledger is the one that is known and lacks nothing that was acknowledged");
@@ -91,11 +91,11 @@ fn adopted(accepted: &Restored, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn status(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
+async fn status(place: &LedgerPlace, screen: Screen) -> Result<(), CommandFailure> {
     let status = place.upkeep().status().await?;
     let refused = status.refused.clone();
     if screen.json {
-        screen.json(&page::Shown {
+        screen.json(&page::LedgerReport {
             ledger: place.to_string(),
             refused: refused.as_ref().map(ToString::to_string),
             status,
@@ -109,7 +109,7 @@ async fn status(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
     }
 }
 
-async fn verify(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
+async fn verify(place: &LedgerPlace, screen: Screen) -> Result<(), CommandFailure> {
     let upkeep = place.upkeep();
     let status = upkeep.status().await?;
     if let Some(refused) = status.refused {
@@ -130,6 +130,6 @@ async fn verify(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
     if verified.problems.is_empty() {
         return Ok(());
     }
-    Err(Failure::failed("the ledger is damaged")
+    Err(CommandFailure::failed("the ledger is damaged")
         .hint("stop the gateway and put a backup back: `servanda ledger restore FILE --evidence TEXT`"))
 }

@@ -3,20 +3,20 @@
 use std::fmt::Write as _;
 
 use servanda_contract::Timestamp;
-use servanda_ledger::{Adoption, LogReport, LedgerPosition, Status, Verified};
+use servanda_ledger::{Adoption, LogReport, LedgerPosition, LedgerStatus, LedgerVerification};
 
 use crate::config::ledger_place::LedgerPlace;
 
 /// How a ledger stands, as JSON.
 #[derive(Debug, serde::Serialize)]
-pub(super) struct Shown {
+pub(super) struct LedgerReport {
     pub(super) ledger: String,
     pub(super) refused: Option<String>,
     #[serde(flatten)]
-    pub(super) status: Status,
+    pub(super) status: LedgerStatus,
 }
 
-pub(super) fn status(place: &LedgerPlace, status: &Status) -> String {
+pub(super) fn status(place: &LedgerPlace, status: &LedgerStatus) -> String {
     let mut page = format!("ledger         {place}\n");
     let mut line = |name: &str, says: String| {
         // Writing to a string does not fail.
@@ -76,8 +76,8 @@ pub(super) fn adoption(adoption: &Adoption) -> String {
     page
 }
 
-pub(super) fn verified(verified: &Verified, log: Option<&LogReport>) -> String {
-    let Verified { effects, calls, problems } = verified;
+pub(super) fn verified(verified: &LedgerVerification, log: Option<&LogReport>) -> String {
+    let LedgerVerification { effects, calls, problems } = verified;
     let mut page = format!("{effects} effects and {calls} calls were read");
     if let Some(log) = log {
         let _ = write!(page, "\n{log}");

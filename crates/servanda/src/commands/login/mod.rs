@@ -1,7 +1,7 @@
 //! `servanda login`, `logout` and `logins`: a user agrees to the use of an upstream, takes that back, and sees who agreed to
 //! what. They work beside a gateway that is running. No token is ever shown.
 
-mod window;
+mod loopback_listener;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -12,41 +12,41 @@ use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
 use servanda_ledger::Ledger;
 use servanda_oauth::{
-    book::{LoginBook, Whose},
+    login_store::{LoginStore, LoginKey},
     challenge::Demand,
     discovery::DiscoveryInput,
-    flow::{Consent, Means, Plan},
-    grant::{self, Access, NoGrant, Terms as _},
+    flow::{ConsentSession, GrantSource, FlowPlan},
+    grant::{self, UpstreamAccess, GrantError, UpstreamAccessSource as _},
     login::Login,
-    probe::Probe,
-    proof::random_text,
-    scope::Scopes,
+    probe::ChallengeProbe,
+    pkce::random_text,
+    scope::OauthScopes,
 };
-use servanda_upstream::{Counterpart, Upstream};
+use servanda_upstream::{UpstreamRequester, Upstream};
 
-use self::window::LoopbackWindow;
+use self::loopback_listener::LoopbackListener;
 use crate::{
     cli::{LoginArgs, LogoutArgs},
-    config::{Loaded, OauthConfig, OauthFlow},
-    credentials::{VaultTerms, book},
-    failure::Failure,
-    screen::{Mood, Screen, lines, paint, table},
+    config::{LoadedConfig, OauthConfig, OauthFlow},
+    credentials::{VaultOauthTerms, login_store},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, lines, paint, table},
     wiring,
 };
 
 /// How long hearing what an upstream asks for may take.
 const PROBE_MS_MAX: u64 = 20_000;
 
-pub(crate) async fn login(config: &Path, args: &LoginArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn login(config: &Path, args: &LoginArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     let oauth = configured(&loaded, &args.upstream)?;
     if oauth.flow != OauthFlow::User {
-        return Err(Failure::bad_input(format!("nobody has to agree to the use of `{}`", args.upstream))
+        return Err(CommandFailure::bad_input(format!("nobody has to agree to the use of `{}`", args.upstream))
             .hint("its `credential` has another flow than `user`"));
     }
-    let whose = whose(&args.upstream, args.user.as_ref());
-    let (ledger, book) = open(&loaded).await?;
-    let outcome = agree(&loaded, args, &whose, &book, screen).await;
+    let whose = login_key(&args.upstream, args.user.as_ref());
+    let (ledger, login_store) = open(&loaded).await?;
+    let outcome = agree(&loaded, args, &whose, &login_store, screen).await;
     ledger.close().await;
     let login = outcome?;
     if screen.json {
@@ -58,17 +58,17 @@ pub(crate) async fn login(config: &Path, args: &LoginArgs, screen: Screen) -> Re
     Ok(())
 }
 
-pub(crate) async fn logout(config: &Path, args: &LogoutArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn logout(config: &Path, args: &LogoutArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     let oauth = configured(&loaded, &args.upstream)?;
-    let whose = whose(&args.upstream, args.user.as_ref());
-    let (ledger, book) = open(&loaded).await?;
+    let whose = login_key(&args.upstream, args.user.as_ref());
+    let (ledger, login_store) = open(&loaded).await?;
     let now = SystemClock.now();
     // One that cannot be opened any more is forgotten like any other.
-    let known = book.logins(now).await.map(|all| all.into_iter().any(|(other, _)| other == whose));
-    let forgotten = book.forget(&whose).await;
+    let known = login_store.logins(now).await.map(|all| all.into_iter().any(|(other, _)| other == whose));
+    let forgotten = login_store.forget(&whose).await;
     let unbound = match &oauth.client_id {
-        Some(client) => book.unbind_issuer(&whose.upstream, client).await,
+        Some(client) => login_store.unbind_issuer(&whose.upstream, client).await,
         None => Ok(()),
     };
     ledger.close().await;
@@ -85,13 +85,13 @@ pub(crate) async fn logout(config: &Path, args: &LogoutArgs, screen: Screen) -> 
     Ok(())
 }
 
-pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     let found = if loaded.ledger_place()?.is_missing() {
         Vec::new()
     } else {
-        let (ledger, book) = open(&loaded).await?;
-        let found = book.logins(SystemClock.now()).await;
+        let (ledger, login_store) = open(&loaded).await?;
+        let found = login_store.logins(SystemClock.now()).await;
         ledger.close().await;
         found.map_err(failed)?
     };
@@ -109,7 +109,7 @@ pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), Failure> {
     let mut shown = table(&["upstream", "user", "scopes", "issuer", "until"]);
     for (whose, login) in &found {
         let Some(login) = login else {
-            let sealed = paint("cannot be opened with the key of this gateway", Mood::Bad);
+            let sealed = paint("cannot be opened with the key of this gateway", TextStyle::Bad);
             shown.add_row([whose.upstream.clone(), name(whose), String::new(), String::new(), sealed]);
             continue;
         };
@@ -121,84 +121,84 @@ pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), Failure> {
 
 /// Takes a user through it, and keeps what came of it.
 async fn agree(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     args: &LoginArgs,
-    whose: &Whose,
-    book: &LoginBook,
+    whose: &LoginKey,
+    login_store: &LoginStore,
     screen: Screen,
-) -> Result<Login, Failure> {
+) -> Result<Login, CommandFailure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let now = clock.now();
     let access = access(loaded, &whose.upstream).await?;
     // One that cannot be opened is replaced.
-    let before = book.login(whose, now).await.ok().flatten();
-    let wanted = book.wanted(whose, now).await.map_err(failed)?;
-    let heard = hear(loaded, &whose.upstream, screen).await?;
-    let window = LoopbackWindow::open(&ports(args.port, before.as_ref()), args.timeout_ms, screen).await?;
+    let before = login_store.login(whose, now).await.ok().flatten();
+    let wanted = login_store.demand(whose, now).await.map_err(failed)?;
+    let heard = probe_demand(loaded, &whose.upstream, screen).await?;
+    let window = LoopbackListener::open(&ports(args.port, before.as_ref()), args.timeout_ms, screen).await?;
     let bound = match &access.client.id {
-        Some(client) => book.issuer(&whose.upstream, client, now).await.map_err(failed)?,
+        Some(client) => login_store.issuer(&whose.upstream, client, now).await.map_err(failed)?,
         None => None,
     };
-    let courier = access.courier().await.map_err(|error| Failure::failed(error.to_string()))?;
+    let courier = access.oauth_http().await.map_err(|error| CommandFailure::failed(error.to_string()))?;
     let known = DiscoveryInput {
         trust: courier.trust().clone(),
         challenged: heard.is_some(),
         resource_metadata: heard.as_ref().and_then(|heard| heard.resource_metadata.clone()),
         issuer: access.issuer.clone().or(bound),
     };
-    let challenged = together([wanted.scopes.as_ref(), heard.as_ref().and_then(|heard| heard.scopes.as_ref())]);
+    let challenged = all_scopes([wanted.scopes.as_ref(), heard.as_ref().and_then(|heard| heard.scopes.as_ref())]);
     let plan = plan(args, &access, challenged, before.as_ref(), window.redirect())?;
     let granted = grant::obtain(&courier, plan, known, &clock, &window).await;
     let granted = granted.map_err(|error| not_granted(&whose.upstream, &error))?;
-    let login = Login::of(&granted, &access.client, Some(window.redirect()), clock.now());
-    book.keep(whose, &login).await.map_err(failed)?;
-    book.satisfied(whose).await.map_err(failed)?;
+    let login = Login::from_grant(&granted, &access.client, Some(window.redirect()), clock.now());
+    login_store.save(whose, &login).await.map_err(failed)?;
+    login_store.clear_demand(whose).await.map_err(failed)?;
     if let Some(client) = &access.client.id {
-        book.bind_issuer(&whose.upstream, client, &login.issuer).await.map_err(failed)?;
+        login_store.bind_issuer(&whose.upstream, client, &login.issuer).await.map_err(failed)?;
     }
     Ok(login)
 }
 
 fn plan(
     args: &LoginArgs,
-    access: &Access,
-    challenged: Option<Scopes>,
+    access: &UpstreamAccess,
+    challenged: Option<OauthScopes>,
     before: Option<&Login>,
     redirect: String,
-) -> Result<Plan, Failure> {
-    let typed = Some(&args.scope).filter(|scopes| !scopes.is_empty()).map(|scopes| Scopes::new(scopes.clone()));
-    let typed = typed.transpose().map_err(|error| Failure::bad_input(format!("--scope: {error}")))?;
-    let random = || random_text().map_err(|error| Failure::failed(error.to_string()));
+) -> Result<FlowPlan, CommandFailure> {
+    let typed = Some(&args.scope).filter(|scopes| !scopes.is_empty()).map(|scopes| OauthScopes::new(scopes.clone()));
+    let typed = typed.transpose().map_err(|error| CommandFailure::bad_input(format!("--scope: {error}")))?;
+    let random = || random_text().map_err(|error| CommandFailure::failed(error.to_string()));
     // A client that registered itself did so with the address that the browser comes back to.
     let earlier = before.filter(|before| before.redirect.as_deref() == Some(redirect.as_str()));
     let earlier = earlier.and_then(Login::registered_client);
     let asked = before.filter(|before| before.is_for(&access.url)).map(|before| before.asked.clone());
-    Ok(Plan {
+    Ok(FlowPlan {
         client: access.client.clone(),
         scopes: typed.or_else(|| access.scopes.clone()),
         before: asked,
         challenged,
-        means: Means::Consent(Consent { redirect, state: random()?, verifier: random()?, earlier }),
+        means: GrantSource::Consent(ConsentSession { redirect, state: random()?, verifier: random()?, earlier }),
     })
 }
 
 /// What the upstream asks for when nothing is shown to it.
-async fn hear(loaded: &Loaded, id: &str, screen: Screen) -> Result<Option<Demand>, Failure> {
+async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result<Option<Demand>, CommandFailure> {
     let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
-    let probe = Arc::new(Probe::default());
-    let upstream = Upstream::showing(loaded.upstream(id, config)?, wiring::fleeting(loaded)?, vec![probe.clone()]);
+    let probe = Arc::new(ChallengeProbe::default());
+    let upstream = Upstream::with_credentials(loaded.upstream(id, config)?, wiring::notebook_for_command(loaded)?, vec![probe.clone()]);
     let waiting = screen.wait(format!("asking `{id}` what it wants"));
-    let asked = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), upstream.tools(&Counterpart::nobody())).await;
+    let asked = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), upstream.tools(&UpstreamRequester::gateway())).await;
     upstream.shutdown().await;
     waiting.finish_and_clear();
-    match (probe.heard(), asked) {
+    match (probe.demand(), asked) {
         (Some(heard), _) => Ok(Some(heard)),
         (None, Ok(Ok(_))) => {
             screen.say(format_args!("note: `{id}` lets everybody in; a login may not be needed"));
             Ok(None)
         }
-        (None, Ok(Err(error))) => Err(Failure::failed(format!("`{id}`: {error}")).hint("is the server running?")),
-        (None, Err(_)) => Err(Failure::failed(format!("`{id}` does not answer")).hint("is the server running?")),
+        (None, Ok(Err(error))) => Err(CommandFailure::failed(format!("`{id}`: {error}")).hint("is the server running?")),
+        (None, Err(_)) => Err(CommandFailure::failed(format!("`{id}` does not answer")).hint("is the server running?")),
     }
 }
 
@@ -209,19 +209,19 @@ fn ports(wanted: Option<u16>, before: Option<&Login>) -> Vec<u16> {
     wanted.map_or_else(|| last().into_iter().chain([0]).collect(), |port| vec![port])
 }
 
-fn together<const N: usize>(sets: [Option<&Scopes>; N]) -> Option<Scopes> {
-    let all: Vec<&str> = sets.into_iter().flatten().flat_map(Scopes::iter).collect();
-    if all.is_empty() { None } else { Scopes::new(all).ok() }
+fn all_scopes<const N: usize>(sets: [Option<&OauthScopes>; N]) -> Option<OauthScopes> {
+    let all: Vec<&str> = sets.into_iter().flatten().flat_map(OauthScopes::iter).collect();
+    if all.is_empty() { None } else { OauthScopes::new(all).ok() }
 }
 
-async fn access(loaded: &Loaded, id: &str) -> Result<Access, Failure> {
+async fn access(loaded: &LoadedConfig, id: &str) -> Result<UpstreamAccess, CommandFailure> {
     let oauth = configured(loaded, id)?;
     let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
     let spec = loaded.upstream(id, config)?;
     let servanda_upstream::Transport::Http { url, .. } = &spec.transport else { return Err(unknown(id, loaded)) };
-    let terms = VaultTerms::new(id, url, oauth, loaded.vault())?;
+    let terms = VaultOauthTerms::new(id, url, oauth, loaded.vault())?;
     terms.access().await.map_err(|lack| {
-        let failure = Failure::failed(lack.to_string());
+        let failure = CommandFailure::failed(lack.to_string());
         match lack.hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -229,32 +229,32 @@ async fn access(loaded: &Loaded, id: &str) -> Result<Access, Failure> {
     })
 }
 
-async fn open(loaded: &Loaded) -> Result<(Arc<Ledger>, LoginBook), Failure> {
+async fn open(loaded: &LoadedConfig) -> Result<(Arc<Ledger>, LoginStore), CommandFailure> {
     let ledger = loaded.ledger_place()?.open().await?;
     let notebook: Arc<dyn Notebook> = ledger.clone();
-    let book = book(&loaded.vault(), notebook)?;
-    Ok((ledger, book))
+    let login_store = login_store(&loaded.vault(), notebook)?;
+    Ok((ledger, login_store))
 }
 
-fn configured<'a>(loaded: &'a Loaded, id: &str) -> Result<&'a OauthConfig, Failure> {
+fn configured<'a>(loaded: &'a LoadedConfig, id: &str) -> Result<&'a OauthConfig, CommandFailure> {
     let upstream = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
     upstream.oauth().ok_or_else(|| {
-        Failure::bad_input(format!("`{id}` has no `credential` with `oauth` in the configuration"))
+        CommandFailure::bad_input(format!("`{id}` has no `credential` with `oauth` in the configuration"))
             .hint(format!("add `credential: {{ oauth: {{}} }}` to `{id}` in servanda.yaml"))
     })
 }
 
-fn unknown(id: &str, loaded: &Loaded) -> Failure {
+fn unknown(id: &str, loaded: &LoadedConfig) -> CommandFailure {
     let known: Vec<&str> = loaded.config.upstreams.keys().map(String::as_str).collect();
-    Failure::bad_input(format!("there is no upstream `{id}`")).hint(format!("there are {}", known.join(", ")))
+    CommandFailure::bad_input(format!("there is no upstream `{id}`")).hint(format!("there are {}", known.join(", ")))
 }
 
-fn whose(upstream: &str, user: Option<&(String, String)>) -> Whose {
+fn login_key(upstream: &str, user: Option<&(String, String)>) -> LoginKey {
     let caller = user.map_or_else(Caller::local, |(tenant, principal)| Caller::named(tenant, principal));
-    Whose::of(upstream, &caller)
+    LoginKey::for_caller(upstream, &caller)
 }
 
-fn name(whose: &Whose) -> String {
+fn name(whose: &LoginKey) -> String {
     format!("{}/{}", whose.tenant, whose.principal)
 }
 
@@ -266,7 +266,7 @@ fn until(login: &Login) -> String {
     }
 }
 
-fn described(whose: &Whose, login: Option<&Login>) -> Value {
+fn described(whose: &LoginKey, login: Option<&Login>) -> Value {
     json!({
         "upstream": whose.upstream,
         "tenant": whose.tenant,
@@ -282,10 +282,10 @@ fn described(whose: &Whose, login: Option<&Login>) -> Value {
     })
 }
 
-fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger and the encrypted store")
+fn failed(error: impl std::fmt::Display) -> CommandFailure {
+    CommandFailure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger and the encrypted store")
 }
 
-fn not_granted(upstream: &str, error: &NoGrant) -> Failure {
-    Failure::failed(format!("`{upstream}`: {error}")).hint("docs/upstream-oauth.md says what each of these means")
+fn not_granted(upstream: &str, error: &GrantError) -> CommandFailure {
+    CommandFailure::failed(format!("`{upstream}`: {error}")).hint("docs/upstream-oauth.md says what each of these means")
 }

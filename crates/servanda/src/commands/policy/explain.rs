@@ -10,30 +10,30 @@ use servanda_contract::{
     json::CanonicalBytes,
     record::{Decision, PolicyRecord},
 };
-use servanda_engine::{Authorities, Recalled};
+use servanda_engine::{Authorities, RecordedPolicyRequest};
 use servanda_policy::{PolicyCall, PolicyExplanation, Outlook, Policies};
 
 use super::{
-    Desk,
-    recorded::{Books, canonical},
+    PolicyCommandContext,
+    recorded_calls::{RecordedCalls, canonical},
 };
 use crate::{
-    failure::Failure,
-    screen::{Mood, Screen, paint},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, paint},
 };
 
 /// Bytes of arguments that are read.
 const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
 
 /// Where the arguments are from.
-enum Arguments {
+enum ExplainedArguments {
     Given { bytes: Bytes, canonical: CanonicalBytes },
     OfEffect(CanonicalBytes),
     Unknown,
 }
 
 /// What the present policies would say.
-enum Present {
+enum CurrentPolicyDecision {
     Explained(PolicyExplanation),
     Foreseen {
         outlook: Outlook,
@@ -45,23 +45,23 @@ enum Present {
 }
 
 pub(super) async fn run(
-    desk: &Desk<'_>,
+    context: &PolicyCommandContext<'_>,
     call_id: &str,
     arguments: Option<&Path>,
     screen: Screen,
-) -> Result<(), Failure> {
-    let authorities = desk.authorities()?;
+) -> Result<(), CommandFailure> {
+    let authorities = context.authorities()?;
     let given = arguments.map(read).transpose()?;
-    let books = Books::open(desk).await?;
-    let found = look_up(&books, call_id, given).await;
-    books.close().await;
+    let calls = RecordedCalls::open(context).await?;
+    let found = look_up(&calls, call_id, given).await;
+    calls.close().await;
     let (record, arguments) = found?;
-    let present = present(desk, authorities.policies(), &record, &arguments);
+    let present = present(context, authorities.policies(), &record, &arguments);
     if screen.json {
         return screen.json(&as_json(&record, &present));
     }
     screen.page(page(&authorities, &record, &arguments, &present))?;
-    if matches!(&present, Present::Foreseen { outlook: Outlook::Depends { .. }, .. }) {
+    if matches!(&present, CurrentPolicyDecision::Foreseen { outlook: Outlook::Depends { .. }, .. }) {
         screen.hint(format_args!(
             "servanda policy explain {} --arguments FILE decides it again with them",
             record.call_id
@@ -70,19 +70,19 @@ pub(super) async fn run(
     Ok(())
 }
 
-async fn look_up(books: &Books, call_id: &str, given: Option<Arguments>) -> Result<(CallRecord, Arguments), Failure> {
-    let record = books.one(call_id).await?;
+async fn look_up(calls: &RecordedCalls, call_id: &str, given: Option<ExplainedArguments>) -> Result<(CallRecord, ExplainedArguments), CommandFailure> {
+    let record = calls.by_id(call_id).await?;
     let arguments = match given {
         Some(given) => given,
-        None => books.arguments(&record).await?.map_or(Arguments::Unknown, Arguments::OfEffect),
+        None => calls.arguments(&record).await?.map_or(ExplainedArguments::Unknown, ExplainedArguments::OfEffect),
     };
     Ok((record, arguments))
 }
 
-fn read(file: &Path) -> Result<Arguments, Failure> {
+fn read(file: &Path) -> Result<ExplainedArguments, CommandFailure> {
     let mut bytes = Vec::new();
     let unreadable = |error: std::io::Error| {
-        Failure::bad_input(format!("cannot read the arguments in `{}`: {error}", file.display()))
+        CommandFailure::bad_input(format!("cannot read the arguments in `{}`: {error}", file.display()))
     };
     if file == Path::new("-") {
         std::io::stdin().take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -92,55 +92,55 @@ fn read(file: &Path) -> Result<Arguments, Failure> {
     }
     let bytes = Bytes::from(bytes.trim_ascii().to_vec());
     let canonical = canonical(&bytes).ok_or_else(|| {
-        Failure::bad_input("the arguments are not a JSON object").hint("give them as the client sent them: '{...}'")
+        CommandFailure::bad_input("the arguments are not a JSON object").hint("give them as the client sent them: '{...}'")
     })?;
-    Ok(Arguments::Given { bytes, canonical })
+    Ok(ExplainedArguments::Given { bytes, canonical })
 }
 
-fn present(desk: &Desk<'_>, policies: &Policies, record: &CallRecord, arguments: &Arguments) -> Present {
-    let recalled = match Recalled::of(record, policies.vocabulary(), desk.environment()) {
+fn present(context: &PolicyCommandContext<'_>, policies: &Policies, record: &CallRecord, arguments: &ExplainedArguments) -> CurrentPolicyDecision {
+    let recalled = match RecordedPolicyRequest::from_record(record, policies.vocabulary(), context.environment()) {
         Ok(Some(recalled)) => recalled,
         Ok(None) => {
-            return Present::NotAsked("the call never came to the policies: an earlier stage ended it".to_owned());
+            return CurrentPolicyDecision::NotAsked("the call never came to the policies: an earlier stage ended it".to_owned());
         }
-        Err(error) => return Present::NotAsked(error.to_string()),
+        Err(error) => return CurrentPolicyDecision::NotAsked(error.to_string()),
     };
-    let Recalled { principal, tool, circumstances, groups_known } = &recalled;
+    let RecordedPolicyRequest { principal, tool, circumstances, groups_known } = &recalled;
     let looking = policies.look_at_groups(tool);
     if !groups_known && !looking.is_empty() {
         let by = looking.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-        return Present::NotAsked(format!(
+        return CurrentPolicyDecision::NotAsked(format!(
             "it is not known: the record has not the caller's groups, and {by} look at them"
         ));
     }
     match arguments {
-        Arguments::Given { canonical: arguments, .. } | Arguments::OfEffect(arguments) => {
-            Present::Explained(policies.explain(&PolicyCall { principal, tool, arguments, circumstances }))
+        ExplainedArguments::Given { canonical: arguments, .. } | ExplainedArguments::OfEffect(arguments) => {
+            CurrentPolicyDecision::Explained(policies.explain(&PolicyCall { principal, tool, arguments, circumstances }))
         }
-        Arguments::Unknown => {
+        ExplainedArguments::Unknown => {
             let outlook = policies.outlook(principal, tool, circumstances);
             let is_lacking =
                 matches!(&outlook, Outlook::Certain(decision) if !decision.is_allowed() && decision.by().is_empty());
             let nothing = is_lacking.then(|| canonical(&Bytes::from_static(b"{}"))).flatten();
             let explained = nothing
                 .map(|arguments| policies.explain(&PolicyCall { principal, tool, arguments: &arguments, circumstances }));
-            Present::Foreseen { outlook, lacking: explained.filter(|explanation| !explanation.allowed) }
+            CurrentPolicyDecision::Foreseen { outlook, lacking: explained.filter(|explanation| !explanation.allowed) }
         }
     }
 }
 
-fn page(authorities: &Authorities, record: &CallRecord, arguments: &Arguments, present: &Present) -> String {
-    let mut lines = vec![format!("{}  {}", paint(record.call_id.as_str(), Mood::Strong), record.tool)];
+fn page(authorities: &Authorities, record: &CallRecord, arguments: &ExplainedArguments, present: &CurrentPolicyDecision) -> String {
+    let mut lines = vec![format!("{}  {}", paint(record.call_id.as_str(), TextStyle::Strong), record.tool)];
     lines.extend(then(authorities, record));
     lines.push(String::new());
     lines.push("what the policies in force would say now".to_owned());
     match present {
-        Present::NotAsked(why) => lines.push(format!("  nothing: {why}")),
-        Present::Explained(explanation) => {
+        CurrentPolicyDecision::NotAsked(why) => lines.push(format!("  nothing: {why}")),
+        CurrentPolicyDecision::Explained(explanation) => {
             lines.push(format!("  {}", source(record, arguments)));
             lines.extend(explanation.to_string().lines().map(|line| format!("  {line}")));
         }
-        Present::Foreseen { outlook: Outlook::Certain(decision), lacking } => {
+        CurrentPolicyDecision::Foreseen { outlook: Outlook::Certain(decision), lacking } => {
             let word = if decision.is_allowed() { "allowed" } else { "refused" };
             let contract = record.contract.as_ref().map_or("", |contract| contract.name.as_str());
             let whatever = if authorities.policies().vocabulary().program_decides_class(contract) {
@@ -149,15 +149,15 @@ fn page(authorities: &Authorities, record: &CallRecord, arguments: &Arguments, p
                 "whatever its arguments were"
             };
             lines.push(format!("  {word}, {whatever}"));
-            lines.extend(decision.by().iter().map(|by| told(&by.policy, Some((&by.place, by.reason.as_deref())))));
+            lines.extend(decision.by().iter().map(|by| policy_line(&by.policy, Some((&by.place, by.reason.as_deref())))));
             let looked_at = lacking
                 .iter()
                 .flat_map(|explanation| explanation.to_string().lines().map(str::to_owned).collect::<Vec<_>>());
             lines.extend(looked_at.map(|line| format!("  {line}")));
         }
-        Present::Foreseen { outlook: Outlook::Depends { on }, .. } => {
+        CurrentPolicyDecision::Foreseen { outlook: Outlook::Depends { on }, .. } => {
             lines.push("  it depends on the call's arguments, which are not on record".to_owned());
-            lines.extend(on.iter().map(|id| of_id(authorities, id)));
+            lines.extend(on.iter().map(|id| policy_line_by_id(authorities, id)));
         }
     }
     lines.join("\n")
@@ -171,7 +171,7 @@ fn then(authorities: &Authorities, record: &CallRecord) -> Vec<String> {
     };
     let word = if verdict.decision == Decision::Passed { "allowed" } else { "refused" };
     let mut lines = vec![format!("  {word} by the policies at {}", record.received_at)];
-    lines.extend(policy.by.as_slice().iter().map(|id| of_id(authorities, id)));
+    lines.extend(policy.by.as_slice().iter().map(|id| policy_line_by_id(authorities, id)));
     lines.extend(shadow(authorities, policy));
     lines
 }
@@ -180,19 +180,19 @@ fn shadow(authorities: &Authorities, policy: &PolicyRecord) -> Vec<String> {
     let Some(shadow) = &policy.shadow else { return Vec::new() };
     let cause = shadow.cause.as_ref().map_or_else(String::new, |cause| format!(" ({cause})"));
     let mut lines = vec![format!("  in shadow, deciding nothing: would have {}{cause}", shadow.would_have.word())];
-    lines.extend(shadow.by.as_slice().iter().map(|id| of_id(authorities, id)));
+    lines.extend(shadow.by.as_slice().iter().map(|id| policy_line_by_id(authorities, id)));
     lines
 }
 
-fn of_id(authorities: &Authorities, id: &str) -> String {
+fn policy_line_by_id(authorities: &Authorities, id: &str) -> String {
     let in_shadow = || authorities.shadow().and_then(|shadow| shadow.policies().deciding_policy(id));
-    told(
+    policy_line(
         id,
         authorities.policies().deciding_policy(id).or_else(in_shadow).map(|told| (told.place.as_str(), told.reason.as_deref())),
     )
 }
 
-fn told(id: &str, known: Option<(&str, Option<&str>)>) -> String {
+fn policy_line(id: &str, known: Option<(&str, Option<&str>)>) -> String {
     let mut line = format!("    by `{id}`");
     // Writing to a text does not fail.
     let _ = match known {
@@ -204,9 +204,9 @@ fn told(id: &str, known: Option<(&str, Option<&str>)>) -> String {
     line
 }
 
-fn source(record: &CallRecord, arguments: &Arguments) -> &'static str {
+fn source(record: &CallRecord, arguments: &ExplainedArguments) -> &'static str {
     match arguments {
-        Arguments::Given { bytes, .. } => {
+        ExplainedArguments::Given { bytes, .. } => {
             let digest = Digest::compute(DigestDomain::Arguments, &[record.tool.as_bytes(), bytes]);
             if digest == record.arguments_digest {
                 "with the arguments that were given: by their digest they are the call's own"
@@ -218,14 +218,14 @@ fn source(record: &CallRecord, arguments: &Arguments) -> &'static str {
     }
 }
 
-fn as_json(record: &CallRecord, present: &Present) -> serde_json::Value {
+fn as_json(record: &CallRecord, present: &CurrentPolicyDecision) -> serde_json::Value {
     let now = match present {
-        Present::Explained(explanation) => json!({ "decided": explanation }),
-        Present::Foreseen { outlook: Outlook::Certain(decision), .. } => {
+        CurrentPolicyDecision::Explained(explanation) => json!({ "decided": explanation }),
+        CurrentPolicyDecision::Foreseen { outlook: Outlook::Certain(decision), .. } => {
             json!({ "whatever_the_arguments": { "allowed": decision.is_allowed(), "by": decision.by() } })
         }
-        Present::Foreseen { outlook: Outlook::Depends { on }, .. } => json!({ "depends_on_arguments": { "by": on } }),
-        Present::NotAsked(why) => json!({ "not_asked": why }),
+        CurrentPolicyDecision::Foreseen { outlook: Outlook::Depends { on }, .. } => json!({ "depends_on_arguments": { "by": on } }),
+        CurrentPolicyDecision::NotAsked(why) => json!({ "not_asked": why }),
     };
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy);
     json!({

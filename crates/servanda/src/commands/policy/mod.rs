@@ -2,7 +2,7 @@
 //! would have decided. Nothing is started, and a gateway that runs does not notice.
 
 mod explain;
-mod recorded;
+mod recorded_calls;
 mod test;
 mod what_if;
 
@@ -14,58 +14,58 @@ use servanda_policy::{Policies, Vocabulary};
 
 use crate::{
     cli::{PolicyArgs, PolicyCommand},
-    config::Loaded,
+    config::LoadedConfig,
     contracts,
-    failure::Failure,
-    policies::{self, Written},
+    failure::CommandFailure,
+    policies::{self, PolicyTexts},
     screen::Screen,
 };
 
-pub(crate) async fn run(config: &Path, args: &PolicyArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) async fn run(config: &Path, args: &PolicyArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     match &args.command {
         PolicyCommand::Schema => schema(&loaded, screen),
-        PolicyCommand::Test { file, policies } => test::run(&Desk::of(&loaded)?, file, policies.as_deref(), screen),
+        PolicyCommand::Test { file, policies } => test::run(&PolicyCommandContext::read(&loaded)?, file, policies.as_deref(), screen),
         PolicyCommand::Explain { call_id, arguments } => {
-            explain::run(&Desk::of(&loaded)?, call_id, arguments.as_deref(), screen).await
+            explain::run(&PolicyCommandContext::read(&loaded)?, call_id, arguments.as_deref(), screen).await
         }
         PolicyCommand::WhatIf { policies, since, limit } => {
-            let looked_at = what_if::Window { since_ms: *since, limit: *limit };
-            what_if::run(&Desk::of(&loaded)?, policies.as_deref(), looked_at, screen).await
+            let looked_at = what_if::WhatIfWindow { since_ms: *since, limit: *limit };
+            what_if::run(&PolicyCommandContext::read(&loaded)?, policies.as_deref(), looked_at, screen).await
         }
     }
 }
 
 /// A configuration and its tools, as policies see them.
-struct Desk<'a> {
-    loaded: &'a Loaded,
+struct PolicyCommandContext<'a> {
+    loaded: &'a LoadedConfig,
     contracts: Vec<CompiledContract>,
     vocabulary: Arc<Vocabulary>,
 }
 
-impl<'a> Desk<'a> {
-    fn of(loaded: &'a Loaded) -> Result<Self, Failure> {
+impl<'a> PolicyCommandContext<'a> {
+    fn read(loaded: &'a LoadedConfig) -> Result<Self, CommandFailure> {
         let contracts = contracts::load(loaded)?;
         let vocabulary = policies::vocabulary(loaded, &contracts)?;
         Ok(Self { loaded, contracts, vocabulary })
     }
 
     /// The policies in force, and those in shadow, as a gateway of this configuration has them.
-    fn authorities(&self) -> Result<Authorities, Failure> {
+    fn authorities(&self) -> Result<Authorities, CommandFailure> {
         policies::authorities(self.loaded, &self.contracts)
     }
 
     /// The policies that the configuration's `files` are, whether or not they decide.
-    fn written(&self) -> Result<Policies, Failure> {
-        self.load(&Written::of_files(self.loaded)?)
+    fn written_policies(&self) -> Result<Policies, CommandFailure> {
+        self.load(&PolicyTexts::from_files(self.loaded)?)
     }
 
     /// Others, as if they were the configuration's.
-    fn at(&self, path: &Path) -> Result<Policies, Failure> {
-        self.load(&Written::at(path)?)
+    fn policies_at(&self, path: &Path) -> Result<Policies, CommandFailure> {
+        self.load(&PolicyTexts::from_path(path)?)
     }
 
-    fn load(&self, written: &Written) -> Result<Policies, Failure> {
+    fn load(&self, written: &PolicyTexts) -> Result<Policies, CommandFailure> {
         written.load(&self.vocabulary, self.loaded.config.policy.defaults())
     }
 
@@ -74,9 +74,9 @@ impl<'a> Desk<'a> {
     }
 }
 
-fn schema(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
-    let desk = Desk::of(loaded)?;
-    let text = desk.vocabulary.schema_text();
+fn schema(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
+    let context = PolicyCommandContext::read(loaded)?;
+    let text = context.vocabulary.schema_text();
     if screen.json {
         return screen.json(&serde_json::json!({ "schema": text }));
     }

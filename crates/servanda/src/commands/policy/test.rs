@@ -7,26 +7,26 @@ use servanda_gates::CompiledContract;
 use servanda_identity::layers::gateway::near_names;
 use servanda_policy::{PolicyCase, CaseOutcome, PolicyCases, Policies, run_cases};
 
-use super::Desk;
+use super::PolicyCommandContext;
 use crate::{
-    failure::Failure,
+    failure::CommandFailure,
     files,
-    screen::{Mood, Screen, paint, plural},
+    screen::{TextStyle, Screen, paint, plural},
 };
 
-pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen: Screen) -> Result<(), Failure> {
-    let policies = policies.map_or_else(|| desk.written(), |path| desk.at(path))?;
+pub(super) fn run(context: &PolicyCommandContext<'_>, file: &Path, policies: Option<&Path>, screen: Screen) -> Result<(), CommandFailure> {
+    let policies = policies.map_or_else(|| context.written_policies(), |path| context.policies_at(path))?;
     let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| {
-        Failure::bad_input(format!("cannot read the cases in `{}`: {error}", file.display()))
+        CommandFailure::bad_input(format!("cannot read the cases in `{}`: {error}", file.display()))
             .hint("docs/policy.md shows what a file of cases looks like")
     })?;
     let cases = PolicyCases::read(&file.display().to_string(), &text).map_err(|error| {
-        Failure::bad_input(error.to_string()).hint("docs/policy.md shows what a file of cases looks like")
+        CommandFailure::bad_input(error.to_string()).hint("docs/policy.md shows what a file of cases looks like")
     })?;
     if cases.cases.is_empty() {
-        return Err(Failure::bad_input(format!("there are no cases in `{}`", file.display())));
+        return Err(CommandFailure::bad_input(format!("there are no cases in `{}`", file.display())));
     }
-    let outcomes = outcomes(desk, &policies, &cases);
+    let outcomes = outcomes(context, &policies, &cases);
     let failed = outcomes.iter().filter(|outcome| !outcome.passed()).count();
     if screen.json {
         screen.json(&outcomes)?;
@@ -36,7 +36,7 @@ pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen:
     }
     let counted = plural(outcomes.len(), "case", "cases");
     if failed > 0 {
-        return Err(Failure::failed(format!("{failed} of {} cases failed", outcomes.len()))
+        return Err(CommandFailure::failed(format!("{failed} of {} cases failed", outcomes.len()))
             .hint("correct the policies or the cases; servanda policy schema has the words"));
     }
     screen.say(format_args!("{counted} as expected"));
@@ -45,20 +45,20 @@ pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen:
 
 /// A tool that nobody knows is refused, and so are arguments that no call can have; a case that expects a refusal would pass for a
 /// typo: it does not.
-fn outcomes(desk: &Desk<'_>, policies: &Policies, cases: &PolicyCases) -> Vec<CaseOutcome> {
-    let contract = |tool: &str| desk.contracts.iter().find(|contract| contract.contract().identity.name == tool);
+fn outcomes(context: &PolicyCommandContext<'_>, policies: &Policies, cases: &PolicyCases) -> Vec<CaseOutcome> {
+    let contract = |tool: &str| context.contracts.iter().find(|contract| contract.contract().identity.name == tool);
     let mut outcomes = run_cases(policies, cases, &|tool, arguments| contract(tool)?.program_class(arguments.bytes()));
     for (outcome, case) in outcomes.iter_mut().zip(&cases.cases) {
         outcome.failures.extend(unknown_tool(policies, case));
-        outcome.failures.extend(unfit_arguments(desk, case));
+        outcome.failures.extend(unfit_arguments(context, case));
     }
     outcomes
 }
 
 /// Names and types that no call has. What a case leaves out is left open: it need not write down a whole call.
-fn unfit_arguments(desk: &Desk<'_>, case: &PolicyCase) -> Vec<String> {
+fn unfit_arguments(context: &PolicyCommandContext<'_>, case: &PolicyCase) -> Vec<String> {
     let is_its = |contract: &&CompiledContract| contract.contract().identity.name == case.tool;
-    let Some(contract) = desk.contracts.iter().find(is_its) else { return Vec::new() };
+    let Some(contract) = context.contracts.iter().find(is_its) else { return Vec::new() };
     let found = contract.input().judge(&Value::Object(case.args.clone()));
     let wrong = found.structure.into_iter().chain(found.types).filter(|error| error.actual != "missing");
     wrong.map(|error| format!("no call has such arguments: {}", error.message)).collect()
@@ -82,9 +82,9 @@ fn unknown_tool(policies: &Policies, case: &PolicyCase) -> Option<String> {
 fn page(outcome: &CaseOutcome) -> String {
     let shown = crate::screen::one_line(&outcome.name);
     if outcome.passed() {
-        return format!("{}  {shown}", paint("pass", Mood::Good));
+        return format!("{}  {shown}", paint("pass", TextStyle::Good));
     }
-    let mut lines = vec![format!("{}  {shown}", paint("FAIL", Mood::Bad))];
+    let mut lines = vec![format!("{}  {shown}", paint("FAIL", TextStyle::Bad))];
     lines.extend(outcome.failures.iter().map(|failure| format!("      {failure}")));
     let explanation = outcome.explanation.as_ref().map(ToString::to_string).unwrap_or_default();
     lines.extend(explanation.lines().map(|line| format!("      {line}")));

@@ -5,27 +5,27 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
 use servanda_contract::{CallRecord, GateName, Timestamp, record, time::Clock as _};
-use servanda_engine::{Recalled, SystemClock};
+use servanda_engine::{RecordedPolicyRequest, SystemClock};
 use servanda_policy::{PolicyCall, PolicyDecision, Outlook, Policies, ShadowPolicies};
 
-use super::{Desk, recorded::Books};
+use super::{PolicyCommandContext, recorded_calls::RecordedCalls};
 use crate::{
-    failure::Failure,
-    screen::{Mood, Screen, count, lines, paint, table},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, count, lines, paint, table},
 };
 
 /// Changes that are shown; all of them are in the JSON.
 const SHOWN_MAX: usize = 50;
 
 /// Which calls are looked at.
-pub(super) struct Window {
+pub(super) struct WhatIfWindow {
     pub(super) since_ms: Option<u64>,
     pub(super) limit: u32,
 }
 
 /// What came of it.
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct WhatIfReport {
     /// Calls that were looked at.
     calls: usize,
     /// Of those, calls that never came to the policies.
@@ -40,12 +40,12 @@ struct Report {
     depends: usize,
     /// The policies that this is because of, and how often.
     depends_on: BTreeMap<String, usize>,
-    changes: Vec<Change>,
+    changes: Vec<ChangedDecision>,
 }
 
 /// A call that the others would decide otherwise.
 #[derive(Debug, Serialize)]
-struct Change {
+struct ChangedDecision {
     call_id: String,
     received_at: Timestamp,
     tool: String,
@@ -57,20 +57,20 @@ struct Change {
 }
 
 pub(super) async fn run(
-    desk: &Desk<'_>,
+    context: &PolicyCommandContext<'_>,
     policies: Option<&Path>,
-    window: Window,
+    window: WhatIfWindow,
     screen: Screen,
-) -> Result<(), Failure> {
-    let authorities = desk.authorities()?;
-    let given = policies.map(|path| desk.at(path)).transpose()?;
+) -> Result<(), CommandFailure> {
+    let authorities = context.authorities()?;
+    let given = policies.map(|path| context.policies_at(path)).transpose()?;
     let Some(then) = given.as_ref().or_else(|| authorities.shadow().map(ShadowPolicies::policies)) else {
-        return Err(Failure::bad_input("there are no other policies to compare with")
+        return Err(CommandFailure::bad_input("there are no other policies to compare with")
             .hint("name them: servanda policy what-if --policies PATH, or `policy.shadow` in the configuration"));
     };
-    let books = Books::open(desk).await?;
-    let report = compare(desk, &books, then, &window).await;
-    books.close().await;
+    let calls = RecordedCalls::open(context).await?;
+    let report = compare(context, &calls, then, &window).await;
+    calls.close().await;
     let report = report?;
     if screen.json {
         return screen.json(&report);
@@ -82,13 +82,13 @@ pub(super) async fn run(
     Ok(())
 }
 
-async fn compare(desk: &Desk<'_>, books: &Books, policies: &Policies, window: &Window) -> Result<Report, Failure> {
+async fn compare(context: &PolicyCommandContext<'_>, calls: &RecordedCalls, policies: &Policies, window: &WhatIfWindow) -> Result<WhatIfReport, CommandFailure> {
     let begin_ms = window.since_ms.map_or(0, |since_ms| SystemClock.now().unix_ms().saturating_sub(since_ms));
-    let records = books.latest(window.limit).await?;
-    let mut report = Report::default();
+    let records = calls.latest(window.limit).await?;
+    let mut report = WhatIfReport::default();
     for record in records.iter().filter(|record| record.received_at.unix_ms() >= begin_ms) {
         report.calls += 1;
-        let recalled = Recalled::of(record, policies.vocabulary(), desk.environment());
+        let recalled = RecordedPolicyRequest::from_record(record, policies.vocabulary(), context.environment());
         let (Ok(Some(recalled)), Some(was_allowed)) = (recalled, was_allowed(record)) else {
             report.not_asked += 1;
             continue;
@@ -97,14 +97,14 @@ async fn compare(desk: &Desk<'_>, books: &Books, policies: &Policies, window: &W
             report.without_contract += 1;
             continue;
         }
-        let Recalled { principal, tool, circumstances, groups_known } = &recalled;
+        let RecordedPolicyRequest { principal, tool, circumstances, groups_known } = &recalled;
         if !groups_known && !policies.look_at_groups(tool).is_empty() {
             report.groups_unknown += 1;
             continue;
         }
         let outlook = match policies.outlook(principal, tool, circumstances) {
             // Only where they make a difference are arguments looked for.
-            Outlook::Depends { on } => match books.arguments(record).await? {
+            Outlook::Depends { on } => match calls.arguments(record).await? {
                 Some(arguments) => {
                     let call = PolicyCall { principal, tool, arguments: &arguments, circumstances };
                     Outlook::Certain(policies.decide(&call))
@@ -124,11 +124,11 @@ fn was_allowed(record: &CallRecord) -> Option<bool> {
     Some(verdict.decision == record::Decision::Passed)
 }
 
-impl Report {
+impl WhatIfReport {
     fn add(&mut self, record: &CallRecord, was_allowed: bool, outlook: Outlook) {
         match outlook {
             Outlook::Certain(decision) if decision.is_allowed() == was_allowed => self.same += 1,
-            Outlook::Certain(decision) => self.changes.push(Change::of(record, was_allowed, &decision)),
+            Outlook::Certain(decision) => self.changes.push(ChangedDecision::new(record, was_allowed, &decision)),
             Outlook::Depends { on } => {
                 self.depends += 1;
                 for id in on {
@@ -143,8 +143,8 @@ impl Report {
     }
 }
 
-impl Change {
-    fn of(record: &CallRecord, was_allowed: bool, then: &PolicyDecision) -> Self {
+impl ChangedDecision {
+    fn new(record: &CallRecord, was_allowed: bool, then: &PolicyDecision) -> Self {
         let word = |allowed| if allowed { "allowed" } else { "refused" };
         Self {
             call_id: record.call_id.to_string(),
@@ -159,7 +159,7 @@ impl Change {
     }
 }
 
-fn page(report: &Report) -> String {
+fn page(report: &WhatIfReport) -> String {
     let mut page = vec![format!("{} looked at", count(report.calls, "call"))];
     let mut line = |number: usize, what: &str| page.push(format!("  {number:>7}  {what}"));
     line(report.counted("refused"), "allowed, and would be refused");
@@ -187,10 +187,10 @@ fn page(report: &Report) -> String {
     page.join("\n")
 }
 
-fn changes(changes: &[Change]) -> String {
+fn changes(changes: &[ChangedDecision]) -> String {
     let mut rows = table(&["call", "when", "tool", "caller", "was", "would be", "by"]);
     for change in changes.iter().take(SHOWN_MAX) {
-        let mood = if change.would_be == "refused" { Mood::Bad } else { Mood::Good };
+        let mood = if change.would_be == "refused" { TextStyle::Bad } else { TextStyle::Good };
         let by = change.by.iter().zip(&change.places).map(|(id, place)| format!("`{id}` ({place})"));
         let by: Vec<String> = by.collect();
         let by = if by.is_empty() { "no policy permits it".to_owned() } else { by.join(", ") };

@@ -4,25 +4,25 @@ use serde::Serialize;
 use servanda_catalog::ToolHold;
 use servanda_contract::Timestamp;
 use servanda_engine::{
-    probes::Seen,
-    quarantine::{Event, History, What},
+    probes::ProbeSnapshot,
+    quarantine::{QuarantineEvent, QuarantineHistory, QuarantineEventKind},
 };
 
-use crate::screen::{Mood, lines, paint, table};
+use crate::screen::{TextStyle, lines, paint, table};
 
 /// A tool for programs.
 #[derive(Serialize)]
-pub(super) struct Shown<'a> {
+pub(super) struct QuarantineReport<'a> {
     tool: String,
     upstream: &'a str,
     upstream_tool: &'a str,
     contract: &'a str,
     state: &'static str,
-    events: &'a [Event],
+    events: &'a [QuarantineEvent],
 }
 
-pub(super) fn shown(history: &History, exposed: String) -> Shown<'_> {
-    Shown {
+pub(super) fn report(history: &QuarantineHistory, exposed: String) -> QuarantineReport<'_> {
+    QuarantineReport {
         tool: exposed,
         upstream: &history.tool.upstream,
         upstream_tool: &history.tool.tool,
@@ -33,7 +33,7 @@ pub(super) fn shown(history: &History, exposed: String) -> Shown<'_> {
 }
 
 /// A line each.
-pub(super) fn list(held: &[(String, &History)]) -> String {
+pub(super) fn list(held: &[(String, &QuarantineHistory)]) -> String {
     let mut rows = table(&["tool", "since", "why", "by"]);
     for (exposed, history) in held {
         let Some(event) = history.last() else { continue };
@@ -44,20 +44,20 @@ pub(super) fn list(held: &[(String, &History)]) -> String {
             Some(ToolHold::Blocked { reason, .. }) => reason,
             _ => String::new(),
         };
-        rows.add_row([paint(exposed, Mood::Bad), at(event), why, event.by.clone()]);
+        rows.add_row([paint(exposed, TextStyle::Bad), at(event), why, event.by.clone()]);
     }
     lines(&rows)
 }
 
 /// Everything that happened to one.
-pub(super) fn page(history: &History, exposed: &str) -> String {
+pub(super) fn page(history: &QuarantineHistory, exposed: &str) -> String {
     let state = state(history);
-    let mood = if state == "held" { Mood::Bad } else { Mood::Good };
-    let mut lines = vec![format!("{}  {}", paint(exposed, Mood::Strong), paint(state, mood))];
+    let mood = if state == "held" { TextStyle::Bad } else { TextStyle::Good };
+    let mut lines = vec![format!("{}  {}", paint(exposed, TextStyle::Strong), paint(state, mood))];
     lines.push(format!("  upstream  `{}` as `{}`", history.tool.upstream, history.tool.tool));
     for event in &history.events {
         lines.push(format!("  {}  {}", at(event), what(event)));
-        if let What::Observed { call_id, probes } = &event.what {
+        if let QuarantineEventKind::Observed { call_id, probes } = &event.what {
             for probe in probes {
                 lines.push(format!("    {}: {} then {}", probe.name, seen(&probe.before), seen(&probe.after)));
             }
@@ -68,27 +68,27 @@ pub(super) fn page(history: &History, exposed: &str) -> String {
 }
 
 /// What was seen, in a word.
-fn seen(seen: &Seen) -> String {
+fn seen(seen: &ProbeSnapshot) -> String {
     match seen {
-        Seen::Digest(digest) => format!("({})", digest.short()),
-        Seen::Nothing => "nothing there".to_owned(),
-        Seen::NotTaken(why) => format!("not taken: {why}"),
+        ProbeSnapshot::Digest(digest) => format!("({})", digest.short()),
+        ProbeSnapshot::Nothing => "nothing there".to_owned(),
+        ProbeSnapshot::NotTaken(why) => format!("not taken: {why}"),
     }
 }
 
-fn what(event: &Event) -> String {
+fn what(event: &QuarantineEvent) -> String {
     let by = &event.by;
     match &event.what {
-        What::Observed { .. } => format!("held back by {by}: it says that it only reads, and changed something"),
-        What::Blocked { reason } => format!("held back by {by}: {reason}"),
-        What::Released { reason } => format!("let go by {by}: {reason}"),
+        QuarantineEventKind::Observed { .. } => format!("held back by {by}: it says that it only reads, and changed something"),
+        QuarantineEventKind::Blocked { reason } => format!("held back by {by}: {reason}"),
+        QuarantineEventKind::Released { reason } => format!("let go by {by}: {reason}"),
     }
 }
 
-fn state(history: &History) -> &'static str {
+fn state(history: &QuarantineHistory) -> &'static str {
     if history.hold().is_some() { "held" } else { "released" }
 }
 
-fn at(event: &Event) -> String {
+fn at(event: &QuarantineEvent) -> String {
     Timestamp::from_unix_ms(event.at_ms).to_string()
 }

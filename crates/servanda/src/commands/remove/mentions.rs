@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use servanda_contract::ToolContract;
 
 use crate::{
-    clients::{Client, Surroundings, notation::Notation},
-    config::Loaded,
+    clients::{KnownClient, ClientFolders, notation::Notation},
+    config::LoadedConfig,
     contracts, files, policies,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 const CLIENT_BYTES_MAX: u64 = 64 << 20;
 
 /// Each mention, in a sentence that says where it is. `contracts` are the names of the contracts that go.
-pub(super) fn of(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<String> {
+pub(super) fn find(loaded: &LoadedConfig, server: &str, contracts: &[String]) -> Vec<String> {
     let mut found = in_budgets(loaded, contracts);
     found.extend(in_policies(loaded, server, contracts));
     found.extend(in_contracts(loaded, server, contracts));
@@ -22,7 +22,7 @@ pub(super) fn of(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<Str
     found
 }
 
-fn in_budgets(loaded: &Loaded, contracts: &[String]) -> Vec<String> {
+fn in_budgets(loaded: &LoadedConfig, contracts: &[String]) -> Vec<String> {
     let allowances = loaded.config.allowances();
     let of_tool = allowances.iter().enumerate().filter_map(|(number, one)| Some((number, one.only.tool.as_ref()?)));
     let gone = of_tool.filter(|(_, tool)| contracts.contains(tool));
@@ -33,7 +33,7 @@ fn in_budgets(loaded: &Loaded, contracts: &[String]) -> Vec<String> {
     .collect()
 }
 
-fn in_policies(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<String> {
+fn in_policies(loaded: &LoadedConfig, server: &str, contracts: &[String]) -> Vec<String> {
     let mut words = vec![format!("Upstream::\"{server}\"")];
     words.extend(contracts.iter().flat_map(|name| [format!("call:{name}\""), format!("Tool::\"{name}\"")]));
     let mentions = |file: &PathBuf| {
@@ -46,7 +46,7 @@ fn in_policies(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<Strin
     policies::watched(loaded).iter().filter_map(mentions).collect()
 }
 
-fn in_contracts(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<String> {
+fn in_contracts(loaded: &LoadedConfig, server: &str, contracts: &[String]) -> Vec<String> {
     let asks = |(file, contract): &(PathBuf, ToolContract)| {
         let asked = contracts::asked_tools(contract).find(|(_, tool)| contracts.contains(tool));
         asked.filter(|_| contract.binding.upstream != server).map(|(member, tool)| {
@@ -57,14 +57,14 @@ fn in_contracts(loaded: &Loaded, server: &str, contracts: &[String]) -> Vec<Stri
 }
 
 fn in_clients(server: &str) -> Vec<String> {
-    let Some(around) = Surroundings::now() else { return Vec::new() };
+    let Some(around) = ClientFolders::from_environment() else { return Vec::new() };
     let mut clients: Vec<_> =
-        Client::all().iter().flat_map(|client| client.files(&around)).map(|(_, file)| file).collect();
+        KnownClient::all().iter().flat_map(|client| client.files(&around)).map(|(_, file)| file).collect();
     clients.sort();
     clients.dedup();
     let lists = |file: &PathBuf| {
         let text = files::read_text(file, CLIENT_BYTES_MAX).ok()?;
-        let servers = Notation::of(file, &text).servers(&text).ok()?;
+        let servers = Notation::detect(file, &text).servers(&text).ok()?;
         let file = around.shown(file);
         servers
             .iter()

@@ -14,19 +14,19 @@ use servanda_catalog::pins::LockFile;
 
 use crate::{
     cli::RemoveArgs,
-    config::Loaded,
+    config::LoadedConfig,
     contracts::{self, ServerFiles, lock},
-    failure::Failure,
+    failure::CommandFailure,
     files,
     screen::{
         Screen,
-        consent::{self, Question},
+        consent::{self, ConsentQuestion},
         count,
     },
 };
 
 /// Everything that is to change, worked out before anything does.
-struct Plan {
+struct RemovePlan {
     /// The configuration without the server.
     config: String,
     /// The server's contracts.
@@ -37,22 +37,22 @@ struct Plan {
 }
 
 /// A file as it was, to put it back.
-struct Former {
+struct FormerFile {
     file: PathBuf,
     text: Vec<u8>,
     mode: u32,
 }
 
-pub(crate) fn run(config: &Path, args: &RemoveArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) fn run(config: &Path, args: &RemoveArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     let server = args.server.as_str();
     if !loaded.config.upstreams.contains_key(server) {
         let known: Vec<&str> = loaded.config.upstreams.keys().map(String::as_str).collect();
-        return Err(Failure::bad_input(format!("`{}` has no server `{server}`", loaded.file.display()))
+        return Err(CommandFailure::bad_input(format!("`{}` has no server `{server}`", loaded.file.display()))
             .hint(format!("it has {}", known.join(", "))));
     }
     let plan = plan(&loaded, server)?;
-    let mentions = mentions::of(&loaded, server, &plan.found.contracts);
+    let mentions = mentions::find(&loaded, server, &plan.found.contracts);
     if !screen.json {
         show(&loaded, server, &plan, screen);
         for mention in &mentions {
@@ -62,7 +62,7 @@ pub(crate) fn run(config: &Path, args: &RemoveArgs, screen: Screen) -> Result<()
     if args.dry_run {
         return report(server, &plan, &mentions, false, screen);
     }
-    let question = Question {
+    let question = ConsentQuestion {
         asked: format!("remove `{server}`?"),
         nothing: "nothing was removed",
         hint: "read what goes, then run it again with --yes",
@@ -72,15 +72,15 @@ pub(crate) fn run(config: &Path, args: &RemoveArgs, screen: Screen) -> Result<()
     report(server, &plan, &mentions, true, screen)
 }
 
-fn plan(loaded: &Loaded, server: &str) -> Result<Plan, Failure> {
+fn plan(loaded: &LoadedConfig, server: &str) -> Result<RemovePlan, CommandFailure> {
     let file = loaded.file.display().to_string();
     let text = files::read_text(&loaded.file, files::TEXT_BYTES_MAX)
-        .map_err(|error| Failure::bad_input(format!("cannot read `{file}`: {error}")))?;
+        .map_err(|error| CommandFailure::bad_input(format!("cannot read `{file}`: {error}")))?;
     let config = config_text::without(&file, &text, server).map_err(|why| {
-        Failure::bad_input(format!("`{server}` cannot be taken out of `{file}`: {why}"))
+        CommandFailure::bad_input(format!("`{server}` cannot be taken out of `{file}`: {why}"))
             .hint("nothing was changed; take it out by hand, then remove its contracts")
     })?;
-    let found = contracts::of_server(loaded, server)?;
+    let found = contracts::files_of_server(loaded, server)?;
     let before = lock::read(&loaded.lock_file())?;
     let (mut pins, mut after) = (0, None);
     if let Some(mut lock) = before {
@@ -89,10 +89,10 @@ fn plan(loaded: &Loaded, server: &str) -> Result<Plan, Failure> {
         pins = tools.as_ref().map_or(0, std::collections::BTreeMap::len);
         after = (tools.is_some() || listed.is_some()).then_some(lock);
     }
-    Ok(Plan { config, found, lock: after, pins })
+    Ok(RemovePlan { config, found, lock: after, pins })
 }
 
-fn show(loaded: &Loaded, server: &str, plan: &Plan, screen: Screen) {
+fn show(loaded: &LoadedConfig, server: &str, plan: &RemovePlan, screen: Screen) {
     screen.say("this goes:");
     screen.say(format_args!("  `{server}` in {}", loaded.file.display()));
     for file in &plan.found.files {
@@ -103,7 +103,7 @@ fn show(loaded: &Loaded, server: &str, plan: &Plan, screen: Screen) {
     }
 }
 
-fn report(server: &str, plan: &Plan, mentions: &[String], is_done: bool, screen: Screen) -> Result<(), Failure> {
+fn report(server: &str, plan: &RemovePlan, mentions: &[String], is_done: bool, screen: Screen) -> Result<(), CommandFailure> {
     if screen.json {
         return screen.json(&json!({
             "server": server, "removed": is_done, "contracts": plan.found.contracts, "files": plan.found.files,
@@ -121,7 +121,7 @@ fn report(server: &str, plan: &Plan, mentions: &[String], is_done: bool, screen:
 
 /// Makes the change. The contracts go first, then the configuration: in between there is a server without tools, which can be served. What
 /// was agreed to goes last, because a gateway that runs asks for consent where a server that it has lost its pins. What fails is undone.
-fn apply(loaded: &Loaded, plan: &Plan) -> Result<(), Failure> {
+fn apply(loaded: &LoadedConfig, plan: &RemovePlan) -> Result<(), CommandFailure> {
     let mut formers = Vec::new();
     let changed = change(loaded, plan, &mut formers);
     let Err(failure) = changed else {
@@ -140,9 +140,9 @@ fn apply(loaded: &Loaded, plan: &Plan) -> Result<(), Failure> {
     Err(failure.hint(format!("these could not be put back: {}", lost.join(", "))))
 }
 
-fn change(loaded: &Loaded, plan: &Plan, formers: &mut Vec<Former>) -> Result<(), Failure> {
+fn change(loaded: &LoadedConfig, plan: &RemovePlan, formers: &mut Vec<FormerFile>) -> Result<(), CommandFailure> {
     let failed = |file: &Path, error: &std::io::Error| {
-        Failure::failed(format!("`{}` could not be changed: {error}", file.display()))
+        CommandFailure::failed(format!("`{}` could not be changed: {error}", file.display()))
     };
     for file in &plan.found.files {
         let former = former(file, files::TEXT_BYTES_MAX).map_err(|error| failed(file, &error))?;
@@ -160,13 +160,13 @@ fn change(loaded: &Loaded, plan: &Plan, formers: &mut Vec<Former>) -> Result<(),
     lock::write(&file, after)
 }
 
-fn former(file: &Path, bytes_max: u64) -> std::io::Result<Former> {
+fn former(file: &Path, bytes_max: u64) -> std::io::Result<FormerFile> {
     files::refuse_link(file)?;
     let mode = std::fs::metadata(file)?.permissions().mode() & 0o777;
-    Ok(Former { file: file.to_owned(), text: files::read(file, bytes_max)?, mode })
+    Ok(FormerFile { file: file.to_owned(), text: files::read(file, bytes_max)?, mode })
 }
 
-fn put_back(former: &Former) -> Result<(), String> {
+fn put_back(former: &FormerFile) -> Result<(), String> {
     let shown = || former.file.display().to_string();
     let text = std::str::from_utf8(&former.text).map_err(|_| shown())?;
     let folder = former.file.parent().unwrap_or(Path::new("."));

@@ -12,13 +12,13 @@ use servanda_gates::{RegisteredContracts, admit};
 use servanda_identity::classifier::ReviewOutcome as Opinion;
 
 use crate::{
-    commands::{doubts, operator},
-    config::Loaded,
+    commands::{objections, operator},
+    config::LoadedConfig,
     contracts::{
         editing, lock,
-        reading::{self, ContractFile, Written},
+        reading::{self, ContractFile, LocatedContract},
     },
-    failure::Failure,
+    failure::CommandFailure,
     files,
 };
 
@@ -30,7 +30,7 @@ const DECIDED: &str = "decided by a person";
 
 /// What a person decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum ReviewDecision {
     /// What was inferred is right.
     Agree,
     /// It has another class; the reason answers a definition that says otherwise.
@@ -47,19 +47,19 @@ pub(super) enum Decision {
 }
 
 /// Writes a decision down; says what was decided.
-pub(super) fn apply(loaded: &Loaded, written: &Written, decision: &Decision) -> Result<String, Failure> {
+pub(super) fn apply(loaded: &LoadedConfig, written: &LocatedContract, decision: &ReviewDecision) -> Result<String, CommandFailure> {
     let (Some(tool), Some(composed)) = (&written.place.tool, &written.composed) else {
-        return Err(Failure::bad_input(format!("{} is a whole contract, not inferred", written.place.file.display()))
+        return Err(CommandFailure::bad_input(format!("{} is a whole contract, not inferred", written.place.file.display()))
             .hint("edit the file itself; `servanda check` judges it"));
     };
     let file = &written.place.file;
-    let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| Failure::failed(error.to_string()))?;
+    let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| CommandFailure::failed(error.to_string()))?;
     let held = written.contract.transactional.confirmation_required;
     let before = composed.entry.class();
     let decision = match decision {
-        Decision::Class { class, .. } if *class == before => &Decision::Agree,
-        Decision::Release if !held => {
-            return Err(Failure::bad_input(format!("{} is not held back", written.contract.identity.name)));
+        ReviewDecision::Class { class, .. } if *class == before => &ReviewDecision::Agree,
+        ReviewDecision::Release if !held => {
+            return Err(CommandFailure::bad_input(format!("{} is not held back", written.contract.identity.name)));
         }
         decision => decision,
     };
@@ -68,24 +68,24 @@ pub(super) fn apply(loaded: &Loaded, written: &Written, decision: &Decision) -> 
     judge(loaded, file, &after, tool)?;
     let folder = loaded.contracts_folder();
     files::write_inside(&folder, file, &after, CONTRACT_MODE)
-        .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", file.display())))?;
-    Ok(said(&written.contract.identity.name, before, held, decision))
+        .map_err(|error| CommandFailure::failed(format!("cannot write `{}`: {error}", file.display())))?;
+    Ok(describe(&written.contract.identity.name, before, held, decision))
 }
 
-fn said(name: &str, before: SideEffectClass, held: bool, decision: &Decision) -> String {
+fn describe(name: &str, before: SideEffectClass, held: bool, decision: &ReviewDecision) -> String {
     let still = if held { "; it is still held back, `--release` lets its calls through" } else { "" };
     match decision {
-        Decision::Agree => format!("{name} is {}{still}", before.word()),
-        Decision::Class { class, .. } => format!("{name} is {}, and not {}{still}", class.word(), before.word()),
-        Decision::Release => format!("{name} is {} and not held back any more", before.word()),
-        Decision::HoldBack => format!("{name} is held back: its calls are always refused"),
+        ReviewDecision::Agree => format!("{name} is {}{still}", before.word()),
+        ReviewDecision::Class { class, .. } => format!("{name} is {}, and not {}{still}", class.word(), before.word()),
+        ReviewDecision::Release => format!("{name} is {} and not held back any more", before.word()),
+        ReviewDecision::HoldBack => format!("{name} is held back: its calls are always refused"),
     }
 }
 
 /// The members of the entry that a decision sets.
-fn changes(entry: &ToolEntry, decision: &Decision) -> Vec<(&'static str, Option<Value>)> {
+fn changes(entry: &ToolEntry, decision: &ReviewDecision) -> Vec<(&'static str, Option<Value>)> {
     let at: String = SystemClock.now().to_string().chars().take(10).collect();
-    let reviewed = ("reviewed", Some(json!({ "by": operator::who(), "at": at })));
+    let reviewed = ("reviewed", Some(json!({ "by": operator::user_name(), "at": at })));
     let members: Map<String, Value> = entry.clone().into();
     let section = |member: &str, value: Value| {
         let mut section = members.get("transactional").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -93,15 +93,15 @@ fn changes(entry: &ToolEntry, decision: &Decision) -> Vec<(&'static str, Option<
         ("transactional", Some(Value::Object(section)))
     };
     match decision {
-        Decision::Agree => vec![reviewed],
-        Decision::HoldBack => vec![section("confirmation_required", json!(true)), reviewed],
-        Decision::Release => vec![section("confirmation_required", json!(false)), reviewed],
-        Decision::Class { class, reason } => {
+        ReviewDecision::Agree => vec![reviewed],
+        ReviewDecision::HoldBack => vec![section("confirmation_required", json!(true)), reviewed],
+        ReviewDecision::Release => vec![section("confirmation_required", json!(false)), reviewed],
+        ReviewDecision::Class { class, reason } => {
             let mut changes = vec![("class", Some(class.word().into()))];
             if members.get("transactional").is_some_and(|section| section.get("side_effect_class").is_some()) {
                 changes.push(section("side_effect_class", class.word().into()));
             }
-            let behaviour = entry.behaviour().map(|behaviour| behaving(behaviour, *class, reason.as_deref()));
+            let behaviour = entry.behaviour().map(|behaviour| behaviour_value(behaviour, *class, reason.as_deref()));
             changes.extend(behaviour.map(|behaviour| ("behaviour", Some(behaviour))));
             changes.push(("why", Some(why(entry).into())));
             changes.push(reviewed);
@@ -120,7 +120,7 @@ fn why(entry: &ToolEntry) -> String {
 }
 
 /// A behaviour that goes with a class: only reads are pure.
-fn behaving(behaviour: &Behaviour, class: SideEffectClass, reason: Option<&str>) -> Value {
+fn behaviour_value(behaviour: &Behaviour, class: SideEffectClass, reason: Option<&str>) -> Value {
     let mut behaviour = behaviour.clone();
     let looks = matches!(behaviour.action, Action::Read | Action::Search);
     if class == SideEffectClass::ReadOnly {
@@ -136,10 +136,10 @@ fn behaving(behaviour: &Behaviour, class: SideEffectClass, reason: Option<&str>)
 }
 
 /// Whether the file would still be admitted, and the tool's definition has been answered.
-fn judge(loaded: &Loaded, file: &std::path::Path, text: &str, tool: &str) -> Result<(), Failure> {
-    let read = reading::read_file(file, text).map_err(Failure::failed)?;
+fn judge(loaded: &LoadedConfig, file: &std::path::Path, text: &str, tool: &str) -> Result<(), CommandFailure> {
+    let read = reading::read_file(file, text).map_err(CommandFailure::failed)?;
     let ContractFile::Server(server) = read else {
-        return Err(Failure::failed(format!("{} is no file of a server's contracts", file.display())));
+        return Err(CommandFailure::failed(format!("{} is no file of a server's contracts", file.display())));
     };
     let server =
         ServerContracts { tools: server.tools.into_iter().filter(|(name, _)| name == tool).collect(), ..server };
@@ -152,16 +152,16 @@ fn judge(loaded: &Loaded, file: &std::path::Path, text: &str, tool: &str) -> Res
     if let Err(rejection) = admit(written.contract.clone(), &RegisteredContracts::new()) {
         return Err(not_admitted(&rejection.to_string()));
     }
-    match doubts::review_offline(&written.contract, pins.as_ref()) {
+    match objections::review_offline(&written.contract, pins.as_ref()) {
         Opinion::Flagged { objections } => {
-            Err(Failure::failed(format!("its definition says otherwise: {}", doubts::sentences(&objections)))
+            Err(CommandFailure::failed(format!("its definition says otherwise: {}", objections::sentences(&objections)))
                 .hint("give the reason why it is right: --reason TEXT"))
         }
         _ => Ok(()),
     }
 }
 
-fn not_admitted(reasons: &str) -> Failure {
-    Failure::failed(format!("the contract would not be admitted, so nothing was changed: {reasons}"))
+fn not_admitted(reasons: &str) -> CommandFailure {
+    CommandFailure::failed(format!("the contract would not be admitted, so nothing was changed: {reasons}"))
         .hint("edit the file; `servanda check` judges it")
 }

@@ -9,13 +9,13 @@ use std::{cmp::Reverse, path::Path};
 use serde::Serialize;
 use servanda_contract::tool::SideEffectClass;
 
-use self::decision::Decision;
+use self::decision::ReviewDecision;
 use crate::{
     cli::ReviewArgs,
     commands::{contract, tools},
-    config::Loaded,
-    contracts::reading::{Folder, Written},
-    failure::Failure,
+    config::LoadedConfig,
+    contracts::reading::{ContractFolder, LocatedContract},
+    failure::CommandFailure,
     screen::{Screen, consent, count, lines, paint, table},
 };
 
@@ -24,7 +24,7 @@ const DOUBT_WEIGHT: usize = 2;
 
 /// A tool of a server's file, as a list shows it.
 #[derive(Debug, Serialize)]
-struct Listed<'a> {
+struct ReviewListEntry<'a> {
     tool: String,
     file: &'a Path,
     side_effect_class: &'static str,
@@ -34,8 +34,8 @@ struct Listed<'a> {
     reviewed_at: Option<&'a str>,
 }
 
-pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<(), CommandFailure> {
+    let loaded = LoadedConfig::read(config)?;
     if let Some(tool) = &args.tool {
         let written = contract::named(&loaded, tool)?;
         return match asked_for(args)? {
@@ -51,40 +51,40 @@ pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<()
         };
     }
     let all = in_order(&loaded)?;
-    let open = |written: &Written| written.composed.as_ref().is_some_and(|composed| composed.entry.reviewed.is_none());
+    let open = |written: &LocatedContract| written.composed.as_ref().is_some_and(|composed| composed.entry.reviewed.is_none());
     if !args.all && consent::is_asked(false, screen) {
-        let open: Vec<Written> = all.into_iter().filter(open).collect();
+        let open: Vec<LocatedContract> = all.into_iter().filter(open).collect();
         return walk::walk(&loaded, open, screen);
     }
-    let shown: Vec<&Written> = all.iter().filter(|written| args.all || open(written)).collect();
+    let shown: Vec<&LocatedContract> = all.iter().filter(|written| args.all || open(written)).collect();
     list(&loaded, &shown, screen)
 }
 
 /// What the options decide.
-fn asked_for(args: &ReviewArgs) -> Result<Option<Decision>, Failure> {
+fn asked_for(args: &ReviewArgs) -> Result<Option<ReviewDecision>, CommandFailure> {
     if args.agree {
-        return Ok(Some(Decision::Agree));
+        return Ok(Some(ReviewDecision::Agree));
     }
     if args.hold_back {
-        return Ok(Some(Decision::HoldBack));
+        return Ok(Some(ReviewDecision::HoldBack));
     }
     if args.release {
-        return Ok(Some(Decision::Release));
+        return Ok(Some(ReviewDecision::Release));
     }
     let Some(word) = &args.class else { return Ok(None) };
     let class = SideEffectClass::ALL.into_iter().find(|class| class.word().eq_ignore_ascii_case(word));
     let Some(class) = class else {
         let words: Vec<&str> = SideEffectClass::ALL.iter().map(|class| class.word()).collect();
-        return Err(Failure::bad_input(format!("there is no side-effect class `{word}`"))
+        return Err(CommandFailure::bad_input(format!("there is no side-effect class `{word}`"))
             .hint(format!("there are {}", words.join(", "))));
     };
-    Ok(Some(Decision::Class { class, reason: args.reason.clone() }))
+    Ok(Some(ReviewDecision::Class { class, reason: args.reason.clone() }))
 }
 
 /// Every tool of a server's file, the grave and the doubtful first.
-fn in_order(loaded: &Loaded) -> Result<Vec<Written>, Failure> {
-    let mut all: Vec<Written> =
-        Folder::read(loaded)?.written.into_iter().filter(|written| written.composed.is_some()).collect();
+fn in_order(loaded: &LoadedConfig) -> Result<Vec<LocatedContract>, CommandFailure> {
+    let mut all: Vec<LocatedContract> =
+        ContractFolder::read(loaded)?.written.into_iter().filter(|written| written.composed.is_some()).collect();
     all.sort_by_key(|written| {
         let class = written.contract.transactional.side_effect_class;
         let grave = SideEffectClass::ALL.iter().position(|one| *one == class).unwrap_or(0);
@@ -94,8 +94,8 @@ fn in_order(loaded: &Loaded) -> Result<Vec<Written>, Failure> {
     Ok(all)
 }
 
-fn list(loaded: &Loaded, shown: &[&Written], screen: Screen) -> Result<(), Failure> {
-    let listed: Vec<Listed<'_>> = shown.iter().filter_map(|written| listed(loaded, written)).collect();
+fn list(loaded: &LoadedConfig, shown: &[&LocatedContract], screen: Screen) -> Result<(), CommandFailure> {
+    let listed: Vec<ReviewListEntry<'_>> = shown.iter().filter_map(|written| listed(loaded, written)).collect();
     if screen.json {
         return screen.json(&listed);
     }
@@ -120,9 +120,9 @@ fn list(loaded: &Loaded, shown: &[&Written], screen: Screen) -> Result<(), Failu
     Ok(())
 }
 
-fn listed<'a>(loaded: &Loaded, written: &'a Written) -> Option<Listed<'a>> {
+fn listed<'a>(loaded: &LoadedConfig, written: &'a LocatedContract) -> Option<ReviewListEntry<'a>> {
     let entry = &written.composed.as_ref()?.entry;
-    Some(Listed {
+    Some(ReviewListEntry {
         tool: contract::exposed(loaded, written),
         file: &written.place.file,
         side_effect_class: entry.class().word(),

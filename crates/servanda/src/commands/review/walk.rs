@@ -7,13 +7,13 @@ use std::{
 
 use servanda_contract::tool::SideEffectClass;
 
-use super::decision::{self, Decision};
+use super::decision::{self, ReviewDecision};
 use crate::{
     commands::{contract, tools},
-    config::Loaded,
-    contracts::reading::Written,
-    failure::Failure,
-    screen::{Mood, Screen, count, one_line, paint_stderr},
+    config::LoadedConfig,
+    contracts::reading::LocatedContract,
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, count, one_line, paint_stderr},
 };
 
 /// How much of a description is shown.
@@ -34,8 +34,8 @@ const CLASSES: [(SideEffectClass, &str); 6] = [
 ];
 
 /// What a key means.
-enum Key {
-    Decide(Decision),
+enum ReviewKeypress {
+    Decide(ReviewDecision),
     Skip,
     Back,
     /// Agree to every read that is left and has no doubt.
@@ -46,7 +46,7 @@ enum Key {
 }
 
 /// Asks about each of these tools.
-pub(super) fn walk(loaded: &Loaded, mut open: Vec<Written>, screen: Screen) -> Result<(), Failure> {
+pub(super) fn walk(loaded: &LoadedConfig, mut open: Vec<LocatedContract>, screen: Screen) -> Result<(), CommandFailure> {
     let total = open.len();
     if total == 0 {
         screen.say("a person has decided about every tool; `servanda review --all` lists the decisions");
@@ -61,21 +61,21 @@ pub(super) fn walk(loaded: &Loaded, mut open: Vec<Written>, screen: Screen) -> R
             shown = Some(at);
         }
         match key()? {
-            Key::Quit => break,
-            Key::Skip => at += 1,
-            Key::Back => at = at.saturating_sub(1),
-            Key::Unknown => screen.say(KEYS),
-            Key::Explain => explain(screen),
-            Key::AgreeToReads => {
+            ReviewKeypress::Quit => break,
+            ReviewKeypress::Skip => at += 1,
+            ReviewKeypress::Back => at = at.saturating_sub(1),
+            ReviewKeypress::Unknown => screen.say(KEYS),
+            ReviewKeypress::Explain => explain(screen),
+            ReviewKeypress::AgreeToReads => {
                 let reads = (at..total).filter(|at| open.get(*at).is_some_and(is_plain_read));
                 for read in reads.filter(|at| !decided.contains(at)).collect::<Vec<_>>() {
                     let Some(written) = open.get(read) else { continue };
-                    screen.say(format_args!("  {}", decision::apply(loaded, written, &Decision::Agree)?));
+                    screen.say(format_args!("  {}", decision::apply(loaded, written, &ReviewDecision::Agree)?));
                     decided.insert(read);
                 }
                 at = (at..total).find(|at| !decided.contains(at)).unwrap_or(total);
             }
-            Key::Decide(decision) => match decide(loaded, written, decision, screen) {
+            ReviewKeypress::Decide(decision) => match decide(loaded, written, decision, screen) {
                 Ok(said) => {
                     screen.say(format_args!("  {said}"));
                     // Going back shows what stands in the file now.
@@ -101,15 +101,15 @@ pub(super) fn walk(loaded: &Loaded, mut open: Vec<Written>, screen: Screen) -> R
 }
 
 /// Whether a tool only reads, without a doubt about it.
-fn is_plain_read(written: &Written) -> bool {
+fn is_plain_read(written: &LocatedContract) -> bool {
     written.contract.transactional.side_effect_class == SideEffectClass::ReadOnly
         && written.composed.as_ref().is_some_and(|composed| composed.entry.doubts.is_empty())
 }
 
 /// Writes a decision down; where the definition says otherwise, asks for the reason and tries once more.
-fn decide(loaded: &Loaded, written: &Written, decision: Decision, screen: Screen) -> Result<String, Failure> {
+fn decide(loaded: &LoadedConfig, written: &LocatedContract, decision: ReviewDecision, screen: Screen) -> Result<String, CommandFailure> {
     match (decision::apply(loaded, written, &decision), decision) {
-        (Err(failure), Decision::Class { class, reason: None })
+        (Err(failure), ReviewDecision::Class { class, reason: None })
             if failure.to_string().starts_with("its definition") =>
         {
             screen.say(format_args!("  {failure}"));
@@ -117,21 +117,21 @@ fn decide(loaded: &Loaded, written: &Written, decision: Decision, screen: Screen
             let mut reason = String::new();
             io::stdin().read_line(&mut reason)?;
             if reason.trim().is_empty() {
-                return Err(Failure::failed("nothing was changed"));
+                return Err(CommandFailure::failed("nothing was changed"));
             }
-            decision::apply(loaded, written, &Decision::Class { class, reason: Some(reason.trim().to_owned()) })
+            decision::apply(loaded, written, &ReviewDecision::Class { class, reason: Some(reason.trim().to_owned()) })
         }
         (applied, _) => applied,
     }
 }
 
-fn show(loaded: &Loaded, written: &Written, number: usize, total: usize, screen: Screen) {
+fn show(loaded: &LoadedConfig, written: &LocatedContract, number: usize, total: usize, screen: Screen) {
     let contract = &written.contract;
     let class = contract.transactional.side_effect_class.word();
     let name = contract::exposed(loaded, written);
     screen.say(format_args!(
         "\n{number} of {total}  {}  {}",
-        paint_stderr(&name, Mood::Strong),
+        paint_stderr(&name, TextStyle::Strong),
         paint_stderr(class, tools::mood(class))
     ));
     if contract.transactional.confirmation_required {
@@ -155,7 +155,7 @@ fn show(loaded: &Loaded, written: &Written, number: usize, total: usize, screen:
             screen.say(format_args!("  because: {}", one_line(why)));
         }
         for doubt in &composed.entry.doubts {
-            screen.say(format_args!("  {} {}", paint_stderr("doubt:", Mood::Careful), one_line(doubt)));
+            screen.say(format_args!("  {} {}", paint_stderr("doubt:", TextStyle::Careful), one_line(doubt)));
         }
     }
     screen.say(KEYS);
@@ -168,19 +168,19 @@ fn explain(screen: Screen) {
     screen.say("docs/contracts.md says what each class brings with it");
 }
 
-fn key() -> Result<Key, Failure> {
+fn key() -> Result<ReviewKeypress, CommandFailure> {
     Ok(match console::Term::stderr().read_char()? {
-        'a' => Key::Decide(Decision::Agree),
-        'h' => Key::Decide(Decision::HoldBack),
-        'r' => Key::Decide(Decision::Release),
-        'R' => Key::AgreeToReads,
-        's' => Key::Skip,
-        'b' => Key::Back,
-        '?' => Key::Explain,
-        'q' | '\u{3}' | '\u{4}' | '\u{1b}' => Key::Quit,
+        'a' => ReviewKeypress::Decide(ReviewDecision::Agree),
+        'h' => ReviewKeypress::Decide(ReviewDecision::HoldBack),
+        'r' => ReviewKeypress::Decide(ReviewDecision::Release),
+        'R' => ReviewKeypress::AgreeToReads,
+        's' => ReviewKeypress::Skip,
+        'b' => ReviewKeypress::Back,
+        '?' => ReviewKeypress::Explain,
+        'q' | '\u{3}' | '\u{4}' | '\u{1b}' => ReviewKeypress::Quit,
         digit => match digit.to_digit(10).and_then(|digit| CLASSES.get((digit as usize).wrapping_sub(1))) {
-            Some((class, _)) => Key::Decide(Decision::Class { class: *class, reason: None }),
-            None => Key::Unknown,
+            Some((class, _)) => ReviewKeypress::Decide(ReviewDecision::Class { class: *class, reason: None }),
+            None => ReviewKeypress::Unknown,
         },
     })
 }

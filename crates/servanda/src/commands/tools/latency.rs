@@ -10,13 +10,13 @@ use servanda_contract::{CallRecord, TaxonomyClass, ToolContract, record::Outcome
 use servanda_ledger::{CallFilter, LOOKED_AT_MAX};
 
 use crate::{
-    config::Loaded,
+    config::LoadedConfig,
     contracts::{
         self,
-        reading::{Folder, Written},
+        reading::{ContractFolder, LocatedContract},
     },
-    failure::Failure,
-    screen::{Mood, Screen, lines, paint, table},
+    failure::CommandFailure,
+    screen::{TextStyle, Screen, lines, paint, table},
 };
 
 /// Calls that are enough to say something about a tool.
@@ -33,7 +33,7 @@ const ROUND_MS: [u64; 14] = [
 
 /// What the records say of one tool.
 #[derive(Debug, Default)]
-struct Seen {
+struct ToolTimings {
     /// How long each answered call took, the latest first.
     took_ms: Vec<u64>,
     timed_out: usize,
@@ -41,7 +41,7 @@ struct Seen {
 
 /// How long the calls of one tool take, and what its limit should be.
 #[derive(Debug, Serialize)]
-struct Latency {
+struct ToolLatency {
     tool: String,
     contract: String,
     answered: usize,
@@ -59,12 +59,12 @@ struct Latency {
     fits_class: Option<TimeoutClass>,
     /// The limit that should be written instead.
     #[serde(skip_serializing_if = "Option::is_none")]
-    suggested: Option<Suggestion>,
+    suggested: Option<TimeoutSuggestion>,
 }
 
 /// A limit to write into a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Suggestion {
+struct TimeoutSuggestion {
     timeout_ms: u64,
     /// The class that allows as much, if the present one does not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,11 +76,11 @@ struct Suggestion {
     to_write: Option<String>,
 }
 
-pub(super) async fn run(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+pub(super) async fn run(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
     let (seen, stopped) = read(loaded).await?;
-    let catalog = crate::wiring::remembered::catalog(loaded, contracts::load(loaded)?).await?;
-    let written = Folder::read(loaded).map(|folder| folder.written).unwrap_or_default();
-    let latencies: Vec<Latency> = catalog
+    let catalog = crate::wiring::remembered_names::catalog(loaded, contracts::load(loaded)?).await?;
+    let written = ContractFolder::read(loaded).map(|folder| folder.written).unwrap_or_default();
+    let latencies: Vec<ToolLatency> = catalog
         .entries()
         .filter_map(|(name, entry)| {
             let contract = entry.contract.contract();
@@ -110,7 +110,7 @@ pub(super) async fn run(loaded: &Loaded, screen: Screen) -> Result<(), Failure> 
             ms(one.p50_ms),
             ms(one.p95_ms),
             ms(one.p99_ms),
-            if one.timed_out > 0 { paint(&timed_out, Mood::Bad) } else { timed_out },
+            if one.timed_out > 0 { paint(&timed_out, TextStyle::Bad) } else { timed_out },
             super::timeout(one.limit_ms),
         ]);
     }
@@ -131,7 +131,7 @@ pub(super) async fn run(loaded: &Loaded, screen: Screen) -> Result<(), Failure> 
     Ok(())
 }
 
-fn say(one: &Latency, screen: Screen) {
+fn say(one: &ToolLatency, screen: Screen) {
     let Some(suggested) = &one.suggested else { return };
     let why = match one.p99_ms {
         _ if one.timed_out > 0 => format!("{} of {} calls timed out", one.timed_out, one.answered + one.timed_out),
@@ -143,7 +143,7 @@ fn say(one: &Latency, screen: Screen) {
 }
 
 /// What can be pasted into a contract, and where: below the tool's entry in a file of a server, or as a member of a whole contract.
-fn to_write(suggested: &Suggestion, written: &Written) -> String {
+fn to_write(suggested: &TimeoutSuggestion, written: &LocatedContract) -> String {
     let file = written.place.file.display();
     let limit = ("runtime", format!("timeout_ms: {}", suggested.timeout_ms));
     let class = suggested.timeout_class.map(|class| ("execution", format!("timeout_class: {}", class.word())));
@@ -162,12 +162,12 @@ fn to_write(suggested: &Suggestion, written: &Written) -> String {
 }
 
 /// What the newest records say, by contract, and whether there are more.
-async fn read(loaded: &Loaded) -> Result<(BTreeMap<String, Seen>, bool), Failure> {
+async fn read(loaded: &LoadedConfig) -> Result<(BTreeMap<String, ToolTimings>, bool), CommandFailure> {
     let place = loaded.ledger_place()?;
     if place.is_missing() {
         return Err(super::super::calls::nothing_yet(&place));
     }
-    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<String, ToolTimings> = BTreeMap::new();
     let mut count = |record: CallRecord| {
         add(&mut seen, &record);
         ControlFlow::Continue(())
@@ -176,7 +176,7 @@ async fn read(loaded: &Loaded) -> Result<(BTreeMap<String, Seen>, bool), Failure
     Ok((seen, stopped.is_some()))
 }
 
-fn add(seen: &mut BTreeMap<String, Seen>, record: &CallRecord) {
+fn add(seen: &mut BTreeMap<String, ToolTimings>, record: &CallRecord) {
     let (Some(contract), Some(sent), Some(ended)) = (&record.contract, record.dispatched_at, record.finished_at) else {
         return;
     };
@@ -193,7 +193,7 @@ fn add(seen: &mut BTreeMap<String, Seen>, record: &CallRecord) {
     }
 }
 
-fn latency(tool: &str, contract: &ToolContract, seen: &Seen) -> Latency {
+fn latency(tool: &str, contract: &ToolContract, seen: &ToolTimings) -> ToolLatency {
     let mut took_ms = seen.took_ms.clone();
     took_ms.sort_unstable();
     let p99_ms = percentile(&took_ms, 99);
@@ -201,7 +201,7 @@ fn latency(tool: &str, contract: &ToolContract, seen: &Seen) -> Latency {
     let is_enough = took_ms.len() >= ANSWERED_MIN;
     let suggested = suggested_ms(limit_ms, p99_ms.filter(|_| is_enough), seen.timed_out);
     let class_now = contract.execution.as_ref().map(|execution| execution.timeout_class);
-    Latency {
+    ToolLatency {
         tool: tool.to_owned(),
         contract: contract.identity.name.clone(),
         answered: took_ms.len(),
@@ -211,7 +211,7 @@ fn latency(tool: &str, contract: &ToolContract, seen: &Seen) -> Latency {
         p99_ms,
         limit_ms,
         fits_class: p99_ms.filter(|_| is_enough).map(class_of),
-        suggested: suggested.map(|timeout_ms| Suggestion {
+        suggested: suggested.map(|timeout_ms| TimeoutSuggestion {
             timeout_ms,
             timeout_class: class_now
                 .filter(|class| class.timeout_ms_max() < timeout_ms)

@@ -29,36 +29,36 @@ pub(super) struct Manifest {
     pub(super) name: String,
     /// Its version.
     pub(super) version: String,
-    server: Server,
+    server: ManifestServer,
     #[serde(default)]
-    user_config: BTreeMap<String, Setting>,
+    user_config: BTreeMap<String, ManifestSetting>,
     #[serde(default)]
-    compatibility: Compatibility,
+    compatibility: ManifestCompatibility,
 }
 
 #[derive(Debug, Deserialize)]
-struct Server {
+struct ManifestServer {
     r#type: String,
     #[serde(default)]
     entry_point: String,
     #[serde(default)]
-    mcp_config: Option<Start>,
+    mcp_config: Option<ManifestStart>,
 }
 
 /// How the server is started.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct Start {
+struct ManifestStart {
     command: Option<String>,
     args: Option<Vec<String>>,
     env: Option<BTreeMap<String, String>>,
-    platform_overrides: BTreeMap<String, Start>,
+    platform_overrides: BTreeMap<String, ManifestStart>,
 }
 
 /// Something the user may set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Setting {
+struct ManifestSetting {
     title: String,
     description: String,
     required: bool,
@@ -67,13 +67,13 @@ struct Setting {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Compatibility {
+struct ManifestCompatibility {
     platforms: Option<Vec<String>>,
 }
 
 /// The values of a manifest's variables.
 #[derive(Debug)]
-pub(super) struct Settings<'a> {
+pub(super) struct ManifestSettings<'a> {
     manifest: &'a Manifest,
     folder: &'a Path,
     /// What there is to say about them.
@@ -84,13 +84,13 @@ pub(super) struct Settings<'a> {
 
 /// The value of something the user may set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Set {
+enum SettingValue {
     /// One value, or several.
-    To(Vec<String>),
+    Values(Vec<String>),
     /// A variable of ours that has to be set.
-    Later(String),
+    Variable(String),
     /// Nothing, and that is well.
-    Not,
+    Unset,
 }
 
 impl Manifest {
@@ -118,7 +118,7 @@ impl Manifest {
     }
 
     /// The upstream it makes.
-    pub(super) fn upstream(&self, settings: &mut Settings<'_>) -> Result<UpstreamConfig, String> {
+    pub(super) fn upstream(&self, settings: &mut ManifestSettings<'_>) -> Result<UpstreamConfig, String> {
         let mut start = self.server.mcp_config.clone().unwrap_or_default();
         if let Some(special) = start.platform_overrides.remove(PLATFORM) {
             start.command = special.command.or(start.command);
@@ -160,7 +160,7 @@ impl Manifest {
     }
 }
 
-impl<'a> Settings<'a> {
+impl<'a> ManifestSettings<'a> {
     /// The variables of a bundle that lies in `folder`.
     pub(super) fn new(manifest: &'a Manifest, folder: &'a Path) -> Self {
         Self { manifest, folder, notes: Vec::new(), asked: BTreeMap::new() }
@@ -176,7 +176,7 @@ impl<'a> Settings<'a> {
             }
             match whole(argument).map(|key| self.setting(key)).transpose()? {
                 // Several values are several arguments.
-                Some(Set::To(values)) => filled.extend(values),
+                Some(SettingValue::Values(values)) => filled.extend(values),
                 _ => filled.push(self.fill(argument)?),
             }
         }
@@ -188,7 +188,7 @@ impl<'a> Settings<'a> {
         let mut lacks = false;
         replace(text, |inside| {
             let setting = inside.strip_prefix("user_config.").map(|key| self.setting(key)).transpose()?;
-            lacks |= setting == Some(Set::Not);
+            lacks |= setting == Some(SettingValue::Unset);
             Ok(String::new())
         })?;
         Ok(lacks)
@@ -198,9 +198,9 @@ impl<'a> Settings<'a> {
     fn fill(&mut self, text: &str) -> Result<String, String> {
         replace(text, |inside| {
             Ok(match inside.strip_prefix("user_config.").map(|key| self.setting(key)).transpose()? {
-                Some(Set::To(values)) => values.join(" "),
-                Some(Set::Later(variable)) => format!("${{{variable}}}"),
-                Some(Set::Not) => String::new(),
+                Some(SettingValue::Values(values)) => values.join(" "),
+                Some(SettingValue::Variable(variable)) => format!("${{{variable}}}"),
+                Some(SettingValue::Unset) => String::new(),
                 None => self.known(inside)?,
             })
         })
@@ -224,7 +224,7 @@ impl<'a> Settings<'a> {
         })
     }
 
-    fn setting(&mut self, key: &str) -> Result<Set, String> {
+    fn setting(&mut self, key: &str) -> Result<SettingValue, String> {
         let Some(setting) = self.manifest.user_config.get(key) else {
             return Err(format!("`${{user_config.{key}}}` is not among its settings"));
         };
@@ -235,15 +235,15 @@ impl<'a> Settings<'a> {
         if !values.is_empty() {
             // A default may refer to the user's folders, and to no other setting.
             let known = values.iter().map(|value| replace(value, |inside| self.known(inside)));
-            return known.collect::<Result<Vec<_>, _>>().map(Set::To);
+            return known.collect::<Result<Vec<_>, _>>().map(SettingValue::Values);
         }
         if !setting.required {
-            return Ok(Set::Not);
+            return Ok(SettingValue::Unset);
         }
         let variable = variable_name(&format!("{}_{key}", self.manifest.name));
         let words = [&setting.title, &setting.description].into_iter().find(|words| !words.is_empty());
         self.asked.insert(variable.clone(), words.map_or(key, |words| words).to_owned());
-        Ok(Set::Later(variable))
+        Ok(SettingValue::Variable(variable))
     }
 
     /// A program of the bundle by its full path; a `python` that is only called `python3` here.

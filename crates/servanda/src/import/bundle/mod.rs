@@ -5,7 +5,7 @@ mod manifest;
 #[cfg(test)]
 mod tests;
 mod unpack;
-mod unpacked;
+mod unpacked_bundle;
 
 use std::{
     fs,
@@ -15,12 +15,12 @@ use std::{
 use serde_json::Value;
 use servanda_catalog::names;
 
-use self::manifest::{Manifest, Settings};
-pub(crate) use self::unpacked::Unpacked;
-use super::{Imported, Source};
+use self::manifest::{Manifest, ManifestSettings};
+pub(crate) use self::unpacked_bundle::UnpackedBundle;
+use super::{ImportResult, ImportSource};
 use crate::{
     clients::{file::shown, json},
-    failure::Failure,
+    failure::CommandFailure,
     files,
 };
 
@@ -36,9 +36,9 @@ const KEPT_MAX: u32 = 1_000;
 const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
 
 /// Unpacks a bundle and takes the server in it.
-pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<Imported, Failure> {
+pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> Result<ImportResult, CommandFailure> {
     let bad = |why: String| {
-        Failure::bad_input(format!("`{}` cannot be used: {}", source.file.display(), crate::screen::one_line(&why)))
+        CommandFailure::bad_input(format!("`{}` cannot be used: {}", source.file.display(), crate::screen::one_line(&why)))
             .hint("nothing of it was kept")
     };
     let (zip, signed) = without_signature(bytes);
@@ -51,23 +51,23 @@ pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<
     let name = format!("{}-{}", plain(&manifest.name), plain(&manifest.version));
     let target = folder.join(&name);
     // Before anything is unpacked: a manifest that is refused leaves nothing behind.
-    manifest.upstream(&mut Settings::new(&manifest, &target)).map_err(|why| bad(format!("manifest.json: {why}")))?;
+    manifest.upstream(&mut ManifestSettings::new(&manifest, &target)).map_err(|why| bad(format!("manifest.json: {why}")))?;
     let mark = folder.join(format!("{name}.sha256"));
     files::require_unlinked(&root, &target).map_err(|error| bad(error.to_string()))?;
     let marked = files::read_text(&mark, files::TEXT_BYTES_MAX).ok();
     let there = marked.as_ref().is_some_and(|there| there.trim() == digest) && target.is_dir();
-    let mut imported = Imported::default();
+    let mut imported = ImportResult::default();
     if !there {
         let mut before = None;
         if target.exists() {
             if !source.anew {
-                return Err(Failure::bad_input(format!("`{}` is there and is of another bundle", target.display()))
+                return Err(CommandFailure::bad_input(format!("`{}` is there and is of another bundle", target.display()))
                     .hint("remove it, or unpack this one in its place with `servanda init --force`, which keeps it"));
             }
             before = Some((keep(&target)?, marked));
         }
         // From here on everything in that place belongs to this bundle, and is removed unless a person agrees to it.
-        imported.unpacked = Some(Unpacked::at(&root, &target, &mark, before));
+        imported.unpacked = Some(UnpackedBundle::at(&root, &target, &mark, before));
         unpack::all(zip, (&root, &folder), &target).map_err(bad)?;
         files::write_inside(source.folder, &mark, &format!("{digest}\n"), MARK_MODE)?;
     }
@@ -84,18 +84,18 @@ pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<
 }
 
 /// Takes the server of a bundle that somebody else unpacked, where it is.
-pub(super) fn import_unpacked(source: &Source<'_>, document: &Value) -> Result<Imported, Failure> {
-    let bad = |why: String| Failure::bad_input(format!("{}: {why}", source.file.display()));
+pub(super) fn import_unpacked(source: &ImportSource<'_>, document: &Value) -> Result<ImportResult, CommandFailure> {
+    let bad = |why: String| CommandFailure::bad_input(format!("{}: {why}", source.file.display()));
     let manifest = Manifest::read(document).map_err(bad)?;
     let file = std::path::absolute(source.file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let mut imported = Imported::default();
+    let mut imported = ImportResult::default();
     take(&mut imported, &manifest, folder, None).map_err(bad)?;
     Ok(imported)
 }
 
-fn take(imported: &mut Imported, manifest: &Manifest, folder: &Path, cwd: Option<PathBuf>) -> Result<(), String> {
-    let mut settings = Settings::new(manifest, folder);
+fn take(imported: &mut ImportResult, manifest: &Manifest, folder: &Path, cwd: Option<PathBuf>) -> Result<(), String> {
+    let mut settings = ManifestSettings::new(manifest, folder);
     let mut upstream = manifest.upstream(&mut settings)?;
     upstream.cwd = Some(cwd.unwrap_or_else(|| folder.to_owned()));
     if let Some(command) = upstream.command.as_deref().map(Path::new) {
@@ -128,13 +128,13 @@ fn plain(text: &str) -> String {
 }
 
 /// Moves the existing folder aside, and returns where it is now.
-fn keep(target: &Path) -> Result<PathBuf, Failure> {
+fn keep(target: &Path) -> Result<PathBuf, CommandFailure> {
     for number in 1..=KEPT_MAX {
         let again = if number == 1 { String::new() } else { format!(".{number}") };
         let kept = PathBuf::from(format!("{}{again}.bak", target.display()));
         if !kept.exists() {
-            return fs::rename(target, &kept).map(|()| kept).map_err(Failure::from);
+            return fs::rename(target, &kept).map(|()| kept).map_err(CommandFailure::from);
         }
     }
-    Err(Failure::failed(format!("`{}` was kept too often; remove some of the *.bak folders", target.display())))
+    Err(CommandFailure::failed(format!("`{}` was kept too often; remove some of the *.bak folders", target.display())))
 }

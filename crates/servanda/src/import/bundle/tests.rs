@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::{
-    Manifest, Settings,
-    unpack::{Bounds, inside, within},
+    Manifest, ManifestSettings,
+    unpack::{UnpackLimits, inside, within},
 };
-use crate::import::{Source, read, tests::lines};
+use crate::import::{ImportSource, read, tests::lines};
 
 type Writer = ZipWriter<Cursor<Vec<u8>>>;
 
@@ -44,10 +44,10 @@ fn bundle(manifest: &Value) -> Vec<u8> {
 fn import(folder: &Path, bytes: &[u8], sha256: Option<&str>, anew: bool) -> Result<Vec<String>, String> {
     let file = folder.join("given.mcpb");
     fs::write(&file, bytes).unwrap();
-    let source = Source { file: &file, folder, listen: "127.0.0.1:7332", sha256, anew };
+    let source = ImportSource { file: &file, folder, listen: "127.0.0.1:7332", sha256, anew };
     let imported = read(&source).map_err(|failure| failure.to_string());
     imported.map(|mut imported| {
-        imported.unpacked.take().into_iter().for_each(crate::import::Unpacked::keep);
+        imported.unpacked.take().into_iter().for_each(crate::import::UnpackedBundle::keep);
         lines(&mut imported, folder)
     })
 }
@@ -58,7 +58,7 @@ fn a_bundle_that_is_not_kept_goes_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("given.mcpb");
     fs::write(&file, bundle(&manifest())).unwrap();
-    let source = Source { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: true };
+    let source = ImportSource { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: true };
     drop(read(&source).unwrap());
     assert!(!folder.path().join(".servanda").exists());
     import(folder.path(), &bundle(&manifest()), None, false).unwrap();
@@ -140,7 +140,7 @@ fn an_unpacked_bundle_is_taken_where_it_is() {
     fs::create_dir(folder.path().join("b")).unwrap();
     let file = folder.path().join("b/manifest.json");
     fs::write(&file, manifest().to_string()).unwrap();
-    let source = Source { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: false };
+    let source = ImportSource { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: false };
     assert_eq!(lines(&mut read(&source).unwrap(), folder.path()), ["hello: node ~~/b/server/index.js | in ~~/b"]);
     assert!(!folder.path().join(".servanda").exists());
 }
@@ -151,9 +151,9 @@ fn started(server: Value, user_config: Value) -> Result<Vec<String>, String> {
     document["server"] = server;
     document["user_config"] = user_config;
     let manifest = Manifest::read(&document)?;
-    let mut settings = Settings::new(&manifest, Path::new("/b"));
+    let mut settings = ManifestSettings::new(&manifest, Path::new("/b"));
     let upstream = manifest.upstream(&mut settings)?;
-    let mut imported = crate::import::Imported { notes: settings.notes, asked: settings.asked, ..Default::default() };
+    let mut imported = crate::import::ImportResult { notes: settings.notes, asked: settings.asked, ..Default::default() };
     imported.take("hello", upstream);
     Ok(lines(&mut imported, Path::new("/")))
 }
@@ -303,7 +303,7 @@ fn hostile_bundles_leave_nothing_behind() {
         let folder = outer.path().join("inner");
         fs::create_dir(&folder).unwrap();
         let target = folder.join("target");
-        let error = within(&bytes, (&folder, &folder), &target, Bounds::default()).expect_err(what);
+        let error = within(&bytes, (&folder, &folder), &target, UnpackLimits::default()).expect_err(what);
         assert!(error.contains(reason), "{what}: {error}");
         assert!(!outer.path().join("escaped").exists() && !folder.join("escaped").exists(), "{what}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{what} left something behind");
@@ -328,11 +328,11 @@ fn a_bomb_is_stopped_by_what_comes_out_of_it() {
     let zeros = vec![0_u8; 1 << 20];
     let bytes = zip_of(&[("a", &zeros), ("b", &zeros), ("c", &zeros)]);
     assert!(bytes.len() < 16_384, "it is small as long as it is packed");
-    let bounds = Bounds { entries_max: 10, unpacked_bytes_max: 2 << 20 };
+    let bounds = UnpackLimits { entries_max: 10, unpacked_bytes_max: 2 << 20 };
     let error = within(&bytes, (folder.path(), folder.path()), &folder.path().join("t"), bounds).unwrap_err();
     assert!(error.contains("unpacks to more than 2097152 bytes"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    let exactly = Bounds { entries_max: 3, unpacked_bytes_max: 3 << 20 };
+    let exactly = UnpackLimits { entries_max: 3, unpacked_bytes_max: 3 << 20 };
     within(&bytes, (folder.path(), folder.path()), &folder.path().join("t"), exactly).unwrap();
     // What a zip claims about itself is not believed: the sizes in it are set to one byte.
     let lying = {
@@ -367,7 +367,7 @@ fn programs_stay_programs_and_gain_nothing_else() {
     writer.add_directory("empty/", SimpleFileOptions::default()).unwrap();
     let bytes = writer.finish().unwrap().into_inner();
     let target = folder.path().join("t");
-    within(&bytes, (folder.path(), folder.path()), &target, Bounds::default()).unwrap();
+    within(&bytes, (folder.path(), folder.path()), &target, UnpackLimits::default()).unwrap();
     let mode = |name: &str| fs::metadata(target.join(name)).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode("run") & 0o7111, 0o111, "it can be started, and as nobody else");
     assert_eq!(mode("text") & 0o7133, 0, "it cannot be started, nor written by others");

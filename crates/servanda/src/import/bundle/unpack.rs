@@ -33,12 +33,12 @@ const KIND_FOLDER: u32 = 0o040_000;
 
 /// How much may come out.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct UnpackLimits {
     pub(super) entries_max: usize,
     pub(super) unpacked_bytes_max: u64,
 }
 
-impl Default for Bounds {
+impl Default for UnpackLimits {
     fn default() -> Self {
         Self { entries_max: ENTRIES_MAX, unpacked_bytes_max: UNPACKED_BYTES_MAX }
     }
@@ -46,7 +46,7 @@ impl Default for Bounds {
 
 /// The text of the manifest.
 pub(super) fn manifest(zip: &[u8]) -> Result<String, String> {
-    let mut archive = open(zip, Bounds::default())?;
+    let mut archive = open(zip, UnpackLimits::default())?;
     let entry = archive.by_name("manifest.json").map_err(|_| "there is no manifest.json at its top".to_owned())?;
     let mut text = String::new();
     let read = entry.take(MANIFEST_BYTES_MAX + 1).read_to_string(&mut text);
@@ -59,11 +59,11 @@ pub(super) fn manifest(zip: &[u8]) -> Result<String, String> {
 
 /// Unpacks everything into `target`, a new folder inside `folder`. A link on the way from `root` to it is refused.
 pub(super) fn all(zip: &[u8], (root, folder): (&Path, &Path), target: &Path) -> Result<(), String> {
-    within(zip, (root, folder), target, Bounds::default())
+    within(zip, (root, folder), target, UnpackLimits::default())
 }
 
 /// The same with bounds of the caller's.
-pub(super) fn within(zip: &[u8], (root, folder): (&Path, &Path), target: &Path, bounds: Bounds) -> Result<(), String> {
+pub(super) fn within(zip: &[u8], (root, folder): (&Path, &Path), target: &Path, bounds: UnpackLimits) -> Result<(), String> {
     let mut archive = open(zip, bounds)?;
     let words = |error: std::io::Error| error.to_string();
     state_folder::make(root, folder).map_err(words)?;
@@ -89,7 +89,7 @@ pub(super) fn make_executable(program: &Path, folder: &Path) -> std::io::Result<
     fs::set_permissions(&program, fs::Permissions::from_mode(mode | 0o111))
 }
 
-fn open(zip: &[u8], bounds: Bounds) -> Result<ZipArchive<Cursor<&[u8]>>, String> {
+fn open(zip: &[u8], bounds: UnpackLimits) -> Result<ZipArchive<Cursor<&[u8]>>, String> {
     // Counted before the reader makes room for every one of them.
     let entries = zip.windows(ENTRY_MARK.len()).filter(|window| *window == ENTRY_MARK).count();
     if entries > bounds.entries_max {
@@ -110,7 +110,7 @@ fn counted(zip: &[u8]) -> Option<usize> {
     (count != u16::MAX).then_some(usize::from(count))
 }
 
-fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>, into: &Path, bounds: Bounds) -> Result<(), String> {
+fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>, into: &Path, bounds: UnpackLimits) -> Result<(), String> {
     let mut left = bounds.unpacked_bytes_max;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|error| error.to_string())?;

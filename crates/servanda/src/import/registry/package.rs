@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 
-use super::{Input, Offer, Settled, own, variable_name};
+use super::{RegistryInput, RegistryOffer, RegistryInputValue, own, variable_name};
 
 /// What an author says about a package.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Package {
+pub(super) struct RegistryPackage {
     #[serde(alias = "registryName")]
     registry_type: String,
     registry_base_url: String,
@@ -17,27 +17,27 @@ pub(super) struct Package {
     #[serde(rename = "fileSha256")]
     file_sha256: String,
     runtime_hint: String,
-    runtime_arguments: Vec<Input>,
+    runtime_arguments: Vec<RegistryInput>,
     #[serde(rename = "packageArguments")]
-    own_arguments: Vec<Input>,
-    environment_variables: Vec<Input>,
-    transport: Transport,
+    own_arguments: Vec<RegistryInput>,
+    environment_variables: Vec<RegistryInput>,
+    transport: PackageTransport,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Transport {
+struct PackageTransport {
     r#type: String,
 }
 
-impl Package {
+impl RegistryPackage {
     /// What it is called in a note.
     pub(super) fn shown(&self) -> String {
         format!("{} {}", self.registry_type, self.identifier)
     }
 
     /// The upstream it makes; an error says why it makes none.
-    pub(super) fn offer(&self, server: &str) -> Result<Offer, String> {
+    pub(super) fn offer(&self, server: &str) -> Result<RegistryOffer, String> {
         if self.registry_type == "mcpb" {
             return Err(self.how_to_download());
         }
@@ -45,7 +45,7 @@ impl Package {
             let transport = &self.transport.r#type;
             return Err(format!("it speaks {transport} at a port of its own; start it, and list its `url` instead"));
         }
-        let mut offer = Offer::default();
+        let mut offer = RegistryOffer::default();
         self.set_variables(&mut offer)?;
         let runtime = arguments(server, &self.runtime_arguments, &mut offer)?;
         let own_arguments = arguments(server, &self.own_arguments, &mut offer)?;
@@ -63,19 +63,19 @@ impl Package {
         format!("it is a bundle: download {url}, then `servanda init --from FILE{check}`")
     }
 
-    fn set_variables(&self, offer: &mut Offer) -> Result<(), String> {
+    fn set_variables(&self, offer: &mut RegistryOffer) -> Result<(), String> {
         let mut passed = Vec::new();
         for input in &self.environment_variables {
             let name = &input.name;
             if !super::super::variables::is_variable(name) {
                 return Err(format!("`{name}` cannot be the name of a variable"));
             }
-            let value = match input.settled()? {
-                Settled::Fixed(value) => offer.fill(name, &value, &input.variables)?,
-                Settled::Proposed(value) if value.contains('}') => value,
-                Settled::Proposed(value) => format!("${{{name}:-{value}}}"),
-                Settled::Missing => offer.ask(name, input),
-                Settled::Optional => {
+            let value = match input.resolved()? {
+                RegistryInputValue::Fixed(value) => offer.fill(name, &value, &input.variables)?,
+                RegistryInputValue::Proposed(value) if value.contains('}') => value,
+                RegistryInputValue::Proposed(value) => format!("${{{name}:-{value}}}"),
+                RegistryInputValue::Missing => offer.ask(name, input),
+                RegistryInputValue::Optional => {
                     passed.push(name.clone());
                     continue;
                 }
@@ -93,7 +93,7 @@ impl Package {
         &self,
         runtime: Vec<String>,
         own_arguments: Vec<String>,
-        offer: &mut Offer,
+        offer: &mut RegistryOffer,
     ) -> Result<(String, Vec<String>), String> {
         let package = self.package()?;
         let hint = |known: &[&str], usual: &str| {
@@ -164,19 +164,19 @@ impl Package {
 }
 
 /// Arguments as they are fixed, proposed or to be given.
-fn arguments(server: &str, inputs: &[Input], offer: &mut Offer) -> Result<Vec<String>, String> {
+fn arguments(server: &str, inputs: &[RegistryInput], offer: &mut RegistryOffer) -> Result<Vec<String>, String> {
     let mut arguments = Vec::new();
     for input in inputs {
         let named = input.kind == "named";
         // A flag may have no value to it.
         let bare = named && input.variables.is_empty() && input.value_hint.is_empty();
         let variable = variable_name(&format!("{server}_{}", input.label()));
-        let value = match input.settled()? {
-            Settled::Fixed(value) => Some(offer.fill(server, &value, &input.variables)?),
-            Settled::Proposed(value) => Some(value),
-            Settled::Missing if bare && input.description.is_empty() => None,
-            Settled::Missing => Some(offer.ask(&variable, input)),
-            Settled::Optional => {
+        let value = match input.resolved()? {
+            RegistryInputValue::Fixed(value) => Some(offer.fill(server, &value, &input.variables)?),
+            RegistryInputValue::Proposed(value) => Some(value),
+            RegistryInputValue::Missing if bare && input.description.is_empty() => None,
+            RegistryInputValue::Missing => Some(offer.ask(&variable, input)),
+            RegistryInputValue::Optional => {
                 let label = input.label();
                 offer.notes.push(format!("`{label}` is optional and was not given; `args` can have it"));
                 continue;

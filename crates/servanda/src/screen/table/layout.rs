@@ -1,6 +1,6 @@
 //! How the rows of a table are laid out on lines: columns beside each other, and what goes to the next line.
 
-use super::{Cell, width};
+use super::{TableCell, width};
 use crate::screen::shown;
 
 /// Blanks before the first column, and between two.
@@ -11,22 +11,22 @@ pub(super) const INDENT: usize = 4;
 
 /// A column in its place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Column {
+pub(super) struct TableColumn {
     pub(super) number: usize,
     pub(super) width: usize,
 }
 
 /// How rows are laid out: the columns by line, and the place of the column whose long cells end their line.
-pub(super) struct Layout {
-    pub(super) groups: Vec<Vec<Column>>,
+pub(super) struct TableLayout {
+    pub(super) groups: Vec<Vec<TableColumn>>,
     pub(super) overhang: Option<usize>,
     /// The room on a line.
     pub(super) width: usize,
 }
 
-impl Layout {
+impl TableLayout {
     /// The lines of a row.
-    pub(super) fn row(&self, row: &[Cell]) -> Vec<String> {
+    pub(super) fn row(&self, row: &[TableCell]) -> Vec<String> {
         let mut lines = Vec::new();
         for (position, group) in self.groups.iter().enumerate() {
             let indent = if position == 0 { MARGIN } else { INDENT };
@@ -50,13 +50,13 @@ impl Layout {
 }
 
 /// The width of columns beside each other.
-pub(super) fn beside(columns: &[Column]) -> usize {
+pub(super) fn beside(columns: &[TableColumn]) -> usize {
     columns.iter().map(|column| column.width).sum::<usize>() + GAP * columns.len().saturating_sub(1)
 }
 
 /// Hands out the room that is left: to the columns that need the least first, so that as few as possible have to be broken.
-pub(super) fn widen(group: &mut [Column], mut left: usize, wanted: impl Fn(usize) -> usize) {
-    let mut order: Vec<&mut Column> = group.iter_mut().collect();
+pub(super) fn widen(group: &mut [TableColumn], mut left: usize, wanted: impl Fn(usize) -> usize) {
+    let mut order: Vec<&mut TableColumn> = group.iter_mut().collect();
     order.sort_by_key(|column| wanted(column.number).saturating_sub(column.width));
     for column in order {
         let given = wanted(column.number).saturating_sub(column.width).min(left);
@@ -65,7 +65,7 @@ pub(super) fn widen(group: &mut [Column], mut left: usize, wanted: impl Fn(usize
     }
 }
 
-fn side_by_side(row: &[Cell], group: &[Column], indent: usize) -> Vec<String> {
+fn side_by_side(row: &[TableCell], group: &[TableColumn], indent: usize) -> Vec<String> {
     let broken: Vec<Vec<String>> = group
         .iter()
         .map(|column| row.get(column.number).map(|cell| cell.broken(column.width)).unwrap_or_default())

@@ -7,58 +7,58 @@ use tokio::time::Instant;
 
 use super::Wire;
 use crate::{
-    NotPresented, PerformFailure, REJECTIONS_MAX, Rejection, Remedy,
-    credentials::{Credentials, Held, header_map, in_time},
-    request::{Ended, Outgoing, Terms},
+    MissingCredential, PerformFailure, REJECTIONS_MAX, CredentialRejection, Remedy,
+    credentials::{Credentials, RedactedCredentials, header_map, within_deadline},
+    request::{ExchangeEnd, WireRequest, WireRequestTerms},
 };
 
 impl Wire {
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(super) async fn exchange_showing(
+    pub(super) async fn exchange_with_credentials(
         &self,
         credentials: &Credentials,
-        request: Outgoing<'_>,
-        terms: Terms,
-    ) -> Ended {
+        request: WireRequest<'_>,
+        terms: WireRequestTerms,
+    ) -> ExchangeEnd {
         let conversations = self.conversations();
         let setting = conversations.setting();
         let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
         let errand = request.errand.clone().unwrap_or_else(|| setting.errand(conversations.counterpart(), deadline));
         let mut rejected_before = 0;
         loop {
-            let held = match in_time(&terms, credentials.present(&setting.redaction, &errand)).await {
+            let held = match within_deadline(&terms, credentials.present(&setting.redaction, &errand)).await {
                 Ok(Ok(held)) => held,
-                Ok(Err(why)) => return Ended::Failed(PerformFailure::NotPresented(why)),
-                Err(failure) => return Ended::Failed(failure),
+                Ok(Err(why)) => return ExchangeEnd::Failed(PerformFailure::NotPresented(why)),
+                Err(failure) => return ExchangeEnd::Failed(failure),
             };
-            let attempt = match showing(credentials, &request, &held) {
+            let attempt = match add_credentials(credentials, &request, &held) {
                 Ok(attempt) => attempt,
-                Err(why) => return Ended::Failed(PerformFailure::NotPresented(why)),
+                Err(why) => return ExchangeEnd::Failed(PerformFailure::NotPresented(why)),
             };
             let ended = self.exchange_once(attempt, terms.clone()).await;
-            let Ended::NotLetIn { failure, rejection } = ended else { return ended };
-            let rejection = Rejection { rejected_before, ..rejection };
+            let ExchangeEnd::NotLetIn { failure, rejection } = ended else { return ended };
+            let rejection = CredentialRejection { rejected_before, ..rejection };
             if rejected_before >= REJECTIONS_MAX {
-                return Ended::Failed(failure);
+                return ExchangeEnd::Failed(failure);
             }
-            match in_time(&terms, credentials.rejected(&errand, &rejection)).await {
+            match within_deadline(&terms, credentials.rejected(&errand, &rejection)).await {
                 Ok(Remedy::TryAgain) => rejected_before += 1,
                 Ok(Remedy::GiveUp(why)) => {
-                    return Ended::Failed(PerformFailure::NotLetIn { status: rejection.status, why });
+                    return ExchangeEnd::Failed(PerformFailure::NotLetIn { status: rejection.status, why });
                 }
-                Err(_) => return Ended::Failed(failure),
+                Err(_) => return ExchangeEnd::Failed(failure),
             }
         }
     }
 }
 
 /// The request with what is presented.
-fn showing<'a>(credentials: &Credentials, request: &Outgoing<'a>, held: &Held) -> Result<Outgoing<'a>, NotPresented> {
-    Ok(Outgoing {
+fn add_credentials<'a>(credentials: &Credentials, request: &WireRequest<'a>, held: &RedactedCredentials) -> Result<WireRequest<'a>, MissingCredential> {
+    Ok(WireRequest {
         body: credentials.body(request, &held.presented)?,
-        shown: header_map(&held.presented.headers)?,
-        ..Outgoing::new(request.id, request.method, request.version, Vec::new())
-            .about(request.name, request.param_headers)
-            .keyed(request.key_header)
+        credential_headers: header_map(&held.presented.headers)?,
+        ..WireRequest::new(request.id, request.method, request.version, Vec::new())
+            .with_name(request.name, request.param_headers)
+            .with_key_header(request.key_header)
     })
 }

@@ -11,12 +11,12 @@ use super::super::link::Link;
 use crate::{
     PerformFailure,
     request::{
-        Ended, Outgoing, Terms, WhenCancelled,
-        audience::{Audience, Heard},
+        ExchangeEnd, WireRequest, WireRequestTerms, CancellationMode,
+        audience::{RequestAudience, SubscriptionSignal},
         message,
-        patience::Patience,
+        pausable_deadline::PausableDeadline,
     },
-    shared::{Setting, watches::Granted},
+    shared::{SharedContext, watches::GrantedWatches},
 };
 
 /// How much a subscription may hear about itself before it listens.
@@ -24,31 +24,31 @@ const HEARD_MAX: usize = 4;
 
 /// A subscription that the server has acknowledged.
 #[derive(Debug)]
-pub(super) struct Subscription {
+pub(super) struct UpstreamSubscription {
     /// What was asked for.
     pub(super) filter: String,
     /// What of it the server brings.
-    pub(super) granted: Granted,
+    pub(super) granted: GrantedWatches,
     since: Instant,
-    ending: tokio::task::JoinHandle<Ended>,
-    heard: mpsc::Receiver<Heard>,
+    ending: tokio::task::JoinHandle<ExchangeEnd>,
+    heard: mpsc::Receiver<SubscriptionSignal>,
     _cancel_when_dropped: DropGuard,
 }
 
 /// What came of asking for one.
 #[derive(Debug)]
-pub(super) enum Opening {
+pub(super) enum SubscribeOutcome {
     /// It is there.
-    Acknowledged(Subscription),
+    Acknowledged(UpstreamSubscription),
     /// The server does not want to.
     Refused(PerformFailure),
     /// The server could not, or did not acknowledge in time.
     Broke,
 }
 
-impl Subscription {
+impl UpstreamSubscription {
     /// Asks for one and waits until the server has acknowledged it.
-    pub(super) async fn open(setting: &Arc<Setting>, link: &Arc<Link>, filter: String, tasks: bool) -> Opening {
+    pub(super) async fn open(setting: &Arc<SharedContext>, link: &Arc<Link>, filter: String, tasks: bool) -> SubscribeOutcome {
         let (listener, mut heard) = mpsc::channel(HEARD_MAX);
         let cancel = CancellationToken::new();
         let cancel_when_dropped = cancel.clone().drop_guard();
@@ -57,19 +57,19 @@ impl Subscription {
         tokio::select! {
             biased;
             said = heard.recv() => match said {
-                Some(Heard::Acknowledged(granted)) => {
-                    let granted = Granted::read(&granted);
+                Some(SubscriptionSignal::Acknowledged(granted)) => {
+                    let granted = GrantedWatches::read(&granted);
                     let since = Instant::now();
-                    Opening::Acknowledged(Self {
+                    SubscribeOutcome::Acknowledged(Self {
                         filter, granted, since, ending, heard, _cancel_when_dropped: cancel_when_dropped,
                     })
                 }
-                Some(Heard::Ended) => Opening::Broke,
+                Some(SubscriptionSignal::Ended) => SubscribeOutcome::Broke,
                 // The request is over, and its end says how.
-                None => sort(ending.await.ok()),
+                None => classify_end(ending.await.ok()),
             },
-            ended = &mut ending => sort(ended.ok()),
-            () = tokio::time::sleep(patience) => Opening::Broke,
+            ended = &mut ending => classify_end(ended.ok()),
+            () = tokio::time::sleep(patience) => SubscribeOutcome::Broke,
         }
     }
 
@@ -79,8 +79,8 @@ impl Subscription {
             tokio::select! {
                 _ = &mut self.ending => break,
                 heard = self.heard.recv() => match heard {
-                    Some(Heard::Acknowledged(_)) => {}
-                    Some(Heard::Ended) | None => break,
+                    Some(SubscriptionSignal::Acknowledged(_)) => {}
+                    Some(SubscriptionSignal::Ended) | None => break,
                 },
             }
         }
@@ -89,21 +89,21 @@ impl Subscription {
 }
 
 fn start(
-    setting: &Arc<Setting>,
+    setting: &Arc<SharedContext>,
     link: &Arc<Link>,
     filter: &str,
     tasks: bool,
     cancel: CancellationToken,
-    listener: mpsc::Sender<Heard>,
-) -> tokio::task::JoinHandle<Ended> {
+    listener: mpsc::Sender<SubscriptionSignal>,
+) -> tokio::task::JoinHandle<ExchangeEnd> {
     let id = setting.next_id();
     let body = message::listen(id, filter, &capabilities(tasks));
-    let request = Outgoing::new(id, method::SUBSCRIPTIONS_LISTEN, Some(link.peer.version), body);
-    let terms = Terms {
-        patience: Patience::endless(),
+    let request = WireRequest::new(id, method::SUBSCRIPTIONS_LISTEN, Some(link.peer.version), body);
+    let terms = WireRequestTerms {
+        patience: PausableDeadline::endless(),
         cancel,
-        when_cancelled: WhenCancelled::Abandon,
-        audience: Audience::Listener(listener),
+        when_cancelled: CancellationMode::Abandon,
+        audience: RequestAudience::Subscription(listener),
         tell_server: true,
         lease: None,
         behalf: None,
@@ -121,19 +121,19 @@ fn capabilities(tasks: bool) -> ClientCapabilities {
 }
 
 /// What an end without an acknowledgement means.
-fn sort(ended: Option<Ended>) -> Opening {
+fn classify_end(ended: Option<ExchangeEnd>) -> SubscribeOutcome {
     match ended {
-        Some(Ended::Failed(failure @ (PerformFailure::Rejected { .. } | PerformFailure::Malformed { .. }))) => {
-            Opening::Refused(failure)
+        Some(ExchangeEnd::Failed(failure @ (PerformFailure::Rejected { .. } | PerformFailure::Malformed { .. }))) => {
+            SubscribeOutcome::Refused(failure)
         }
-        Some(Ended::Failed(failure @ PerformFailure::HttpStatus { status, .. })) if status < 500 => {
-            Opening::Refused(failure)
+        Some(ExchangeEnd::Failed(failure @ PerformFailure::HttpStatus { status, .. })) if status < 500 => {
+            SubscribeOutcome::Refused(failure)
         }
         // Answered at once: it has nothing to say.
-        Some(Ended::Answered(_)) => {
-            Opening::Refused(PerformFailure::malformed("the subscription ended unacknowledged"))
+        Some(ExchangeEnd::Answered(_)) => {
+            SubscribeOutcome::Refused(PerformFailure::malformed("the subscription ended unacknowledged"))
         }
-        _ => Opening::Broke,
+        _ => SubscribeOutcome::Broke,
     }
 }
 

@@ -5,7 +5,7 @@ use hyper::{StatusCode, header::HeaderMap};
 use servanda_mcp::{Era, Id, Message, ProtocolVersion, envelope::code};
 
 use crate::{
-    PerformFailure, conversation::server_error::rejected, credentials::redaction::Redaction,
+    PerformFailure, conversation::server_error::failure_from_rpc_error, credentials::redaction::Redaction,
     eras::handshake::supported, failure::is_modern,
 };
 
@@ -14,14 +14,14 @@ const SERVER_ERROR: i64 = -32000;
 
 /// What was agreed with the server.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Agreement {
+pub(super) struct ProtocolAgreement {
     pub(super) era: Era,
     /// Whether there is a legacy session.
     pub(super) in_session: bool,
 }
 
 /// The JSON-RPC error in the response, or its status.
-pub(super) fn refused(
+pub(super) fn failure_from_response(
     status: StatusCode,
     retry_after_ms: Option<u64>,
     body: &[u8],
@@ -31,7 +31,7 @@ pub(super) fn refused(
 ) -> PerformFailure {
     match Message::parse(body) {
         Ok(Message::Failure { id: answered, error }) if concerns(status, answered.as_ref(), error.code, id) => {
-            rejected(error, era, redaction)
+            failure_from_rpc_error(error, era, redaction)
         }
         _ => {
             let excerpt = redaction.quote(&String::from_utf8_lossy(body));
@@ -57,14 +57,14 @@ fn concerns(status: StatusCode, answered: Option<&Id>, code: i64, id: i64) -> bo
 
 /// Whether the server has forgotten the agreement or speaks another era by now, as after a restart. It proves nothing
 /// about the request. To be wrong costs a handshake.
-pub(super) fn disowns(agreement: Agreement, status: StatusCode, failure: &PerformFailure) -> bool {
+pub(super) fn ends_agreement(agreement: ProtocolAgreement, status: StatusCode, failure: &PerformFailure) -> bool {
     match agreement.era {
-        Era::Legacy => disowns_legacy(agreement.in_session, status, failure),
-        Era::Modern => disowns_modern(status, failure),
+        Era::Legacy => ends_legacy_agreement(agreement.in_session, status, failure),
+        Era::Modern => ends_modern_agreement(status, failure),
     }
 }
 
-fn disowns_legacy(in_session: bool, status: StatusCode, failure: &PerformFailure) -> bool {
+fn ends_legacy_agreement(in_session: bool, status: StatusCode, failure: &PerformFailure) -> bool {
     match (status, failure) {
         (StatusCode::NOT_FOUND, PerformFailure::Rejected { message, .. }) => in_session && tells_no_session(message),
         (StatusCode::NOT_FOUND, _) => in_session,
@@ -79,7 +79,7 @@ fn disowns_legacy(in_session: bool, status: StatusCode, failure: &PerformFailure
     }
 }
 
-fn disowns_modern(status: StatusCode, failure: &PerformFailure) -> bool {
+fn ends_modern_agreement(status: StatusCode, failure: &PerformFailure) -> bool {
     // 422 is what servers built on rmcp answer to anything but `initialize` outside a session.
     let refuses = matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::UNPROCESSABLE_ENTITY);
     let about_the_request = match failure {
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn a_refusal_that_is_not_about_the_agreement_keeps_it() {
-        let in_session = Agreement { era: Era::Legacy, in_session: true };
-        let sessionless = Agreement { era: Era::Legacy, in_session: false };
-        let modern = Agreement { era: Era::Modern, in_session: false };
+        let in_session = ProtocolAgreement { era: Era::Legacy, in_session: true };
+        let sessionless = ProtocolAgreement { era: Era::Legacy, in_session: false };
+        let modern = ProtocolAgreement { era: Era::Modern, in_session: false };
         let table = [
             (in_session, 404, status(404, ""), true),
             (in_session, 404, rejected(-32001, "Session not found"), true),
@@ -155,7 +155,7 @@ mod tests {
         ];
         for (agreement, code, failure, expected) in table {
             let status = StatusCode::from_u16(code).unwrap();
-            assert_eq!(disowns(agreement, status, &failure), expected, "{agreement:?} {code} {failure}");
+            assert_eq!(ends_agreement(agreement, status, &failure), expected, "{agreement:?} {code} {failure}");
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
         ];
         for (status, body, expected) in table {
             let status = StatusCode::from_u16(status).unwrap();
-            let shown = refused(status, None, body.as_bytes(), 7, Era::Modern, &redaction).to_string();
+            let shown = failure_from_response(status, None, body.as_bytes(), 7, Era::Modern, &redaction).to_string();
             assert!(shown.contains(expected), "{shown}");
         }
     }

@@ -2,10 +2,10 @@ use serde_json::{Value, json};
 use servanda_contract::tool::{Action, ContentType, Mutability, OutputDomain};
 use servanda_identity::classifier::{Descriptor, ClassifierOptions};
 
-use super::{Agreement, Counts, Judged, Level, Opinion, Tally, agreement, read, request};
+use super::{ModelAgreement, ModelAgreementCounts, OpinionWords, ModelAgreementLevel, Opinion, OpinionTally, agreement, read, request};
 
-fn judged(mutability: Mutability, action: Action) -> Judged {
-    Judged { mutability, action, output_domain: OutputDomain::Data, content_type: ContentType::Text }
+fn judged(mutability: Mutability, action: Action) -> OpinionWords {
+    OpinionWords { mutability, action, output_domain: OutputDomain::Data, content_type: ContentType::Text }
 }
 
 fn body(content: &str) -> Vec<u8> {
@@ -45,7 +45,7 @@ fn an_answer_is_exactly_what_was_asked_for_or_none() {
 fn agreement_is_of_all_that_were_asked() {
     let (look, find) = (judged(Mutability::Pure, Action::Read), judged(Mutability::Pure, Action::Search));
     let (change, gone) = (judged(Mutability::Mutates, Action::Update), judged(Mutability::Mutates, Action::Delete));
-    let given = |judged: &[Judged]| judged.iter().copied().map(Opinion::Given).collect::<Vec<_>>();
+    let given = |judged: &[OpinionWords]| judged.iter().copied().map(Opinion::Given).collect::<Vec<_>>();
     let noise = Opinion::Unparsable { unparsable: String::new() };
     let silence = Opinion::Unanswered { unanswered: String::new() };
     let with = |mut opinions: Vec<Opinion>, more: &Opinion| {
@@ -53,32 +53,32 @@ fn agreement_is_of_all_that_were_asked() {
         opinions
     };
     let cases = [
-        (given(&[look, look, look]), "mutability", Level::Strict, Some("PURE")),
-        (given(&[look, find, look]), "mutability", Level::Strict, Some("PURE")),
-        (given(&[look, find, look]), "action", Level::Majority, Some("READ")),
-        (given(&[look, find, look]), "identity", Level::Majority, Some("PURE|READ|DATA")),
-        (given(&[look, find, change]), "action", Level::None, None),
-        (given(&[look, find, change]), "mutability", Level::Majority, Some("PURE")),
-        (given(&[look, change]), "mutability", Level::None, None),
-        (given(&[change, gone]), "content_type", Level::Strict, Some("TEXT")),
-        (given(&[look]), "action", Level::Strict, Some("READ")),
-        (with(given(&[look, look]), &noise), "mutability", Level::Majority, Some("PURE")),
-        (with(given(&[look, look]), &silence), "mutability", Level::Majority, Some("PURE")),
-        (with(given(&[look]), &noise), "mutability", Level::None, None),
-        (vec![noise.clone()], "mutability", Level::None, None),
-        (vec![], "mutability", Level::None, None),
+        (given(&[look, look, look]), "mutability", ModelAgreementLevel::Strict, Some("PURE")),
+        (given(&[look, find, look]), "mutability", ModelAgreementLevel::Strict, Some("PURE")),
+        (given(&[look, find, look]), "action", ModelAgreementLevel::Majority, Some("READ")),
+        (given(&[look, find, look]), "identity", ModelAgreementLevel::Majority, Some("PURE|READ|DATA")),
+        (given(&[look, find, change]), "action", ModelAgreementLevel::None, None),
+        (given(&[look, find, change]), "mutability", ModelAgreementLevel::Majority, Some("PURE")),
+        (given(&[look, change]), "mutability", ModelAgreementLevel::None, None),
+        (given(&[change, gone]), "content_type", ModelAgreementLevel::Strict, Some("TEXT")),
+        (given(&[look]), "action", ModelAgreementLevel::Strict, Some("READ")),
+        (with(given(&[look, look]), &noise), "mutability", ModelAgreementLevel::Majority, Some("PURE")),
+        (with(given(&[look, look]), &silence), "mutability", ModelAgreementLevel::Majority, Some("PURE")),
+        (with(given(&[look]), &noise), "mutability", ModelAgreementLevel::None, None),
+        (vec![noise.clone()], "mutability", ModelAgreementLevel::None, None),
+        (vec![], "mutability", ModelAgreementLevel::None, None),
     ];
     for (opinions, compared, level, value) in cases {
-        let expected = Agreement { level, value: value.map(str::to_owned) };
+        let expected = ModelAgreement { level, value: value.map(str::to_owned) };
         assert_eq!(agreement(&opinions, compared), expected, "{opinions:?} {compared}");
     }
-    let mut tally = Tally::default();
+    let mut tally = OpinionTally::default();
     tally.add(&given(&[look, look, look]), look);
     tally.add(&given(&[look, look, find]), find);
     tally.add(&with(with(given(&[look]), &noise), &silence), look);
     assert_eq!((tally.tools, tally.opinions, tally.unparsable, tally.unanswered), (3, 9, 1, 1));
-    assert_eq!(tally.counts("mutability"), Counts { strict: 2, majority: 2, offline: 2 });
-    assert_eq!(tally.counts("action"), Counts { strict: 1, majority: 2, offline: 1 });
+    assert_eq!(tally.counts("mutability"), ModelAgreementCounts { strict: 2, majority: 2, offline: 2 });
+    assert_eq!(tally.counts("action"), ModelAgreementCounts { strict: 1, majority: 2, offline: 1 });
 }
 
 #[test]

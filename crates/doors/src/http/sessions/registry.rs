@@ -1,0 +1,145 @@
+//! Where legacy sessions begin, are found again after a restart, and end. How they are written down meanwhile is [`note`]'s business.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use servanda_authority::AuthenticatedCaller;
+use servanda_contract::{Caller, time::Clock};
+use servanda_engine::{Gateway, Requester};
+use servanda_mcp::Era;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
+
+use super::{
+    session_notes::{self, HttpSessionNotes},
+    session_events::SessionEvents,
+    table::{HttpSessionLookup, HttpSession, HttpSessionLease, NOTE_EVERY_MS, HttpSessionAddError, HttpSessionTable},
+};
+use crate::{dispatch::ClientInitialization, fault::ProtocolFault, session::LegacyClientSession};
+
+/// The reception.
+#[derive(Debug)]
+pub(in crate::http) struct HttpSessionRegistry<G> {
+    gateway: Arc<G>,
+    sessions: Arc<HttpSessionTable>,
+    notes: HttpSessionNotes,
+    closed: CancellationToken,
+    _close_on_drop: DropGuard,
+}
+
+impl<G: Gateway> HttpSessionRegistry<G> {
+    pub(in crate::http) fn new(gateway: Arc<G>, sessions: HttpSessionTable, clock: Arc<dyn Clock>) -> Self {
+        // Longer than a session may be idle, because a session in use is not written down at every use.
+        let keep_ms = sessions.limits().idle_ms_max.saturating_add(NOTE_EVERY_MS);
+        let notes = HttpSessionNotes::new(gateway.notebook(), clock, keep_ms);
+        let closed = CancellationToken::new();
+        let guard = closed.clone().drop_guard();
+        Self { gateway, sessions: Arc::new(sessions), notes, closed, _close_on_drop: guard }
+    }
+
+    /// Begins a session and returns its id.
+    pub(in crate::http) async fn begin(
+        &self,
+        authority: &Arc<AuthenticatedCaller>,
+        welcome: ClientInitialization,
+    ) -> Result<String, ProtocolFault> {
+        let id = Uuid::new_v4().to_string();
+        let authority = Arc::clone(authority);
+        let caller = Caller { client: welcome.client, session: Some(id.clone()), ..authority.caller() };
+        let affinity = Arc::from(id.as_str());
+        let guest = Requester { caller, authority, era: Era::Legacy, capabilities: welcome.capabilities, affinity };
+        let session = LegacyClientSession::new(guest, welcome.version, Arc::default(), self.sessions.limits().session);
+        let (lease, _) = self.sessions.add(&id, session).map_err(not_added)?;
+        // First, because a client that goes away takes this request with it at any await, and a session without a herald
+        // would be there and hear nothing.
+        self.spawn_session_events(lease.session(), false);
+        self.notes.write(lease.session()).await;
+        Ok(id)
+    }
+
+    /// Takes a session into use: one that is here, or one that was written down.
+    pub(in crate::http) async fn lease(&self, id: &str, authority: &Arc<AuthenticatedCaller>) -> Result<HttpSessionLease, ProtocolFault> {
+        match self.sessions.lease(id, &authority.caller()) {
+            HttpSessionLookup::Active(lease) => Ok(lease),
+            HttpSessionLookup::Nothing => self.revive(id, authority).await,
+            HttpSessionLookup::Ended => Err(no_such_session()),
+        }
+    }
+
+    /// Ends a session for good.
+    pub(in crate::http) async fn end(&self, session: &HttpSession) {
+        self.sessions.end(&session.id);
+        self.notes.erase(session).await;
+    }
+
+    /// Writes down what changed.
+    pub(in crate::http) async fn write_note(&self, session: &HttpSession) {
+        self.notes.write(session).await;
+    }
+
+    async fn revive(&self, id: &str, authority: &Arc<AuthenticatedCaller>) -> Result<HttpSessionLease, ProtocolFault> {
+        // Ours are UUIDs; anything else is not worth looking for.
+        let note = match Uuid::try_parse(id) {
+            Ok(_) => self.notes.read(id).await,
+            Err(_) => None,
+        };
+        let remembered = note.and_then(|text| session_notes::read(id, &text)).ok_or_else(no_such_session)?;
+        let present = authority.caller();
+        if !remembered.caller.is_same_party(&present) {
+            // Not even that it exists is a stranger's business.
+            return Err(no_such_session());
+        }
+        let affinity = Arc::from(id);
+        let Caller { client, session, .. } = remembered.caller;
+        let (caller, capabilities) = (Caller { client, session, ..present }, remembered.capabilities);
+        let guest = Requester { caller, authority: Arc::clone(authority), era: Era::Legacy, capabilities, affinity };
+        let session = LegacyClientSession::new(guest, remembered.version, Arc::default(), self.sessions.limits().session);
+        if let Some(level) = remembered.log_level {
+            session.set_log_level(level);
+        }
+        for uri in &remembered.watched {
+            // There may be fewer than before: the limit may be another now.
+            let _ = session.prepare_watch(uri);
+        }
+        let (lease, added) = self.sessions.add(id, session).map_err(not_added)?;
+        if added {
+            tracing::info!("a session from before the restart is taken up again");
+            // First, for the reason `begin` has.
+            self.spawn_session_events(lease.session(), true);
+            self.notes.write(lease.session()).await;
+        }
+        Ok(lease)
+    }
+
+    fn spawn_session_events(&self, session: &Arc<HttpSession>, revived: bool) {
+        let herald = SessionEvents {
+            news: self.gateway.change_events(),
+            remarks: self.gateway.subscribe_session(&session.id),
+            gateway: Arc::clone(&self.gateway),
+            sessions: Arc::clone(&self.sessions),
+            session: Arc::clone(session),
+            notes: self.notes.clone(),
+            revived,
+            closed: self.closed.clone(),
+        };
+        tokio::spawn(herald.run());
+    }
+}
+
+fn no_such_session() -> ProtocolFault {
+    ProtocolFault::invalid_request(StatusCode::NOT_FOUND, "there is no such session")
+        .hint("it ended or was idle for too long; start a new one with `initialize`")
+}
+
+fn not_added(why: HttpSessionAddError) -> ProtocolFault {
+    match why {
+        HttpSessionAddError::AllInUse => {
+            ProtocolFault::busy("every session is in use", "end a session with DELETE, or try again in a minute")
+        }
+        HttpSessionAddError::OwnInUse => ProtocolFault::busy(
+            "too many of your sessions are in use",
+            "end a session with DELETE, or use one for several requests",
+        ),
+        HttpSessionAddError::Ended => no_such_session(),
+    }
+}

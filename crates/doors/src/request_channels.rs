@@ -1,0 +1,65 @@
+//! On what terms a request is made: read from its `_meta`, and arranged so that what is said on the way reaches whoever
+//! waits for the answer.
+
+use std::sync::Arc;
+
+use servanda_engine::{ClientMessage, RequestTerms};
+use servanda_mcp::Era;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    fault::ProtocolFault,
+    params,
+    client_messages::{ClientMessageAudience, ClientLogFilter, ClientMessageRelay},
+    request::DoorRequest,
+    session::LegacyClientSession,
+};
+
+/// Remarks that a slow reader may be behind with; further ones are lost, which the protocol allows.
+const REMARKS_MAX: usize = 64;
+
+/// Both ends of a request's remarks.
+#[derive(Debug)]
+pub(crate) struct RequestChannels {
+    /// For the engine.
+    pub(crate) terms: RequestTerms,
+    /// For the door.
+    pub(crate) remarks: Option<mpsc::Receiver<ClientMessage>>,
+    pub(crate) relay: ClientMessageRelay,
+    pub(crate) session: Option<Arc<LegacyClientSession>>,
+}
+
+impl RequestChannels {
+    /// Takes the session, if there is one.
+    pub(crate) fn for_request(request: &DoorRequest<'_>, session: &mut Option<Arc<LegacyClientSession>>) -> Result<Self, ProtocolFault> {
+        let DoorRequest { meta, params, era, .. } = request;
+        let token = meta.progress_token()?;
+        let (log_level, input_responses, request_state) = match era {
+            Era::Legacy => (None, None, None),
+            Era::Modern => (meta.log_level()?, params.input_responses()?, params.request_state()?),
+        };
+        let (log, hears_anyway) = match (era, log_level) {
+            // A legacy session hears its servers' log unasked, and may be asked something.
+            (Era::Legacy, _) => (ClientLogFilter::OfSession, true),
+            (Era::Modern, Some(level)) => (ClientLogFilter::From(level), true),
+            (Era::Modern, None) => (ClientLogFilter::None, false),
+        };
+        let (sender, remarks) = (hears_anyway || token.is_some()).then(|| mpsc::channel(REMARKS_MAX)).unzip();
+        let terms = RequestTerms {
+            caller_wait_ms: meta.caller_wait_ms()?,
+            trace_parent: meta.trace_parent().or_else(|| request.trace_parent.and_then(params::trace_parent)),
+            meta: meta.others(),
+            wants_progress: token.is_some(),
+            log_level: log_level.map(|level| level.as_str().to_owned()),
+            messages: sender,
+            input_responses,
+            request_state,
+            cancel: CancellationToken::new(),
+            detail: meta.detail()?,
+        };
+        let session = session.take();
+        let audience = ClientMessageAudience { progress_token: token.map(str::to_owned), log, session: session.clone() };
+        Ok(Self { terms, remarks, relay: ClientMessageRelay::new(audience), session })
+    }
+}

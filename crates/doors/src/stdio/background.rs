@@ -1,0 +1,94 @@
+//! What a conversation does beside listening: requests under way, answers that take a moment, subscriptions being granted.
+
+use std::sync::Arc;
+
+use servanda_engine::Gateway;
+use servanda_mcp::{Id, envelope};
+use tokio_util::sync::CancellationToken;
+
+use super::output::StdioDoorOutput;
+use crate::{
+    dispatch::DeferredResult,
+    fault::ProtocolFault,
+    in_flight::ClientRequestEntry,
+    listen::{ListenSubscription, ListenRequest},
+    running_request::{RunningRequestEvent, RunningRequest},
+};
+
+/// What came of it, where the conversation has to know.
+#[derive(Debug)]
+pub(super) enum BackgroundOutcome {
+    Nothing,
+    /// A subscription was granted, or cancelled before it could be.
+    Grant(Option<Box<GrantedSubscription>>),
+}
+
+/// A subscription that may begin.
+#[derive(Debug)]
+pub(super) struct GrantedSubscription {
+    pub(super) subscription: ListenSubscription,
+    pub(super) place: SubscriptionSlot,
+}
+
+/// A subscription's place among the unanswered requests.
+#[derive(Debug)]
+pub(super) struct SubscriptionSlot {
+    pub(super) cancel: CancellationToken,
+    #[expect(dead_code, reason = "held to be dropped with the subscription")]
+    pub(super) entry: ClientRequestEntry,
+}
+
+/// Passes on what a request has to say, for as long as it is wanted and heard.
+pub(super) async fn run_request(mut running: Box<RunningRequest>, outlet: StdioDoorOutput, give_up: CancellationToken) -> BackgroundOutcome {
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = running.next() => event,
+            () = give_up.cancelled() => {
+                let _ = outlet.answer(Some(running.end_unknown())).await;
+                return BackgroundOutcome::Nothing;
+            }
+        };
+        let answer = match event {
+            RunningRequestEvent::Message(message) => match outlet.send(message).await {
+                Ok(()) => continue,
+                Err(_) => return BackgroundOutcome::Nothing,
+            },
+            RunningRequestEvent::Answered(answered) => Some(answered.message),
+            RunningRequestEvent::Cancelled => None,
+        };
+        let _ = outlet.answer(answer).await;
+        return BackgroundOutcome::Nothing;
+    }
+}
+
+/// Waits for an answer that takes a moment.
+pub(super) async fn run_deferred(deferred: DeferredResult, id: Id, outlet: StdioDoorOutput, give_up: CancellationToken) -> BackgroundOutcome {
+    let result = tokio::select! {
+        biased;
+        result = deferred.work => result,
+        () = give_up.cancelled() => Err(ProtocolFault::internal("the gateway is shutting down")),
+    };
+    let answer = match result {
+        Ok(result) => envelope::response(&id, &result),
+        Err(fault) => fault.message(Some(&id)),
+    };
+    let _ = outlet.answer(Some(answer)).await;
+    drop(deferred.slot);
+    BackgroundOutcome::Nothing
+}
+
+/// Takes up a subscription.
+pub(super) async fn run_grant<G: Gateway>(
+    listen_request: Box<ListenRequest>,
+    gateway: Arc<G>,
+    place: SubscriptionSlot,
+    give_up: CancellationToken,
+) -> BackgroundOutcome {
+    tokio::select! {
+        biased;
+        () = place.cancel.cancelled() => BackgroundOutcome::Grant(None),
+        () = give_up.cancelled() => BackgroundOutcome::Grant(None),
+        subscription = listen_request.grant(&*gateway) => BackgroundOutcome::Grant(Some(Box::new(GrantedSubscription { subscription, place }))),
+    }
+}

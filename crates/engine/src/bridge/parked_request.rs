@@ -1,0 +1,312 @@
+//! Where a modern guest's request waits while the guest looks for answers that a legacy server wants. The request goes on meanwhile; a
+//! guest that comes again with its state is let in and told what happens next.
+//!
+//! Places are bounded, in all and per principal, and so is the time: a request whose guest stays away goes on alone.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde_json::value::RawValue;
+use servanda_contract::{CallId, Caller, Digest, Timestamp};
+use servanda_effects::effect::ClientKey;
+use servanda_mcp::{RpcError, envelope::code};
+use tokio::{
+    sync::{Mutex as AsyncMutex, mpsc, oneshot},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    message_translator::{MessageSubscriber, MessageTranslator},
+    seal::{StateAudience, RequestStatePayload, StatePurpose},
+};
+use crate::{
+    client::{CallAnswer, InquiryAnswer, ClientMessage},
+    long_running::LongWork,
+};
+
+/// Remarks that may wait to be looked at.
+pub(super) const UNSENT_MESSAGES_MAX: usize = 64;
+/// Requests that wait for their guests, in all.
+const PARKED_MAX: usize = 1_024;
+/// And of one principal.
+const PARKED_PER_PRINCIPAL_MAX: usize = 64;
+/// Guests that come again before the request has looked at the first.
+const RETURNING_REQUESTS_MAX: usize = 4;
+
+/// What happens next, to whoever waits.
+#[derive(Debug)]
+pub(crate) enum ParkedReply {
+    /// The server wants input: the members of an `input_required` result.
+    Input(String),
+    /// It is over.
+    Done(RequestAnswer),
+    /// This guest is not let in.
+    Refused(RpcError),
+}
+
+/// The end of a request.
+#[derive(Debug)]
+pub(crate) enum RequestAnswer {
+    Call(CallAnswer),
+    Inquiry(Result<InquiryAnswer, RpcError>),
+}
+
+/// Whose request it is, and what a state for it has to say.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestBinding {
+    pub(crate) caller: Caller,
+    pub(crate) request: Digest,
+    pub(crate) first_call: Option<CallId>,
+    /// The operation that a tool's state belongs to.
+    pub(crate) key: Option<ClientKey>,
+}
+
+/// One request that may outlast the message that made it.
+#[derive(Debug)]
+pub(crate) struct ParkedRequest {
+    pub(super) id: String,
+    binding: RequestBinding,
+    /// Cancelled when a guest that waits gives up.
+    pub(crate) cancel: CancellationToken,
+    visitors: mpsc::Sender<ReturningRequest>,
+    pub(super) arrivals: AsyncMutex<mpsc::Receiver<ReturningRequest>>,
+    waiting: Mutex<Option<WaitingRequester>>,
+    lapses_at: Mutex<Option<Instant>>,
+    /// What was said while the guest was away, and how it is put. Bounded by [`REMARKS_MAX`].
+    unsent: Mutex<Vec<(MessageTranslator, ClientMessage)>>,
+    /// Whether its guest was told that it need not wait any longer, and asks for the end in another way.
+    abandoned: AtomicBool,
+    /// The long work that the request is.
+    work: OnceLock<Arc<LongWork>>,
+}
+
+/// A guest that comes again.
+#[derive(Debug)]
+pub(crate) struct ReturningRequest {
+    pub(super) answers: Vec<(String, Box<RawValue>)>,
+    pub(super) waiter: WaitingRequester,
+}
+
+/// A guest that waits.
+#[derive(Debug)]
+pub(crate) struct WaitingRequester {
+    reply: oneshot::Sender<ParkedReply>,
+    hearer: MessageSubscriber,
+}
+
+/// All requests that wait for their guests.
+#[derive(Debug, Default)]
+pub(crate) struct ParkedRequestTable {
+    places: Mutex<HashMap<String, Arc<ParkedRequest>>>,
+}
+
+impl RequestBinding {
+    /// The same for a state that belongs to an operation.
+    pub(crate) fn for_operation(mut self, key: &ClientKey) -> Self {
+        self.key = Some(key.clone());
+        self
+    }
+
+    pub(crate) fn audience(&self) -> StateAudience<'_> {
+        StateAudience { caller: &self.caller, request: self.request }
+    }
+
+    /// The state of a round of a modern upstream.
+    pub(super) fn round_state(&self, expires_at: Timestamp, upstream: &str, nonce: &str, state: Option<String>) -> RequestStatePayload {
+        let (upstream, nonce, key) = (upstream.to_owned(), nonce.to_owned(), self.key.clone());
+        let purpose = StatePurpose::Round { upstream, nonce, state, key };
+        RequestStatePayload::new(self.audience(), expires_at, self.first_call.clone(), purpose)
+    }
+}
+
+impl ParkedRequest {
+    /// A reception with the first guest waiting.
+    pub(crate) fn open(claim: RequestBinding, hearer: MessageSubscriber) -> (Arc<Self>, oneshot::Receiver<ParkedReply>) {
+        let (visitors, arrivals) = mpsc::channel(RETURNING_REQUESTS_MAX);
+        let (turn, turns) = oneshot::channel();
+        let reception = Self {
+            id: uuid::Uuid::new_v4().to_string(),
+            binding: claim,
+            cancel: CancellationToken::new(),
+            visitors,
+            arrivals: AsyncMutex::new(arrivals),
+            waiting: Mutex::new(Some(WaitingRequester { reply: turn, hearer })),
+            lapses_at: Mutex::new(None),
+            unsent: Mutex::default(),
+            abandoned: AtomicBool::new(false),
+            work: OnceLock::new(),
+        };
+        (Arc::new(reception), turns)
+    }
+
+    /// The state that lets a guest in again.
+    pub(super) fn parked_state(&self, expires_at: Timestamp) -> RequestStatePayload {
+        let purpose = StatePurpose::Parked { id: self.id.clone() };
+        RequestStatePayload::new(self.binding.audience(), expires_at, self.binding.first_call.clone(), purpose)
+    }
+
+    /// Nobody comes again: nobody is asked anything any more.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// Says that the request is long work, for which nobody waits for ever.
+    pub(crate) fn set_work(&self, work: &Arc<LongWork>) {
+        let _ = self.work.set(Arc::clone(work));
+    }
+
+    pub(super) fn work(&self) -> Option<&Arc<LongWork>> {
+        self.work.get()
+    }
+
+    /// Until when answers are waited for; also how long an answer is kept that nobody waits for.
+    pub(super) fn set_lapse(&self, at: Option<Instant>) {
+        *locked(&self.lapses_at) = at;
+    }
+
+    pub(super) fn lapses_at(&self) -> Option<Instant> {
+        *locked(&self.lapses_at)
+    }
+
+    pub(super) fn set_waiting(&self, waiter: WaitingRequester) {
+        self.send_unsent(&waiter);
+        *locked(&self.waiting) = Some(waiter);
+    }
+
+    /// Tells whoever waits, if anybody does; gives it back otherwise.
+    pub(super) fn reply(&self, turn: ParkedReply) -> Result<(), ParkedReply> {
+        match locked(&self.waiting).take() {
+            Some(waiter) => waiter.reply.send(turn),
+            None => Err(turn),
+        }
+    }
+
+    /// Passes a remark to the guest that waits. While the guest is away to look for answers, the remark is kept until it comes again.
+    pub(super) fn send(&self, outlet: &MessageTranslator, remark: ClientMessage) {
+        let hearer = locked(&self.waiting).as_ref().map(|waiter| waiter.hearer.clone());
+        match hearer {
+            Some(hearer) => drop(outlet.send(&hearer, remark)),
+            None if self.lapses_at().is_some() => {
+                let mut unheard = locked(&self.unsent);
+                if unheard.len() < UNSENT_MESSAGES_MAX {
+                    unheard.push((outlet.clone(), remark));
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Tells a guest that came again what was said while it was away.
+    pub(super) fn send_unsent(&self, waiter: &WaitingRequester) {
+        for (outlet, remark) in locked(&self.unsent).drain(..) {
+            outlet.send(&waiter.hearer, remark);
+        }
+    }
+
+    /// Comes again. An error means that the request cannot take another guest now.
+    pub(super) fn rejoin(
+        &self,
+        answers: Vec<(String, Box<RawValue>)>,
+        hearer: MessageSubscriber,
+    ) -> Result<oneshot::Receiver<ParkedReply>, RpcError> {
+        let (turn, turns) = oneshot::channel();
+        let visitor = ReturningRequest { answers, waiter: WaitingRequester { reply: turn, hearer } };
+        self.visitors.try_send(visitor).map(|()| turns).map_err(|_| already_waiting())
+    }
+
+    /// Lets nobody in any more. Visitors that came too late learn it by that.
+    pub(super) async fn close(&self) {
+        let mut arrivals = self.arrivals.lock().await;
+        arrivals.close();
+        while arrivals.try_recv().is_ok() {}
+    }
+
+    fn is_from(&self, caller: &Caller) -> bool {
+        (&self.binding.caller.tenant, &self.binding.caller.principal) == (&caller.tenant, &caller.principal)
+    }
+}
+
+impl WaitingRequester {
+    pub(super) fn refuse(self, error: RpcError) {
+        let _ = self.reply.send(ParkedReply::Refused(error));
+    }
+
+    pub(super) fn reply(self, turn: ParkedReply) {
+        let _ = self.reply.send(turn);
+    }
+}
+
+impl ParkedRequestTable {
+    /// Gives a request a place. False if there is none.
+    pub(super) fn enter(&self, reception: &Arc<ParkedRequest>) -> bool {
+        let mut places = locked(&self.places);
+        if places.contains_key(&reception.id) {
+            return true;
+        }
+        let of_principal = places.values().filter(|other| other.is_from(&reception.binding.caller)).count();
+        if places.len() >= PARKED_MAX || of_principal >= PARKED_PER_PRINCIPAL_MAX {
+            return false;
+        }
+        places.insert(reception.id.clone(), Arc::clone(reception));
+        true
+    }
+
+    pub(super) fn leave(&self, reception: &ParkedRequest) {
+        locked(&self.places).remove(&reception.id);
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<ParkedRequest>> {
+        locked(&self.places).get(id).cloned()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        locked(&self.places).len()
+    }
+}
+
+/// The answer to a guest whose earlier request has not been answered yet.
+pub(super) fn already_waiting() -> RpcError {
+    RpcError::new(code::INVALID_PARAMS, "a request with this `requestState` is still waiting for its answer")
+        .with_hint("wait for the answer of the other request; each state is for one request at a time")
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use servanda_contract::{Caller, Digest, digest::DigestDomain};
+
+    use super::{RequestBinding, MessageSubscriber, PARKED_MAX, PARKED_PER_PRINCIPAL_MAX, ParkedRequestTable, ParkedRequest};
+
+    fn reception(principal: &str) -> std::sync::Arc<ParkedRequest> {
+        let caller = Caller { principal: principal.to_owned(), ..Caller::local() };
+        let request = Digest::compute(DigestDomain::Request, &[]);
+        ParkedRequest::open(RequestBinding { caller, request, first_call: None, key: None }, MessageSubscriber::default()).0
+    }
+
+    #[test]
+    fn places_are_bounded_in_all_and_per_principal() {
+        let parked = ParkedRequestTable::default();
+        let first = reception("one");
+        assert!(parked.enter(&first) && parked.enter(&first), "a place is kept");
+        let mut entered = (1..PARKED_PER_PRINCIPAL_MAX + 10).filter(|_| parked.enter(&reception("one"))).count() + 1;
+        assert_eq!(entered, PARKED_PER_PRINCIPAL_MAX);
+        entered += (0..PARKED_MAX).filter(|number| parked.enter(&reception(&number.to_string()))).count();
+        assert_eq!((entered, parked.len()), (PARKED_MAX, PARKED_MAX));
+        parked.leave(&first);
+        assert!(parked.enter(&reception("one")), "a place that was left is free");
+    }
+}

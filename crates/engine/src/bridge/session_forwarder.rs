@@ -1,0 +1,50 @@
+//! What a server says to a session outside of any one request: between calls, during the handshake, or while several calls are under way
+//! and it does not say which it means. The rules of questions hold here too, and the strictest contract of the server decides.
+
+use servanda_upstream::{UpstreamQuestion as ServerAsk, ServerMessageSink, ServerMessage as ServerRemark};
+
+use super::message_translator::{MessageSubscriber, MessageTranslator};
+use crate::{
+    client::{PendingQuestion, ClientMessage},
+    questions::{ServerQuestion, QuestionRules},
+};
+
+/// Passes on to one session what one server says outside of its requests.
+#[derive(Debug)]
+pub(crate) struct SessionForwarder {
+    pub(crate) hearer: MessageSubscriber,
+    pub(crate) outlet: MessageTranslator,
+    /// What may be asked outside of calls.
+    pub(crate) rules: QuestionRules,
+}
+
+impl SessionForwarder {
+    /// Asks the client, or tells the server why not. No call is under way whose record could name the question, so only the log does.
+    fn ask(&self, ask: ServerAsk) -> bool {
+        let ServerAsk { method, params, reply } = ask;
+        let params = self.outlet.translate_params(params);
+        match self.rules.check(ServerQuestion { method, params }, &mut Vec::new()) {
+            Ok(question) => {
+                tracing::info!(method = question.method(), "a question of an upstream belongs to no one call");
+                self.outlet.send(&self.hearer, ClientMessage::Ask(PendingQuestion { question, reply }))
+            }
+            Err(not_put) => {
+                let _ = reply.send(Err(not_put.to_error()));
+                true
+            }
+        }
+    }
+}
+
+impl ServerMessageSink for SessionForwarder {
+    fn receive(&self, remark: ServerRemark) -> bool {
+        match remark {
+            ServerRemark::Ask(ask) => self.ask(ask),
+            other => self.outlet.translate(other).is_some_and(|remark| self.outlet.send(&self.hearer, remark)),
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.hearer.sink.as_ref().is_none_or(tokio::sync::mpsc::Sender::is_closed)
+    }
+}

@@ -1,0 +1,152 @@
+//! What one call draws, from when it is taken until it is known how the call ended. Units of a call that was never sent are there
+//! for others again, also where nobody says so; what was kept back in the store is closed by what is known of the end, and left to
+//! the sweep where nothing is.
+
+use std::sync::Arc;
+
+use servanda_contract::{cost::Price, record::Outcome, tool::CostUnit};
+use servanda_effects::{
+    budget::{EntryReply, BudgetStore as _, ClosedBy, AccountEntry, BudgetHoldId, UnitTicket},
+    effect::EffectState,
+};
+use servanda_gates::{CompiledContract, Permit};
+
+use super::BudgetClient;
+use crate::clock::within_ms;
+
+/// How long an answer waits for its bill.
+const CLOSE_MS_MAX: u64 = 5_000;
+/// How often closing is tried; the sweep does what is left.
+const CLOSE_ATTEMPTS_MAX: u32 = 3;
+
+/// What one call draws.
+#[derive(Debug)]
+pub(crate) struct CallCharge {
+    till: Arc<BudgetClient>,
+    units: ChargedUnits,
+    hold: Option<ChargeHold>,
+}
+
+#[derive(Debug, Default)]
+enum ChargedUnits {
+    #[default]
+    None,
+    /// Taken, and the call has not left.
+    Unsent(UnitTicket),
+    /// The call may have left.
+    Sent(UnitTicket),
+}
+
+/// What is kept back in the store.
+#[derive(Debug)]
+struct ChargeHold {
+    id: BudgetHoldId,
+    contract: Arc<CompiledContract>,
+}
+
+/// Whether a call was made, for all that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DispatchCertainty {
+    /// It was, or may have been and nobody will ever say.
+    Yes,
+    /// It provably was not.
+    No,
+    /// Its effect will say.
+    Unknown,
+}
+
+impl DispatchCertainty {
+    /// By the outcome of a call whose effect says nothing about it, because it has none or because it changes nothing: that
+    /// nothing was changed does not mean that it cost nothing.
+    pub(crate) const fn from_outcome(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::NotExecuted | Outcome::Refused => Self::No,
+            _ => Self::Yes,
+        }
+    }
+
+    /// By the state its effect was settled in; none if another has it, or if that is not on record. That it is done is known here
+    /// all the same; that it was never made, only the effect can say then.
+    pub(crate) const fn from_effect(settled: Option<EffectState>, is_done: bool) -> Self {
+        match (settled, is_done) {
+            (Some(EffectState::FailedRetryable), _) => Self::No,
+            (Some(EffectState::Completed | EffectState::FailedFinal), _) | (None, true) => Self::Yes,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl CallCharge {
+    pub(crate) fn new(till: &Arc<BudgetClient>) -> Self {
+        Self { till: Arc::clone(till), units: ChargedUnits::None, hold: None }
+    }
+
+    pub(super) fn take_units(&mut self, ticket: UnitTicket) {
+        self.units = ChargedUnits::Unsent(ticket);
+    }
+
+    /// Something is, or may be, kept back for the call.
+    pub(crate) fn set_hold(&mut self, permit: &Permit) {
+        self.hold = Some(ChargeHold { id: BudgetHoldId::from(permit.call_id()), contract: permit.shared_contract() });
+    }
+
+    /// Nobody here can say any more what becomes of what is kept back: its effect will.
+    pub(crate) fn leave_hold_to_effect(&mut self) {
+        self.hold = None;
+    }
+
+    /// The call may leave from now on.
+    pub(crate) fn mark_sent(&mut self) {
+        if let ChargedUnits::Unsent(ticket) = std::mem::take(&mut self.units) {
+            self.units = ChargedUnits::Sent(ticket);
+        }
+    }
+
+    /// Closes it, where there is something to close. `took_ms` is how long the upstream had it.
+    pub(crate) async fn close(&mut self, made: DispatchCertainty, took_ms: u64) {
+        if let (DispatchCertainty::No, ChargedUnits::Unsent(ticket) | ChargedUnits::Sent(ticket)) = (made, std::mem::take(&mut self.units)) {
+            self.till.put_back(ticket);
+        }
+        let Some(ChargeHold { id, contract }) = self.hold.take() else { return };
+        let by = ClosedBy::Caller;
+        let entry = match made {
+            DispatchCertainty::Yes => AccountEntry::Settle { id, cost_micros: cost_micros(&contract, took_ms), by },
+            DispatchCertainty::No => AccountEntry::Refund { id, by },
+            DispatchCertainty::Unknown => return,
+        };
+        Box::pin(book(&self.till, entry)).await;
+    }
+}
+
+impl Drop for CallCharge {
+    fn drop(&mut self) {
+        if let ChargedUnits::Unsent(ticket) = std::mem::take(&mut self.units) {
+            self.till.put_back(ticket);
+        }
+    }
+}
+
+/// What it cost, where that depends on how long it took; else it is what was kept back.
+fn cost_micros(contract: &CompiledContract, took_ms: u64) -> Option<u64> {
+    let profile = &contract.contract().runtime.cost_profile;
+    let by_second = profile.cost_unit == CostUnit::Second;
+    by_second.then(|| Price::from_profile(profile, took_ms).ok()?.cost.total_micros().ok()).flatten()
+}
+
+async fn book(till: &BudgetClient, entry: AccountEntry) {
+    let books = till.with_deadline(within_ms(CLOSE_MS_MAX));
+    for _ in 0..CLOSE_ATTEMPTS_MAX {
+        match books.apply_entry(entry.clone()).await {
+            Ok(EntryReply::Settled { over }) if over > 0 => {
+                let id = entry.id();
+                tracing::warn!(call_id = %id, over, "a call cost more than was kept back for it; see `servanda budgets`");
+                return;
+            }
+            Ok(_) => return,
+            Err(error) => {
+                let id = entry.id();
+                tracing::warn!(call_id = %id, %error, "what a call drew could not be put on record yet; it is looked after later");
+            }
+        }
+    }
+}

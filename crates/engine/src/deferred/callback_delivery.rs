@@ -1,0 +1,170 @@
+//! Delivers callbacks: looks for what is due, makes the attempts in the background, bounded in number, and writes down what came of
+//! each. What follows on an attempt is decided by `callbacks::step`.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use servanda_contract::Timestamp;
+use servanda_effects::{JournalError, NoteKind};
+use servanda_upstream::WebhookSendError;
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    callbacks::{CallbackTransport, CallbackDelivery, DeliveryStep, PAGE, CallbackRetryPolicy, DeliveryTurn, after_attempt},
+    core::Core,
+    random::random,
+};
+
+/// How many are under way to one callback at once: one that is slow must not hold up the others.
+const AT_ONCE_MAX: usize = 4;
+/// How long nothing is looked for if nothing is known to be due: what other processes left is found then.
+const LOOK_INTERVAL_MS: u64 = 5_000;
+/// How long attempts may take that are under way when it is to end.
+const END_MS_MAX: u64 = 2_000;
+
+/// Notes that are being delivered, and how many of each callback.
+#[derive(Debug, Default)]
+struct InFlightDeliveries(Mutex<BTreeMap<String, String>>);
+
+/// One of them, until this is dropped.
+#[derive(Debug)]
+struct InFlightDeliveryGuard {
+    key: String,
+    among: Arc<InFlightDeliveries>,
+}
+
+/// Delivers until told to stop.
+pub(crate) async fn deliver(core: &Arc<Core>, carrier: Arc<dyn CallbackTransport>, patience: CallbackRetryPolicy, stop: CancellationToken) {
+    core.outbox.set_delivers(true);
+    let in_hand = Arc::new(InFlightDeliveries::default());
+    let mut attempts: JoinSet<()> = JoinSet::new();
+    loop {
+        let looked = deliver_due(core, &carrier, patience, &in_hand, &mut attempts).await;
+        let next = looked.unwrap_or_else(|error| {
+            tracing::warn!(%error, "it could not be looked for callbacks to deliver");
+            None
+        });
+        let wait_ms = next.map_or(LOOK_INTERVAL_MS, |at| at.since_ms(core.clock.now()).min(LOOK_INTERVAL_MS));
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+            () = core.outbox.wait() => {}
+            // A place is free, and what was tried may be due again.
+            Some(_) = attempts.join_next() => {}
+            () = stop.cancelled() => break,
+        }
+    }
+    // What is written down from now on is for whoever comes next.
+    core.outbox.set_delivers(false);
+    let ending = async { while attempts.join_next().await.is_some() {} };
+    // What is cut off was not delivered for all we know, and is delivered again.
+    let _ = timeout(Duration::from_millis(END_MS_MAX), ending).await;
+}
+
+/// Goes through everything that is kept, page by page, and begins what is due. Says when something is due next, if that is
+/// known.
+async fn deliver_due(
+    core: &Arc<Core>,
+    carrier: &Arc<dyn CallbackTransport>,
+    patience: CallbackRetryPolicy,
+    in_hand: &Arc<InFlightDeliveries>,
+    attempts: &mut JoinSet<()>,
+) -> Result<Option<Timestamp>, JournalError> {
+    let mut next: Option<Timestamp> = None;
+    let mut after = String::new();
+    loop {
+        let page = core.notebook.list(NoteKind::Delivery, &after, PAGE, core.clock.now()).await?;
+        let Some(last) = page.last() else { return Ok(next) };
+        after.clone_from(&last.key);
+        for note in &page {
+            let Some(delivery) = CallbackDelivery::from_note(note) else { continue };
+            match delivery.turn(&core.owner, core.clock.now()) {
+                DeliveryTurn::NotOurs => {}
+                DeliveryTurn::At(at) => next = Some(next.map_or(at, |next| next.min(at))),
+                // Where there is no place, the end of an attempt leads to the next look.
+                DeliveryTurn::Now => {
+                    let Some(held) = in_hand.hold(&note.key, &delivery.callback) else { continue };
+                    let (core, carrier) = (Arc::clone(core), Arc::clone(carrier));
+                    attempts.spawn(async move {
+                        if let Err(error) = attempt(&core, carrier.as_ref(), patience, &held.key).await {
+                            tracing::warn!(note = held.key, %error, "what came of a callback could not be kept");
+                            // It is due as before; without a pause the receiver would get it again and again.
+                            tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Makes one attempt at what is still to be delivered, and still ours.
+async fn attempt(core: &Arc<Core>, carrier: &dyn CallbackTransport, patience: CallbackRetryPolicy, key: &str) -> Result<(), JournalError> {
+    let Some(delivery) = claim_delivery(core, key).await? else { return Ok(()) };
+    let scene = core.scene();
+    let attempted = match scene.callbacks.find(&delivery.callback) {
+        Some(callback) => {
+            let letter = callback.letter(&delivery.event_id, &delivery.body, core.clock.now());
+            carrier.post(&callback.address, letter).await
+        }
+        None => Err(WebhookSendError("no callback of that name is configured any more".to_owned())),
+    };
+    let (callback, event) = (delivery.callback.clone(), delivery.event_id.clone());
+    match after_attempt(delivery, &attempted, core.clock.now(), random(), patience) {
+        DeliveryStep::Done => {
+            tracing::info!(%callback, %event, "a callback was delivered");
+            core.notebook.erase(NoteKind::Delivery, key).await
+        }
+        DeliveryStep::Later(later) => {
+            let (why, attempts) = (later.last.as_deref().unwrap_or_default(), later.attempts);
+            tracing::warn!(%callback, %event, attempts, why, "a callback was not delivered; it is tried again");
+            core.notebook.write(later.note()).await
+        }
+        DeliveryStep::GivenUp(given_up) => {
+            let (why, attempts) = (given_up.last.as_deref().unwrap_or_default(), given_up.attempts);
+            tracing::error!(
+                %callback, %event, attempts, why,
+                "a callback was given up; see `servanda callbacks`, and try it with `servanda callbacks test {callback}`"
+            );
+            core.notebook.write(given_up.note()).await
+        }
+    }
+}
+
+/// What is kept under a key, if it is to be delivered here and now; what was another's is written down as ours first. Of two
+/// that take at the same moment the later one delivers, and rarely both, which the id makes harmless.
+async fn claim_delivery(core: &Core, key: &str) -> Result<Option<CallbackDelivery>, JournalError> {
+    let read = async || core.notebook.read(NoteKind::Delivery, key, core.clock.now()).await;
+    let now = core.clock.now();
+    let due = |delivery: &CallbackDelivery| delivery.turn(&core.owner, now) == DeliveryTurn::Now;
+    let found = read().await?.as_ref().and_then(CallbackDelivery::from_note).filter(due);
+    let Some(delivery) = found else { return Ok(None) };
+    if delivery.owner.as_ref() == Some(&core.owner) {
+        return Ok(Some(delivery));
+    }
+    core.notebook.write(delivery.owned_by(&core.owner).note()).await?;
+    let taken = read().await?.as_ref().and_then(CallbackDelivery::from_note);
+    Ok(taken.filter(|taken| taken.owner.as_ref() == Some(&core.owner)))
+}
+
+impl InFlightDeliveries {
+    /// Takes one in hand, unless it is or its callback has as many as it may.
+    fn hold(self: &Arc<Self>, key: &str, callback: &str) -> Option<InFlightDeliveryGuard> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = held.values().filter(|busy| *busy == callback).count();
+        if busy >= AT_ONCE_MAX || held.contains_key(key) {
+            return None;
+        }
+        held.insert(key.to_owned(), callback.to_owned());
+        Some(InFlightDeliveryGuard { key: key.to_owned(), among: Arc::clone(self) })
+    }
+}
+
+impl Drop for InFlightDeliveryGuard {
+    fn drop(&mut self) {
+        self.among.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}

@@ -1,0 +1,225 @@
+//! How a long work stands, as far as its principal may know: the effect, what was said on the way, and what it ended with.
+//! Another principal's work is as good as none.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use servanda_contract::{
+    CallId, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
+    observation::{ObservationContext, Verification},
+    refusal::EffectKnowledge,
+    taxonomy::NextAction,
+};
+use servanda_effects::effect::{Effect, EffectId, EffectState, EffectReply, StoredAnswer, EffectTarget};
+use servanda_gates::CompiledContract;
+use servanda_mcp::envelope::to_json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{LongWorkContext, WorkProgress, note};
+use crate::{
+    answers::{observe, refusals, existing_effect, tool_result},
+    call_visibility::PastCall,
+    client::{Requester, ToolResult},
+    core::Core,
+    world::{RESULT_TOOL, WorldSnapshot},
+};
+
+/// How often it is looked whether a work of another process has ended.
+const LOOK_MS: u64 = 500;
+/// The longest handle that is looked for.
+const HANDLE_CHARS_MAX: usize = 128;
+/// When to ask again for a work, at the least and at the most.
+const RETRY_AFTER_MS: (u64, u64) = (500, 5_000);
+
+/// A long work as it stands.
+#[derive(Debug)]
+pub(crate) struct LongWorkView {
+    pub(crate) effect: Effect,
+    pub(crate) progress: Option<WorkProgress>,
+    /// Whether somebody does not want it any more.
+    pub(crate) cancel_asked: bool,
+}
+
+/// What a work ended with.
+#[derive(Debug)]
+pub(super) enum LongWorkEnd {
+    /// A result that keeps the contract.
+    Result(Bytes),
+    /// There is none, or none that may be passed on.
+    Refused(Box<Refusal>),
+}
+
+/// The work of that handle, if it is that guest's.
+pub(crate) async fn view_for(core: &Core, guest: &Requester, handle: &str) -> Option<LongWorkView> {
+    if handle.chars().count() > HANDLE_CHARS_MAX {
+        return None;
+    }
+    let seen = view_by_id(core, &EffectId::from(handle.to_owned())).await?;
+    let Effect { key, order, .. } = &seen.effect;
+    let (owner, touches) = (seen.effect.caller(), seen.effect.touches());
+    let scene = core.scene();
+    let contract = scene.contract(&order.exposed_tool, &key.tool);
+    let program_class = contract.and_then(|contract| contract.program_class(&order.arguments));
+    let (exposed_tool, contract) = (&order.exposed_tool, &key.tool);
+    let past = PastCall { owner: &owner, exposed_tool, contract, touches: &touches, program_class };
+    past.is_visible_to(guest, &scene, core.clock.now()).then_some(seen)
+}
+
+/// The work of that handle, whosever it is.
+pub(super) async fn view_by_id(core: &Core, id: &EffectId) -> Option<LongWorkView> {
+    let effect = core.effects.find(EffectTarget::Id(id.clone())).await.ok()??;
+    // What was said of an earlier attempt under the same key says nothing of this one.
+    let since_ms = effect.first_dispatched_ms.unwrap_or(effect.created_ms);
+    let progress = note::progress(core, id).await.filter(|said| said.at_ms >= since_ms);
+    let cancel_asked = note::cancellation(core, id).await.is_some_and(|asked| asked.at_ms >= since_ms);
+    Some(LongWorkView { effect, progress, cancel_asked })
+}
+
+/// The same once it has ended, or when nobody waits any longer.
+pub(crate) async fn await_end(
+    long_running: &LongWorkContext,
+    guest: &Requester,
+    handle: &str,
+    until: Instant,
+    cancel: &CancellationToken,
+) -> Option<LongWorkView> {
+    loop {
+        let mut ended = std::pin::pin!(long_running.works.ended.notified());
+        // Before it is looked, so that no end falls in between.
+        ended.as_mut().enable();
+        let seen = view_for(&long_running.core, guest, handle).await?;
+        if seen.is_ended() || Instant::now() >= until || cancel.is_cancelled() {
+            return Some(seen);
+        }
+        tokio::select! {
+            () = ended => {}
+            () = tokio::time::sleep_until(until.min(Instant::now() + Duration::from_millis(LOOK_MS))) => {}
+            () = cancel.cancelled() => {}
+        }
+    }
+}
+
+impl LongWorkView {
+    /// Whether its end is known, or that nobody knows it.
+    pub(crate) fn is_ended(&self) -> bool {
+        !matches!(self.effect.state, EffectState::Claimed | EffectState::Dispatching)
+    }
+
+    /// Whether it was given up before anything was done.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel_asked && self.effect.state == EffectState::FailedRetryable
+    }
+
+    /// The contract it was begun with, as it is now: what is passed on today keeps today's promises.
+    pub(crate) fn contract(&self, scene: &WorldSnapshot) -> Option<Arc<CompiledContract>> {
+        scene.contract(&self.effect.order.exposed_tool, &self.effect.key.tool)
+    }
+
+    /// What it ended with; none while it is under way.
+    pub(super) fn end(&self, scene: &WorldSnapshot) -> Option<LongWorkEnd> {
+        let effect = &self.effect;
+        let call_id = &effect.call_id;
+        let refused = |reply: &EffectReply| LongWorkEnd::Refused(Box::new(existing_effect::refusal(call_id, reply, Some(effect))));
+        Some(match effect.state {
+            EffectState::Claimed | EffectState::Dispatching => return None,
+            EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => self.answered(scene),
+            EffectState::FailedRetryable => LongWorkEnd::Refused(Box::new(never_ran(call_id, self))),
+            EffectState::OutcomeUnknown => refused(&EffectReply::Unknown),
+            EffectState::Expired => refused(&EffectReply::KeyExpired),
+        })
+    }
+
+    fn answered(&self, scene: &WorldSnapshot) -> LongWorkEnd {
+        let Effect { id, call_id, class, answer, .. } = &self.effect;
+        let gone = |known: &str| LongWorkEnd::Refused(Box::new(existing_effect::answer_gone(call_id, known, id)));
+        let Some(contract) = self.contract(scene) else {
+            return gone("the contract of its tool is not there any more");
+        };
+        let result = match answer {
+            Some(StoredAnswer::Result(result)) => result.clone(),
+            Some(StoredAnswer::Refusal(refusal)) => return LongWorkEnd::Refused(refusal.clone()),
+            Some(StoredAnswer::Known(known)) if contract.output().is_none() => known_result(known),
+            Some(StoredAnswer::Known(known)) => return gone(known),
+            None => return gone("it was not kept"),
+        };
+        match observe::observe(&contract, &result) {
+            Ok(_) => LongWorkEnd::Result(result),
+            Err(broken) => {
+                let refusal = refusals::quarantined(call_id, *class, broken).with_handle(id.as_str());
+                LongWorkEnd::Refused(Box::new(refusal))
+            }
+        }
+    }
+
+    /// The facts that an observation of it carries.
+    pub(super) fn occasion<'a>(&'a self, trace_id: &'a str) -> ObservationContext<'a> {
+        let effect = &self.effect;
+        ObservationContext {
+            tool: &effect.key.tool,
+            version: &effect.order.contract_version,
+            call_id: &effect.call_id,
+            received_at: Timestamp::from_unix_ms(effect.created_ms),
+            finished_at: Timestamp::from_unix_ms(effect.changed_ms),
+            trace_id,
+            attempt_number: effect.dispatches.max(1),
+            idempotency_hit: false,
+        }
+    }
+}
+
+/// What is said of a work that was done and whose own answer is not there.
+pub(crate) fn known_result(known: &str) -> Bytes {
+    let text = format!("It was done before. {known}");
+    Bytes::from(format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, to_json(&text)))
+}
+
+/// A work that is not over: how far it came, and how to ask for it.
+pub(crate) fn under_way(call_id: &CallId, seen: &LongWorkView) -> Refusal {
+    let Effect { id, key, order, class, created_ms, .. } = &seen.effect;
+    let progress = seen.progress.as_ref().map(|said| format!(" ({})", said.in_words())).unwrap_or_default();
+    let cancelled = if seen.cancel_asked { "; a cancellation was asked for" } else { "" };
+    let again = if key.client_key.can_come_again() { ", or repeat it with the same key" } else { "" };
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Perform,
+        TaxonomyClass::IdempotencyConflict,
+        format!("it still goes on{progress}{cancelled}"),
+        format!("call `{RESULT_TOOL}` with this handle{again}"),
+    );
+    refusal.retryable = key.client_key.can_come_again();
+    refusal.next_action = NextAction::AskLater;
+    refusal.effect = if class.mutates() { EffectKnowledge::Unknown } else { EffectKnowledge::None };
+    let (least, most) = RETRY_AFTER_MS;
+    let took_ms = seen.effect.changed_ms.saturating_sub(*created_ms);
+    refusal.retry_after_ms = Some((order.timeout_ms / 60).max(took_ms / 2).clamp(least, most));
+    refusal.handle = Some(id.to_string());
+    refusal
+}
+
+/// A work that provably did nothing.
+pub(crate) fn never_ran(call_id: &CallId, seen: &LongWorkView) -> Refusal {
+    let reason = seen.effect.reason.as_deref().unwrap_or("nothing more is known");
+    let (message, hint) = if seen.is_cancelled() {
+        (format!("it was given up before anything was done: {reason}"), "make the call anew if it is still wanted")
+    } else {
+        (format!("it was not done: {reason}"), "make the same call again if it is still wanted")
+    };
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Perform,
+        TaxonomyClass::DependencyUnavailable,
+        message,
+        hint.to_owned(),
+    )
+    .with_handle(seen.effect.id.as_str());
+    refusal.next_action = NextAction::RetryAfterDelay;
+    refusal
+}
+
+/// What a caller is told that need not wait any longer.
+pub(super) fn handover_result(seen: &LongWorkView, trace_id: &str) -> ToolResult {
+    let refusal = under_way(&seen.effect.call_id, seen);
+    let observation = Observation::from_refusal(&seen.occasion(trace_id), &refusal, Verification::none());
+    tool_result::from_refusal(refusal, observation)
+}

@@ -1,0 +1,180 @@
+//! One guest's inquiry, as it is made at upstreams: on whose behalf, on what terms, and who hears what is said on the way.
+
+use std::sync::Arc;
+
+use servanda_contract::{record::QuestionRecord, tool::QuestionKind};
+use servanda_mcp::{Era, LogLevel, RpcError, envelope::code, shape};
+use servanda_upstream::{Answer, Continuation, PerformFailure, UpstreamInquiry};
+use tokio::time::Instant;
+
+use super::{InquiryRelay, errors::from_failure};
+use crate::{
+    bridge::{Conversation, ConversationEnd, RepeatableRequest, MessageSubscriber, QuestionTarget, MessageTranslator, ParkedRequest},
+    client::{Requester, RequestTerms},
+    clock::within_ms,
+    deferred::upstream_tasks,
+    delivery_template::{DeliveryAttempt, DeliveryTemplate},
+    questions::{ClientFailure, QuestionRules},
+    world::UpstreamMember,
+};
+
+/// Who asks, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct InquiryContext {
+    pub(crate) guest: Requester,
+    pub(crate) deadline: Instant,
+    outline: DeliveryTemplate,
+    hearer: MessageSubscriber,
+    level: Option<LogLevel>,
+    reception: Option<Arc<ParkedRequest>>,
+    /// What upstreams may not ask of the guest on behalf of the call that the inquiry is about; none if it is about no call.
+    refused_questions: Option<Vec<QuestionKind>>,
+}
+
+/// A question that can be put again.
+struct RepeatableInquiry {
+    member: Arc<UpstreamMember>,
+    question: UpstreamInquiry,
+    outline: DeliveryTemplate,
+}
+
+impl InquiryContext {
+    /// The party of an inquiry that may take that long.
+    pub(crate) async fn new(relay: &InquiryRelay, guest: Requester, terms: RequestTerms, ms_max: u64) -> Self {
+        let level = relay.sessions.level(&guest, terms.log_level.as_deref());
+        let outline = DeliveryTemplate {
+            cancel: terms.cancel,
+            counterpart: guest.counterpart(),
+            wants_progress: terms.wants_progress,
+            log_level: level.map(|level| level.as_str().to_owned()),
+            trace_parent: terms.trace_parent,
+            meta: upstream_tasks::with_their_id(&relay.deferred, &guest, terms.meta).await,
+            key_header: None,
+            entrusted: None,
+            lease: None,
+        };
+        let deadline = within_ms(ms_max.min(terms.caller_wait_ms.unwrap_or(u64::MAX)));
+        let hearer = MessageSubscriber { sink: terms.messages, level };
+        Self { guest, deadline, outline, hearer, level, reception: None, refused_questions: None }
+    }
+
+    /// The same with a place where the guest can come again.
+    pub(crate) fn with_parked_request(mut self, reception: Arc<ParkedRequest>) -> Self {
+        self.outline.cancel = reception.cancel.clone();
+        self.reception = Some(reception);
+        self
+    }
+
+    /// The same about a call whose upstream may not ask these kinds.
+    pub(crate) fn refusing_questions(mut self, kinds: &[QuestionKind]) -> Self {
+        self.refused_questions = Some(kinds.to_vec());
+        self
+    }
+
+    /// The same about a task that was made in that era of its server, which knows it in no other.
+    pub(crate) fn in_task_era(mut self, era: Era) -> Self {
+        self.outline.counterpart.era = era;
+        self
+    }
+
+    /// Who hears remarks first.
+    pub(crate) fn hearer(&self) -> MessageSubscriber {
+        self.hearer.clone()
+    }
+
+    /// Puts a question and goes on to its last answer. The upstream's own questions meanwhile are added to `asked`.
+    pub(crate) async fn converse(
+        &self,
+        relay: &InquiryRelay,
+        member: &Arc<UpstreamMember>,
+        question: UpstreamInquiry,
+        continuation: Continuation,
+        asked: &mut Vec<QuestionRecord>,
+    ) -> ConversationEnd {
+        relay.sessions.send_level(member, &self.outline.counterpart, self.level, self.deadline).await;
+        let rules = self.question_rules(relay, member);
+        let Self { guest, deadline, outline, hearer, reception, .. } = self.clone();
+        let cancel = outline.cancel.clone();
+        let can_be_asked = if guest.era == Era::Legacy { hearer.sink.is_some() } else { reception.is_some() };
+        let listener = QuestionTarget { era: guest.era, capabilities: guest.capabilities, can_be_asked };
+        let outlet = MessageTranslator::new(&relay.bridge, member, guest.era, &guest.affinity);
+        let bridge = &relay.bridge;
+        let conversation =
+            Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation, rules };
+        let mut inquiring = RepeatableInquiry { member: Arc::clone(member), question, outline };
+        match conversation.run(&mut inquiring, asked).await {
+            ConversationEnd::Answered { answer, asked } => match shape::inspect(&answer.result) {
+                Ok(()) => ConversationEnd::Answered { answer, asked },
+                Err(fault) => {
+                    tracing::warn!(upstream = %member.id, %fault, "an answer of an upstream is not passed on");
+                    ConversationEnd::Failed(self.malformed(relay, member, format!("its answer {fault}")))
+                }
+            },
+            other => other,
+        }
+    }
+
+    /// What an upstream may ask meanwhile.
+    pub(crate) fn question_rules(&self, relay: &InquiryRelay, member: &UpstreamMember) -> QuestionRules {
+        let scene = relay.core.scene();
+        let rules = match &self.refused_questions {
+            Some(refused) => scene.question_rules(member).refusing(refused),
+            None => scene.question_rules_outside_calls(member),
+        };
+        rules.asking(&self.guest.affinity, &relay.bridge.elicitations)
+    }
+
+    fn malformed(&self, relay: &InquiryRelay, member: &UpstreamMember, why: String) -> ClientFailure {
+        self.question_rules(relay, member).failure_for_client(PerformFailure::Malformed { why }, &mut Vec::new())
+    }
+
+    /// Puts a question that the upstream never answers with another. No record is kept; the upstream's questions meanwhile are in the log.
+    pub(crate) async fn ask(
+        &self,
+        relay: &InquiryRelay,
+        member: &Arc<UpstreamMember>,
+        question: UpstreamInquiry,
+    ) -> Result<Answer, ClientFailure> {
+        self.ask_for_record(relay, member, question, &mut Vec::new()).await
+    }
+
+    /// The same about a call. The upstream's own questions meanwhile are added to `asked`.
+    pub(crate) async fn ask_for_record(
+        &self,
+        relay: &InquiryRelay,
+        member: &Arc<UpstreamMember>,
+        question: UpstreamInquiry,
+        asked: &mut Vec<QuestionRecord>,
+    ) -> Result<Answer, ClientFailure> {
+        match self.converse(relay, member, question, Continuation::default(), asked).await {
+            ConversationEnd::Answered { answer, .. } => Ok(answer),
+            ConversationEnd::Failed(failure) => Err(failure),
+            ConversationEnd::Task(_) => Err(self.malformed(relay, member, "it makes a task where it must not".to_owned())),
+            ConversationEnd::Input(_) | ConversationEnd::Undeclared { .. } | ConversationEnd::NotGiven { .. } => {
+                Err(self.malformed(relay, member, "it asks for input where it must not".to_owned()))
+            }
+        }
+    }
+
+    /// The same for one upstream alone: its error is the guest's.
+    pub(crate) async fn ask_one(
+        &self,
+        relay: &InquiryRelay,
+        member: &Arc<UpstreamMember>,
+        question: UpstreamInquiry,
+    ) -> Result<Answer, RpcError> {
+        self.ask(relay, member, question).await.map_err(|failure| from_failure(&failure, member))
+    }
+}
+
+impl RepeatableRequest for RepeatableInquiry {
+    async fn send(&mut self, leg: DeliveryAttempt) -> Result<Answer, PerformFailure> {
+        self.member.server.ask(self.question.clone(), self.outline.delivery(leg)).await
+    }
+}
+
+/// An answer that is no JSON object.
+pub(crate) fn not_an_object(member: &UpstreamMember) -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, format!("`{}` answered with what is no result", member.id))
+        .with_hint("operators: `servanda doctor` looks at every upstream")
+}

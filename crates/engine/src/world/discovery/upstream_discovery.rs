@@ -1,0 +1,336 @@
+//! One upstream and how well it is known: on which of its connections its list was asked for, and nothing was said since.
+
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher as _, RandomState},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use servanda_catalog::{Catalog, Inventory, RejectedDefinition, ToolStanding, Viewer, pins::Definition};
+use servanda_contract::{Digest, digest::DigestDomain, shared::Shared};
+use servanda_mcp::Era;
+use servanda_upstream::{UpstreamRequester, PerformFailure, ToolList, Upstream, UpstreamError, UpstreamStatus};
+use tokio::{sync::watch, time::Instant};
+
+use super::{RETRY_MS, fully_capable_client, logged_objections::LoggedObjections, operator_log};
+
+/// After which time it is told that an upstream is waited for.
+const SLOW_MS: u64 = 3_000;
+/// Connections that are remembered; where there are more, the oldest is asked again.
+const EDITIONS_MAX: usize = 256;
+/// How often in a row a list is asked for that changes while it is read.
+const ROUNDS_MAX: usize = 5;
+/// Clients on whose behalf it is asked at once. One whose connection hangs holds up few others, and never the shared one.
+const ASKING_MAX: usize = 16;
+
+/// An upstream and what is known of it.
+#[derive(Debug)]
+pub(super) struct UpstreamDiscovery {
+    id: String,
+    upstream: Upstream,
+    catalog: Arc<Catalog>,
+    /// Counts what may have changed the upstream's lists.
+    changes: watch::Receiver<u64>,
+    /// Held while it is asked on behalf of a client: a thousand calls ask once, and no old answer comes after a new one.
+    /// The first one is for the shared connection.
+    asking: [tokio::sync::Mutex<()>; ASKING_MAX],
+    hashing: RandomState,
+    state: Mutex<DiscoveryState>,
+    doubts: Arc<LoggedObjections>,
+    /// Whether it was asked to the end once, for everybody: it answered, or it could not be asked.
+    tried: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct DiscoveryState {
+    /// What the count was when a list was asked for, by connection.
+    editions: BTreeMap<u64, u64>,
+    /// On whose behalf asking failed last, and when.
+    failed: Option<(UpstreamRequester, Instant)>,
+    /// The last list, so that the same one again is not read again.
+    last: Option<(Digest, Arc<Inventory>)>,
+}
+
+/// Whether an upstream answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamReachability {
+    /// It did when it was last asked.
+    Yes,
+    /// It could not be asked, for this reason.
+    No(String),
+    /// It was asked, and has not answered so far.
+    NotYet,
+}
+
+impl UpstreamDiscovery {
+    pub(super) fn new(id: String, upstream: Upstream, catalog: Arc<Catalog>, doubts: Arc<LoggedObjections>) -> Self {
+        let changes = upstream.changes();
+        Self {
+            id,
+            upstream,
+            catalog,
+            changes,
+            asking: Default::default(),
+            hashing: RandomState::new(),
+            state: Mutex::default(),
+            doubts,
+            tried: watch::Sender::new(false),
+        }
+    }
+
+    /// Ends when it has answered once or could not be asked.
+    pub(super) async fn tried(&self) {
+        // It never fails: the sender is a field of this value.
+        let _ = self.tried.subscribe().wait_for(|tried| *tried).await;
+    }
+
+    /// Whether it answered when it was last asked.
+    pub(super) fn reachability(&self) -> UpstreamReachability {
+        match self.catalog.unreachable_reason(&self.id) {
+            Some(why) => UpstreamReachability::No(why),
+            None if *self.tried.borrow() => UpstreamReachability::Yes,
+            None => UpstreamReachability::NotYet,
+        }
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.upstream.changes()
+    }
+
+    /// Whether what it offers to this client may differ from what it offers to others: a legacy server knows it from a
+    /// connection of its own. A modern one is told with every request what the client can do, and lists are the same for all.
+    pub(super) fn has_own_list(&self, counterpart: &UpstreamRequester) -> bool {
+        self.upstream.has_own_connection(counterpart)
+    }
+
+    /// As whom the server knows a client: what it offers to that one is what it offers to the client. What a server of both
+    /// eras offered to legacy clients is forgotten when it does not know them as such any more.
+    pub(super) fn effective_counterpart(&self, counterpart: &UpstreamRequester) -> UpstreamRequester {
+        let known = self.upstream.connection_requester(counterpart);
+        if counterpart.era == Era::Legacy && known.era == Era::Modern && self.is_modern() {
+            self.catalog.forget_profiles(&self.id, Era::Legacy);
+        }
+        known
+    }
+
+    /// Whether every user has a connection of their own, whatever it speaks.
+    pub(super) fn is_personal(&self) -> bool {
+        self.upstream.is_personal()
+    }
+
+    /// Whether the server has not been reached yet.
+    pub(super) fn is_starting(&self) -> bool {
+        matches!(self.upstream.status(), UpstreamStatus::NotConnected | UpstreamStatus::Connecting)
+    }
+
+    /// Whether it is known what the server speaks.
+    pub(super) fn knows_era(&self) -> bool {
+        self.upstream.known_era().is_some()
+    }
+
+    /// Whether its list was asked for on the connection that such a request is made on now, and nothing was said since.
+    pub(super) fn is_current(&self, counterpart: &UpstreamRequester) -> bool {
+        let changes = *self.changes.borrow();
+        let edition = self.upstream.edition(counterpart);
+        edition.is_some_and(|edition| self.state().editions.get(&edition) == Some(&changes))
+    }
+
+    /// Sees to it that nothing is called on a connection whose list is not known, where somebody agreed to definitions. The
+    /// upstream asks for that before each call, so that no connection that is made after this is used either.
+    pub(super) fn close_unknown_list(&self, counterpart: &UpstreamRequester) {
+        let guarded = self.catalog.is_guarded();
+        self.upstream.require_judged(guarded);
+        if guarded
+            && let Some(edition) = self.upstream.edition(counterpart)
+            && !self.is_current(counterpart)
+        {
+            self.upstream.set_judged(counterpart, edition, false);
+        }
+    }
+
+    /// Asks until its list is current: a server may say that it changed as soon as it was asked, and many do while they
+    /// start. Not if asking has just failed, and not for longer than that. What is known is used where nothing new is
+    /// learned in time.
+    pub(super) async fn refresh(&self, counterpart: &UpstreamRequester, wait: Duration) {
+        let refreshed = async {
+            let _asking = self.lock_asking(counterpart).await;
+            for _ in 0..ROUNDS_MAX {
+                if self.failed_just_now(counterpart) || self.is_current(counterpart) {
+                    return;
+                }
+                self.ask_now(counterpart).await;
+            }
+        };
+        let _ = tokio::time::timeout(wait, refreshed).await;
+    }
+
+    /// Asks for the list and tells the catalog. Says whether there was an answer.
+    pub(super) async fn ask(&self, counterpart: &UpstreamRequester) -> bool {
+        let _asking = self.lock_asking(counterpart).await;
+        let mut answered = std::pin::pin!(self.ask_now(counterpart));
+        if let Ok(answered) = tokio::time::timeout(Duration::from_millis(SLOW_MS), &mut answered).await {
+            return answered;
+        }
+        let wait_s_max = self.upstream.spec().limits.connect_ms_max / 1_000;
+        match self.reachability() {
+            // Many servers take a while to start; those that have not answered when the gateway is ready are named then.
+            UpstreamReachability::NotYet => {
+                tracing::info!(upstream = %self.id, wait_s_max, "the upstream has not answered yet; it is waited for");
+            }
+            UpstreamReachability::Yes => {
+                tracing::warn!(upstream = %self.id, wait_s_max, "the upstream does not answer; it is waited for");
+            }
+            // That it does not answer has been logged.
+            UpstreamReachability::No(_) => {}
+        }
+        answered.await
+    }
+
+    /// Says which tools have a contract and are offered to nobody. A legacy server that does not show them to everybody is
+    /// asked once more, on behalf of a client that can be asked everything. Nothing is decided by that list.
+    ///
+    /// Cancel safe.
+    pub(super) async fn report_missing(&self) {
+        let mut missing = self.withdrawn();
+        let anybody = fully_capable_client();
+        if missing.is_empty() {
+            return;
+        }
+        if self.has_own_list(&anybody) {
+            let listed = self.upstream.tools(&anybody).await;
+            self.upstream.release(&anybody.affinity);
+            // Where it does not say, nothing is known that could be told.
+            let Ok(list) = listed else { return };
+            missing.retain(|(_, own_name)| list.tools.iter().all(|tool| tool.name != *own_name));
+        }
+        operator_log::log_missing(&self.id, &missing.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>());
+    }
+
+    /// The exposed and the own names of tools that clients which can be asked nothing are not offered.
+    fn withdrawn(&self) -> Vec<(String, String)> {
+        let nobody = UpstreamRequester::gateway().capabilities;
+        let bindings = self.catalog.entries().map(|(name, entry)| (name, &entry.contract.contract().binding));
+        let own = bindings.filter(|(_, binding)| binding.upstream == self.id);
+        let gone = own.filter(|(name, _)| *self.catalog.standing(name, &nobody) == ToolStanding::Withdrawn);
+        gone.map(|(name, binding)| (name.to_owned(), binding.tool.clone())).collect()
+    }
+
+    fn is_modern(&self) -> bool {
+        self.upstream.known_era() == Some(Era::Modern)
+    }
+
+    async fn lock_asking(&self, counterpart: &UpstreamRequester) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let others = ASKING_MAX as u64 - 1;
+        let own = self.is_on_behalf(counterpart);
+        let place = if own { 1 + self.hashing.hash_one(counterpart) % others } else { 0 };
+        let turn = usize::try_from(place).ok().and_then(|place| self.asking.get(place))?;
+        Some(turn.lock().await)
+    }
+
+    /// Whether it is asked on behalf of one client or user, and not of everybody.
+    fn is_on_behalf(&self, counterpart: &UpstreamRequester) -> bool {
+        counterpart.capabilities.answers_anything()
+            || counterpart.era == Era::Legacy
+            || (self.is_personal() && counterpart.on_behalf_of.is_some())
+    }
+
+    fn failed_just_now(&self, counterpart: &UpstreamRequester) -> bool {
+        let recent = |at: &Instant| at.elapsed() < Duration::from_millis(RETRY_MS);
+        self.state().failed.as_ref().is_some_and(|(whose, at)| whose == counterpart && recent(at))
+    }
+
+    async fn ask_now(&self, counterpart: &UpstreamRequester) -> bool {
+        // Before asking: what changes while it answers has to be asked for again.
+        let changes = *self.changes.borrow();
+        let answered = self.upstream.tools(counterpart).await;
+        let is_somebodys = self.is_on_behalf(counterpart);
+        let answered = match answered {
+            Ok(list) => {
+                self.take_list(counterpart, &list, changes);
+                true
+            }
+            Err(error) => {
+                let first = self.state().failed.replace((counterpart.clone(), Instant::now())).is_none();
+                // What could not be asked on behalf of one client says nothing about the others.
+                if !is_somebodys {
+                    // The connection itself logs that its server cannot be reached; a second line would repeat it.
+                    let is_news = (first || self.catalog.unreachable_reason(&self.id).is_none())
+                        && !matches!(error, UpstreamError::Page(PerformFailure::Unavailable { .. }));
+                    if is_news {
+                        tracing::warn!(upstream = %self.id, %error, "the upstream could not be asked for its tools");
+                    }
+                    self.catalog.mark_unreachable(&self.id, &error.to_string());
+                }
+                false
+            }
+        };
+        if !is_somebodys {
+            self.tried.send_replace(true);
+        }
+        answered
+    }
+
+    fn take_list(&self, counterpart: &UpstreamRequester, list: &ToolList, changes: u64) {
+        let digest = digest(list);
+        let before = self.state().last.clone();
+        let inventory = match before {
+            Some((known, inventory)) if known == digest => inventory,
+            _ => {
+                let inventory = Arc::new(read_inventory(list, |definition| self.catalog.unify(&self.id, definition)));
+                operator_log::log_rejected(&self.id, &inventory);
+                inventory
+            }
+        };
+        if self.is_modern() {
+            // What it offered to single modern clients while it was a legacy server is nobody's list any more.
+            self.catalog.forget_profiles(&self.id, Era::Modern);
+        }
+        // A server that did not take the legacy handshake after all was asked in the modern era.
+        let known = if self.is_modern() { self.effective_counterpart(counterpart) } else { counterpart.clone() };
+        let viewer = Viewer { era: known.era, capabilities: &known.capabilities };
+        let turned = self.catalog.observe(&self.id, viewer, &inventory);
+        for change in &turned {
+            operator_log::log_change(change);
+            self.doubts.log_once(change, &self.catalog);
+        }
+        let mut memory = self.state();
+        memory.last = Some((digest, inventory));
+        memory.failed = None;
+        // One that turned on one connection may have turned on all of them.
+        if turned.iter().any(|change| !(change.before.is_open() && change.now.is_open())) {
+            memory.editions.clear();
+        }
+        let Some(edition) = list.edition else { return };
+        if memory.editions.len() >= EDITIONS_MAX {
+            memory.editions.pop_first();
+        }
+        memory.editions.insert(edition, changes);
+        drop(memory);
+        self.upstream.set_judged(counterpart, edition, true);
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, DiscoveryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads a list definition by definition; `share` has each as soon as it is read.
+pub(super) fn read_inventory(list: &ToolList, share: impl FnMut(&mut Shared<Definition>)) -> Inventory {
+    let listed = list.tools.iter().map(|tool| (tool.name.as_str(), tool.definition.get()));
+    let mut inventory = Inventory::read_each(listed, share);
+    let nameless = list.rejected.iter().map(|rejected| RejectedDefinition {
+        name: None,
+        position: rejected.position,
+        reason: rejected.reason.clone(),
+        definition: None,
+    });
+    inventory.rejected.extend(nameless);
+    inventory
+}
+
+fn digest(list: &ToolList) -> Digest {
+    let mut parts: Vec<&[u8]> = list.tools.iter().map(|tool| tool.definition.get().as_bytes()).collect();
+    parts.extend(list.rejected.iter().map(|rejected| rejected.reason.as_bytes()));
+    Digest::compute(DigestDomain::Definition, &parts)
+}

@@ -1,0 +1,86 @@
+//! What is kept, where, and that nobody else can read it.
+
+use servanda_authority::{Secret, sealing::KEY_BYTES};
+use servanda_effects::InMemoryNotebook;
+
+use super::*;
+use crate::testing::{UnreliableNotebook, TokenServer};
+
+const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
+
+fn with_key(notebook: &Arc<dyn Notebook>, byte: u8) -> LoginStore {
+    LoginStore::new(
+        Arc::clone(notebook),
+        Arc::new(SealingKey::new(LOGIN_PURPOSE, &Secret::new([byte; KEY_BYTES])).unwrap()),
+    )
+}
+
+fn whose(upstream: &str, tenant: &str, principal: &str) -> LoginKey {
+    LoginKey { upstream: upstream.to_owned(), tenant: tenant.to_owned(), principal: principal.to_owned() }
+}
+
+async fn login() -> Login {
+    TokenServer::start(|_, _| (500, serde_json::json!({}))).await.login("token-0", Some("refresh-0"))
+}
+
+#[tokio::test]
+async fn t13_what_is_kept_is_sealed_and_for_one_user() {
+    let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
+    let (book, other) = (with_key(&notebook, 1), with_key(&notebook, 2));
+    let server = TokenServer::start(|_, _| (500, serde_json::json!({}))).await;
+    let ada = whose("crm", "acme", "ada");
+    book.save(&ada, &server.login("acc-s3cret", Some("ref-s3cret"))).await.unwrap();
+    let notes = notebook.list(NoteKind::Login, "", 10, NOW).await.unwrap();
+    assert!(!format!("{notes:?}").contains("s3cret"));
+    assert!(matches!(other.login(&ada, NOW).await, Err(LoginStoreError::Sealed)));
+    // Moved to another user's place, it is of no use there.
+    let moved = Note { key: whose("crm", "acme", "eve").key(), ..notes[0].clone() };
+    notebook.write(moved).await.unwrap();
+    assert!(matches!(book.login(&whose("crm", "acme", "eve"), NOW).await, Err(LoginStoreError::Sealed)));
+    let listed = book.logins(NOW).await.unwrap();
+    let shown: Vec<_> = listed.iter().map(|(whose, login)| (whose.principal.as_str(), login.is_some())).collect();
+    assert_eq!(shown, [("ada", true), ("eve", false)]);
+    assert!(!format!("{listed:?} {book:?}").contains("s3cret"));
+}
+
+#[test]
+fn no_name_looks_like_two() {
+    let names = [whose("a", "b", "c"), whose("a\",\"b", "c", ""), whose("a", "b\",\"c", ""), whose("a/b", "c", "")];
+    let keys: std::collections::BTreeSet<_> = names.iter().map(LoginKey::key).collect();
+    assert_eq!(keys.len(), names.len());
+    assert!(names.iter().all(|name| LoginKey::read(&name.key()).as_ref() == Some(name)));
+}
+
+#[tokio::test]
+async fn one_asks_for_the_next_token_until_its_time_is_over() {
+    let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
+    let book = with_key(&notebook, 1);
+    let ada = whose("crm", "acme", "ada");
+    let later = Timestamp::from_unix_ms(NOW.unix_ms() + REFRESH_MS_MAX);
+    let login = login().await;
+    let generation_1 = login.without_refresh_token();
+    assert!(book.claim(&ada, &login, "one", NOW).await.unwrap().is_some());
+    assert!(book.claim(&ada, &login, "two", NOW).await.unwrap().is_none());
+    let next = book.claim(&ada, &generation_1, "two", NOW).await.unwrap().expect("of another generation");
+    assert!(book.claim(&ada, &login, "two", later).await.unwrap().is_some(), "the first one is gone");
+    assert!(book.claim(&ada, &login, "three", later).await.unwrap().is_none(), "the second one is at it");
+    book.release(next).await.unwrap();
+    assert!(book.claim(&ada, &generation_1, "three", NOW).await.unwrap().is_some());
+    let mut anew = login.clone();
+    anew.issued_at = later;
+    assert!(book.claim(&ada, &anew, "four", later).await.unwrap().is_some(), "of a login that was made anew");
+}
+
+#[tokio::test]
+async fn of_two_that_take_over_one_does() {
+    let notebook: Arc<dyn Notebook> = Arc::new(UnreliableNotebook::default());
+    let (one, two) = (with_key(&notebook, 1), with_key(&notebook, 1));
+    let ada = whose("crm", "acme", "ada");
+    let later = Timestamp::from_unix_ms(NOW.unix_ms() + REFRESH_MS_MAX);
+    let login = login().await;
+    one.claim(&ada, &login, "gone", NOW).await.unwrap().unwrap();
+    // Both see that it is over before either has done anything about it.
+    let claims = tokio::join!(one.claim(&ada, &login, "one", later), two.claim(&ada, &login, "two", later));
+    let claims = [claims.0.unwrap().is_some(), claims.1.unwrap().is_some()];
+    assert_eq!(claims.iter().filter(|claimed| **claimed).count(), 1, "{claims:?}");
+}

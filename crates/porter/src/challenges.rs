@@ -1,0 +1,124 @@
+//! The porter at the door: what clients are told, with which challenge, and what the metadata of our resource say (RFC 9728).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use servanda_authority::{
+    AuthenticatedCaller, CredentialMethod,
+    challenge::{Challenge, ResourceMetadata},
+    rights::Scope,
+};
+use servanda_doors::http::{Authenticator, TokenExchangeResponse, LocalAuthenticator, AuthRejection};
+use servanda_effects::PortFuture;
+
+use crate::{
+    authenticator::{AuthnMode, AuthnError, CredentialAuthenticator, RequiredAuthn},
+    revocation::{self, RevocationCheckError},
+};
+
+const WHAT_IS_SHOWN: &str = "send `Authorization: Bearer` with an API key, an agent credential or an access token";
+
+impl Authenticator for CredentialAuthenticator {
+    fn admit<'a>(
+        &'a self,
+        authorization: Option<&'a HeaderValue>,
+    ) -> PortFuture<'a, Result<Arc<AuthenticatedCaller>, AuthRejection>> {
+        let house = self.house();
+        if matches!(*house, AuthnMode::Local) {
+            return LocalAuthenticator.admit(authorization);
+        }
+        Box::pin(async move {
+            let AuthnMode::Required(house) = &*house else { return Err(not_now()) };
+            let Some(header) = authorization else { return Err(house.missing()) };
+            // Not text is not a credential; which of the two it lacks is nobody's to know.
+            let header = header.to_str().unwrap_or_default();
+            self.authenticate(house, header).await.map_err(|why| house.rejection(&why))
+        })
+    }
+
+    fn step_up(&self, authority: &AuthenticatedCaller, scopes_needed: &[String]) -> Option<Challenge> {
+        let house = self.house();
+        let AuthnMode::Required(house) = &*house else { return None };
+        // Only an authorization server gives more scopes. Whoever has a key or an agent's credential has to ask a person.
+        let CredentialMethod::AccessToken { .. } = authority.method() else { return None };
+        let scopes: BTreeSet<Scope> = scopes_needed.iter().filter_map(|scope| Scope::read(scope).ok()).collect();
+        Some(Challenge::insufficient(&house.metadata, &scopes))
+    }
+
+    fn is_still_valid<'a>(&'a self, authority: &'a AuthenticatedCaller) -> PortFuture<'a, bool> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            // Local mode has no end; and nobody stays on as the local principal where there is none any more.
+            let is_open = match &*self.house() {
+                AuthnMode::Local => *authority.method() == CredentialMethod::Local,
+                AuthnMode::Required(house) => *authority.method() != CredentialMethod::Local && house.require_keys_accepted(authority).is_ok(),
+            };
+            if !is_open || now >= authority.rights().expires_at {
+                return false;
+            }
+            // Of whom nobody can say, does not stay: a client whose stream ends opens another.
+            revocation::require_not_revoked(self.notebook.as_ref(), authority, now).await.is_ok()
+        })
+    }
+
+    fn metadata(&self, path: &str) -> Option<Bytes> {
+        let house = self.house();
+        let AuthnMode::Required(house) = &*house else { return None };
+        let terms = &house.settings;
+        let known = path.is_empty() || path == "/mcp" || path == house.path;
+        let issuers = terms.issuers.iter().map(|issuer| issuer.issuer.issuer.clone()).collect();
+        let metadata = ResourceMetadata::new(&terms.resource, issuers, terms.scopes_supported.clone());
+        known.then(|| serde_json::to_vec(&metadata).ok()).flatten().map(Bytes::from)
+    }
+
+    fn exchange(&self, form: Bytes) -> PortFuture<'_, Option<TokenExchangeResponse>> {
+        let house = self.house();
+        Box::pin(async move {
+            let AuthnMode::Required(house) = &*house else { return None };
+            Some(self.answer_exchange(house, &form).await)
+        })
+    }
+
+    fn hostname(&self) -> Option<Arc<str>> {
+        match &*self.house() {
+            AuthnMode::Local => None,
+            AuthnMode::Required(house) => house.hostname.clone(),
+        }
+    }
+}
+
+impl RequiredAuthn {
+    fn missing(&self) -> AuthRejection {
+        let challenge = Challenge::missing(&self.metadata, &self.settings.scopes_first);
+        AuthRejection::Challenged { challenge, message: "a credential is needed".to_owned(), hint: self.hint(), wrong: None }
+    }
+
+    fn rejection(&self, why: &AuthnError) -> AuthRejection {
+        let told = match why {
+            AuthnError::Credential(why) if why.is_temporary() => {
+                tracing::info!(%why, "a credential cannot be checked at present");
+                return AuthRejection::Unavailable { message: why.client_message().to_owned() };
+            }
+            AuthnError::Credential(why) => why.client_message(),
+            AuthnError::Revocation(RevocationCheckError::Revoked(_)) => "the credential was revoked",
+            AuthnError::Revocation(RevocationCheckError::Unknown(..)) | AuthnError::Store(_) => {
+                tracing::info!(%why, "a credential cannot be checked at present");
+                return not_now();
+            }
+        };
+        let challenge = Challenge::invalid(&self.metadata, &self.settings.scopes_first, told);
+        AuthRejection::Challenged { challenge, message: told.to_owned(), hint: self.hint(), wrong: Some(why.to_string()) }
+    }
+
+    fn hint(&self) -> String {
+        if self.settings.issuers.is_empty() {
+            return format!("{WHAT_IS_SHOWN}; operators make one with `servanda keys create`");
+        }
+        format!("{WHAT_IS_SHOWN}; whose access tokens are taken is at {}", self.metadata)
+    }
+}
+
+fn not_now() -> AuthRejection {
+    AuthRejection::Unavailable { message: "credentials cannot be checked at present; try again later".to_owned() }
+}

@@ -1,0 +1,65 @@
+//! What `init` decided, for a person at a screen: by class, the gravest first. The grave and the doubtful have their reasons, because those
+//! are what a person looks at; the others are only named.
+
+use std::collections::BTreeMap;
+
+use servanda_contract::tool::SideEffectClass;
+
+use super::InitDecision;
+use crate::{
+    commands::tools,
+    screen::{count, one_line, paint},
+};
+
+/// The class of what was not let in.
+const LEFT_OUT: &str = "LEFT OUT";
+/// How wide the names of tools are set, if one is as long.
+const NAME_CHARS_MAX: usize = 28;
+
+/// The page.
+pub(super) fn page(decisions: &[InitDecision]) -> String {
+    let classes = SideEffectClass::ALL.iter().rev().map(|class| class.word());
+    let groups = std::iter::once(LEFT_OUT).chain(classes).filter_map(|class| group(class, decisions));
+    groups.collect::<Vec<_>>().join("\n")
+}
+
+fn group(class: &str, decisions: &[InitDecision]) -> Option<String> {
+    let of_class = |decision: &&InitDecision| decision.side_effect_class.unwrap_or(LEFT_OUT) == class;
+    let (looked_at, plain): (Vec<&InitDecision>, Vec<&InitDecision>) =
+        decisions.iter().filter(of_class).partition(|decision| is_looked_at(class, decision));
+    let tools = looked_at.len() + plain.len();
+    if tools == 0 {
+        return None;
+    }
+    let mut lines = vec![format!("{}: {}", paint(class, tools::mood(class)), count(tools, "tool"))];
+    let names = looked_at.iter().map(|decision| decision.tool.chars().count());
+    let width = names.max().unwrap_or(0).min(NAME_CHARS_MAX);
+    for decision in looked_at {
+        let doubt = if decision.certain || decision.side_effect_class.is_none() { "" } else { "uncertain: " };
+        let why = std::iter::once(&decision.why).chain(&decision.notes).map(|text| one_line(text)).collect::<Vec<_>>();
+        lines.push(format!("  {:width$}  {doubt}{}", decision.tool, why.join("; ")));
+    }
+    lines.extend(named(&plain));
+    Some(lines.join("\n"))
+}
+
+/// The names of tools, a line for each server, whose name is not repeated with each.
+fn named(plain: &[&InitDecision]) -> Vec<String> {
+    let mut servers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for decision in plain {
+        let (server, own) = decision.tool.split_once("__").unwrap_or(("", &decision.tool));
+        servers.entry(server).or_default().push(own);
+    }
+    let line = |(server, tools): (&str, Vec<&str>)| {
+        let server = if server.is_empty() { String::new() } else { format!("{server}: ") };
+        format!("  {server}{}", tools.join(", "))
+    };
+    servers.into_iter().map(line).collect()
+}
+
+/// Whether a person should look at it: it is grave, doubtful, or something is to be said about it.
+fn is_looked_at(class: &str, decision: &InitDecision) -> bool {
+    let is_grave =
+        [SideEffectClass::HighRiskExternal.word(), SideEffectClass::CriticalMutation.word()].contains(&class);
+    class == LEFT_OUT || is_grave || !decision.certain || !decision.notes.is_empty()
+}

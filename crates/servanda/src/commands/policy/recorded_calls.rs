@@ -1,0 +1,70 @@
+//! Recorded calls for those who ask about policies: found by id or the latest, and the arguments of those that keep them. Records
+//! keep none; the effect of a call that changes something does until its end is known.
+
+use bytes::Bytes;
+use serde_json::Value;
+use servanda_contract::{
+    CallRecord,
+    json::{CanonicalBytes, canonicalize},
+};
+use servanda_effects::effect::{EffectId, EffectStore as _, EffectTarget};
+use servanda_ledger::{CallQuery, Ledger, LedgerReader};
+
+use super::PolicyCommandContext;
+use crate::failure::CommandFailure;
+
+/// Where calls and effects are.
+pub(super) struct RecordedCalls {
+    reader: LedgerReader,
+    effects: std::sync::Arc<Ledger>,
+}
+
+impl RecordedCalls {
+    pub(super) async fn open(context: &PolicyCommandContext<'_>) -> Result<Self, CommandFailure> {
+        let place = context.loaded.ledger_place()?;
+        if place.is_missing() {
+            return Err(CommandFailure::failed(format!("no call has been recorded yet in `{place}`"))
+                .hint("make one: `servanda call TOOL '{...}'`"));
+        }
+        Ok(Self { reader: place.read().await?, effects: place.open().await? })
+    }
+
+    pub(super) async fn close(&self) {
+        self.effects.close().await;
+    }
+
+    /// The one call that an id, or the beginning of one, means.
+    pub(super) async fn by_id(&self, id: &str) -> Result<CallRecord, CommandFailure> {
+        let id = id.trim();
+        let mut found = self.reader.find(&CallQuery::Id(id.to_owned()), 2).await?;
+        match (found.pop().filter(|_| !id.is_empty()), found.is_empty()) {
+            (Some(record), true) => Ok(record),
+            (Some(_), false) => Err(CommandFailure::bad_input(format!("more than one call begins with `{id}`"))
+                .hint("give more of the id; `servanda explain` lists the latest")),
+            (None, _) => {
+                Err(CommandFailure::bad_input(format!("there is no call `{id}`")).hint("`servanda explain` lists the latest"))
+            }
+        }
+    }
+
+    /// The latest calls, newest first.
+    pub(super) async fn latest(&self, limit: u32) -> Result<Vec<CallRecord>, CommandFailure> {
+        Ok(self.reader.find(&CallQuery::Latest, limit).await?)
+    }
+
+    /// The arguments of a call whose effect keeps them: one that is under way, or whose end nobody knows.
+    pub(super) async fn arguments(&self, record: &CallRecord) -> Result<Option<CanonicalBytes>, CommandFailure> {
+        let Some(handle) = &record.effect_id else { return Ok(None) };
+        let target = EffectTarget::Id(EffectId::from(handle.clone()));
+        let effect = self.effects.find(target).await.map_err(|error| CommandFailure::failed(error.reason()))?;
+        // A call may be about the effect of another one, whose arguments are not its own.
+        let own = effect.filter(|effect| effect.call_id == record.call_id);
+        Ok(own.and_then(|effect| canonical(&effect.order.arguments)))
+    }
+}
+
+/// Arguments as policies are given them.
+pub(super) fn canonical(bytes: &Bytes) -> Option<CanonicalBytes> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    value.is_object().then(|| canonicalize(&value).ok()).flatten()
+}

@@ -1,0 +1,74 @@
+//! The notebook of commands that leave nothing behind: what they learn is forgotten with them. Logins are the exception: a
+//! token that was renewed and not kept would end the login, so those notes are the gateway's own.
+
+use std::sync::Arc;
+
+use servanda_contract::Timestamp;
+use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_ledger::Ledger;
+use tokio::sync::OnceCell;
+
+use crate::config::ledger_place::LedgerPlace;
+
+/// Opens the ledger when something about a login is asked for, and not before.
+#[derive(Debug)]
+pub(crate) struct CommandNotebook {
+    fleeting: InMemoryNotebook,
+    place: LedgerPlace,
+    ledger: OnceCell<Arc<Ledger>>,
+}
+
+impl CommandNotebook {
+    pub(crate) fn new(place: LedgerPlace) -> Self {
+        Self { fleeting: InMemoryNotebook::default(), place, ledger: OnceCell::new() }
+    }
+
+    async fn notebook_for(&self, kind: NoteKind) -> Result<&dyn Notebook, JournalError> {
+        if !is_about_logins(kind) {
+            return Ok(&self.fleeting);
+        }
+        let opened = self.ledger.get_or_try_init(|| self.place.open()).await;
+        opened.map(|ledger| ledger.as_ref() as &dyn Notebook).map_err(|error| JournalError::new(error.to_string()))
+    }
+}
+
+const fn is_about_logins(kind: NoteKind) -> bool {
+    matches!(kind, NoteKind::Login | NoteKind::Demand | NoteKind::Issuer | NoteKind::Refreshing)
+}
+
+impl Notebook for CommandNotebook {
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move { self.notebook_for(note.kind).await?.write(note).await })
+    }
+
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
+        Box::pin(async move { self.notebook_for(note.kind).await?.write_first(note).await })
+    }
+
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            // Whoever only looks makes no ledger.
+            if is_about_logins(kind) && self.ledger.get().is_none() && self.place.is_missing() {
+                return Ok(None);
+            }
+            self.notebook_for(kind).await?.read(kind, &key, now).await
+        })
+    }
+
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        let after = after.to_owned();
+        Box::pin(async move { self.notebook_for(kind).await?.list(kind, &after, limit, now).await })
+    }
+
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
+        let key = key.to_owned();
+        Box::pin(async move { self.notebook_for(kind).await?.erase(kind, &key).await })
+    }
+}

@@ -1,0 +1,126 @@
+//! A resource that is watched on the connection that a legacy server knows one client by: what such a server tells, and what
+//! changes there at all, may depend on the connection. What everybody can hear of is the shared connection's.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use servanda_mcp::fields::method;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{backoff::pause_ms, link::Link, listening, pool::ConnectionLease};
+use crate::{
+    UpstreamRequester, PerformFailure,
+    request::{
+        WireRequestTerms,
+        audience::{RequestAudience, CallerSink},
+    },
+    shared::SharedContext,
+};
+
+/// How often in a row a server may fail to be reached or to take the wish again.
+const FAILURES_MAX: u32 = 10;
+
+/// The wish to hear of a resource; given up when dropped, and the server is told.
+pub struct ConnectionResourceWatch {
+    _given_up: DropGuard,
+}
+
+/// What it takes to keep the wish over reconnections.
+struct ResourceWatchTask {
+    setting: Arc<SharedContext>,
+    counterpart: UpstreamRequester,
+    uri: String,
+    /// Held, so that the connection is not idle.
+    lease: ConnectionLease,
+}
+
+impl ConnectionResourceWatch {
+    /// Asks the server, and goes on asking whenever the connection was made again.
+    ///
+    /// Cancel safe in the sense that a server may keep the wish of nobody until the connection ends.
+    pub(crate) async fn start(
+        setting: &Arc<SharedContext>,
+        counterpart: &UpstreamRequester,
+        lease: ConnectionLease,
+        uri: &str,
+        deadline: Instant,
+    ) -> Result<Self, PerformFailure> {
+        let link = lease.connection.link(deadline, &CancellationToken::new()).await?;
+        let keeper =
+            ResourceWatchTask { setting: Arc::clone(setting), counterpart: counterpart.clone(), uri: uri.to_owned(), lease };
+        keeper.send_request(&link, method::RESOURCES_SUBSCRIBE, deadline).await?;
+        let given_up = CancellationToken::new();
+        setting.tasks.spawn(keeper.run(link, given_up.clone()));
+        Ok(Self { _given_up: given_up.drop_guard() })
+    }
+}
+
+impl ResourceWatchTask {
+    async fn run(self, mut link: Arc<Link>, given_up: CancellationToken) {
+        loop {
+            tokio::select! {
+                biased;
+                _ = link.departure().reported() => {}
+                () = given_up.cancelled() => {
+                    if let Err(failure) = self.send_request(&link, method::RESOURCES_UNSUBSCRIBE, self.attempt_deadline()).await {
+                        tracing::debug!(upstream = %self.setting.spec.id, %failure, "a watch could not be given up");
+                    }
+                    return;
+                }
+            }
+            let again = tokio::select! {
+                again = self.resubscribe() => again,
+                () = given_up.cancelled() => return,
+            };
+            match again {
+                Some(again) => link = again,
+                None => return,
+            }
+        }
+    }
+
+    /// Asks on the next connection; what changed meanwhile was missed, so it counts as changed.
+    async fn resubscribe(&self) -> Option<Arc<Link>> {
+        for failures in 1..=FAILURES_MAX {
+            let again = async {
+                let link = self.lease.connection.link(self.attempt_deadline(), &CancellationToken::new()).await?;
+                self.send_request(&link, method::RESOURCES_SUBSCRIBE, self.attempt_deadline()).await.map(|()| link)
+            };
+            match again.await {
+                Ok(link) => {
+                    self.setting.announcement_bus.announce_resources([&self.uri]);
+                    return Some(link);
+                }
+                Err(failure) if self.lease.connection.is_ended() => {
+                    tracing::debug!(upstream = %self.setting.spec.id, %failure, "a watch ends with its connection");
+                    return None;
+                }
+                Err(failure) => {
+                    tracing::warn!(upstream = %self.setting.spec.id, %failure, "a resource could not be watched again");
+                    let pause_ms = pause_ms(failures + 1, &self.setting.spec.limits);
+                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                }
+            }
+        }
+        None
+    }
+
+    async fn send_request(&self, link: &Link, method: &'static str, deadline: Instant) -> Result<(), PerformFailure> {
+        // What the server says about it is the client's to hear.
+        let sink = self.setting.attached.get(&self.counterpart.affinity);
+        let caller = sink.map(|sink| CallerSink { sink, wants_progress: false, wants_log: true });
+        let audience = caller.map_or(RequestAudience::Nobody, RequestAudience::Caller);
+        let terms = WireRequestTerms { audience, tell_server: true, ..WireRequestTerms::until(deadline) };
+        Box::pin(listening::subscribe(&self.setting, link, method, &self.uri, terms)).await
+    }
+
+    fn attempt_deadline(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.setting.spec.limits.connect_ms_max)
+    }
+}
+
+impl fmt::Debug for ConnectionResourceWatch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("OwnWatch")
+    }
+}

@@ -1,0 +1,135 @@
+//! Wakes the task that waits for a connection when something happens on it, but not while that task is polling the connection.
+//!
+//! The parts of a connection wake each other as if each had a task of its own. Here one task drives them all, and every such wake
+//! would have it run once more for nothing, mostly on another thread.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, Wake},
+};
+
+use futures_util::task::AtomicWaker;
+
+/// The connection is not being polled: the waiting task is woken.
+const WAITING: u8 = 0;
+/// The connection is being polled, and nothing has happened since.
+const POLLING: u8 = 1;
+/// The connection is being polled, and has to be polled again.
+const POLL_AGAIN: u8 = 2;
+
+/// How often one looks again before others get their turn.
+const POLLS_MAX: usize = 4;
+
+/// The attention of one task to one connection.
+#[derive(Debug, Default)]
+pub(super) struct PollWaker {
+    state: AtomicU8,
+    task: AtomicWaker,
+}
+
+impl PollWaker {
+    /// Looks until there is something, or nothing has happened while looking. Then the task is woken by what happens next.
+    pub(super) fn poll_until_quiet<T>(&self, context: &mut Context<'_>, mut look: impl FnMut() -> Poll<T>) -> Poll<T> {
+        self.task.register(context.waker());
+        for _ in 0..POLLS_MAX {
+            self.state.store(POLLING, Ordering::SeqCst);
+            let found = look();
+            if found.is_ready() {
+                self.state.store(WAITING, Ordering::SeqCst);
+                return found;
+            }
+            if self.state.compare_exchange(POLLING, WAITING, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                return Poll::Pending;
+            }
+        }
+        self.state.store(WAITING, Ordering::SeqCst);
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Looks once, without waiting for anything.
+    pub(super) fn poll_once(&self, look: impl FnOnce()) {
+        self.state.store(POLLING, Ordering::SeqCst);
+        look();
+        self.state.store(WAITING, Ordering::SeqCst);
+    }
+
+    /// No task waits any more.
+    pub(super) fn clear_task(&self) {
+        drop(self.task.take());
+    }
+}
+
+impl Wake for PollWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let seen = self.state.compare_exchange(POLLING, POLL_AGAIN, Ordering::SeqCst, Ordering::SeqCst);
+        // Between failing and here the looking may have ended, but then it ended after this wake and saw what it is about.
+        if seen == Err(WAITING) {
+            self.task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::atomic::AtomicUsize, task::Waker};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Pays attention once; `happens` says in which looks something happens. Says how many looks it took, and how often the task was
+    /// woken meanwhile.
+    fn pay(attention: &Arc<PollWaker>, happens: &[bool]) -> (usize, usize) {
+        let task = Arc::<Counted>::default();
+        let (own, waker) = (Waker::from(Arc::clone(attention)), Waker::from(Arc::clone(&task)));
+        let mut looks = 0;
+        let polled = attention.poll_until_quiet(&mut Context::from_waker(&waker), || {
+            if happens.get(looks).copied().unwrap_or_default() {
+                own.wake_by_ref();
+            }
+            looks += 1;
+            Poll::<()>::Pending
+        });
+        assert!(polled.is_pending());
+        (looks, task.0.load(Ordering::SeqCst))
+    }
+
+    #[test]
+    fn what_happens_while_looking_is_looked_at_and_wakes_nobody() {
+        let attention = Arc::<PollWaker>::default();
+        assert_eq!(pay(&attention, &[]), (1, 0));
+        assert_eq!(pay(&attention, &[true]), (2, 0));
+        assert_eq!(pay(&attention, &[true, true, false]), (3, 0));
+        assert_eq!(pay(&attention, &[true; 100]), (POLLS_MAX, 1), "others get their turn");
+    }
+
+    #[test]
+    fn what_happens_afterwards_wakes_the_task_that_waits_and_nobody_who_does_not() {
+        let attention = Arc::<PollWaker>::default();
+        let task = Arc::<Counted>::default();
+        let (own, waker) = (Waker::from(Arc::clone(&attention)), Waker::from(Arc::clone(&task)));
+        assert!(attention.poll_until_quiet(&mut Context::from_waker(&waker), || Poll::<()>::Pending).is_pending());
+        own.wake_by_ref();
+        assert_eq!(task.0.load(Ordering::SeqCst), 1);
+        assert!(attention.poll_until_quiet(&mut Context::from_waker(&waker), || Poll::<()>::Pending).is_pending());
+        attention.clear_task();
+        own.wake_by_ref();
+        attention.poll_once(|| own.wake_by_ref());
+        assert_eq!(task.0.load(Ordering::SeqCst), 1);
+    }
+}

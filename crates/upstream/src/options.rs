@@ -1,0 +1,264 @@
+//! The terms of one request, what is said on the way, and what became of it.
+
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use servanda_gates::Fenced;
+use servanda_mcp::{ClientCapabilities, Era, RpcError};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{RequestUser, CallRequirements, DispatchLease, PerformFailure};
+
+/// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
+pub type ServerMessageSender = mpsc::Sender<ServerMessage>;
+
+/// Takes remarks that belong to no single request. It gets them as the server made them, and decides how much of them a client gets.
+pub trait ServerMessageSink: fmt::Debug + Send + Sync {
+    /// Takes a remark. False if it was not taken; a question is declined then.
+    fn receive(&self, remark: ServerMessage) -> bool;
+
+    /// Whether the listener is gone.
+    fn is_gone(&self) -> bool;
+}
+
+impl ServerMessageSink for ServerMessageSender {
+    fn receive(&self, remark: ServerMessage) -> bool {
+        self.try_send(remark).is_ok()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_closed()
+    }
+}
+
+/// For whom a request is made. Two are the same if they are of one user, whatever software and session they use.
+#[derive(Debug, Clone)]
+pub struct UpstreamRequester {
+    /// The client's era: it is used where the server has it. The gateway's own requests are modern where they can be.
+    pub era: Era,
+    /// What the client behind it can do for the server.
+    pub capabilities: ClientCapabilities,
+    /// Requests of one affinity share a connection to a legacy server, requests of two never do where the client can be
+    /// asked something: a legacy server does not say for whom its own requests are.
+    pub affinity: Arc<str>,
+    /// The user and who acts for them; none is the gateway itself.
+    pub on_behalf_of: Option<RequestUser>,
+}
+
+/// Something a server says while a request is under way, or between requests.
+#[derive(Debug)]
+pub enum ServerMessage {
+    /// How far the request has come: the raw `params` without the `progressToken`, which is ours.
+    Progress(Box<RawValue>),
+    /// A line of the server's log: the raw `params`.
+    LogMessage(Box<RawValue>),
+    /// A question to the client.
+    Ask(UpstreamQuestion),
+    /// Another notification that concerns the client.
+    Notification {
+        /// Its method.
+        method: String,
+        /// The raw `params`.
+        params: Option<Box<RawValue>>,
+    },
+}
+
+/// A server's request to the client. Dropped unanswered, it is declined.
+#[derive(Debug)]
+pub struct UpstreamQuestion {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: String,
+    /// As the server wrote them.
+    pub params: Option<Box<RawValue>>,
+    /// Where the client's answer goes.
+    pub reply: oneshot::Sender<QuestionReply>,
+}
+
+/// A client's answer to a server: the raw result, or an error.
+pub type QuestionReply = Result<Box<RawValue>, RpcError>;
+
+/// What a modern client sends when it makes a request again after `input_required`.
+#[derive(Debug, Clone, Default)]
+pub struct Continuation {
+    /// The raw `inputResponses`.
+    pub input_responses: Option<Box<RawValue>>,
+    /// The server's own state, as it wrote it.
+    pub request_state: Option<String>,
+}
+
+/// Where the answer goes that comes after the deadline, or that none came any more.
+pub type LateAnswerSender = oneshot::Sender<Result<Answer, PerformFailure>>;
+
+/// On what terms a request is made.
+#[derive(Debug)]
+pub struct RequestOptions {
+    /// When waiting ends, connecting included. It stands still while the client is being asked something.
+    pub deadline: Instant,
+    /// Cancelled when the caller does not want the answer any more.
+    pub cancel: CancellationToken,
+    /// For whom.
+    pub requester: UpstreamRequester,
+    /// Where remarks go; without it, where those of the affinity go that belong to no request. Nobody is asked anything if
+    /// there is nowhere.
+    pub server_messages: Option<ServerMessageSender>,
+    /// Whether the server is asked for progress.
+    pub wants_progress: bool,
+    /// How much of a modern server's log is wanted.
+    pub log_level: Option<String>,
+    /// W3C trace context for the upstream.
+    pub trace_parent: Option<String>,
+    /// Members of the caller's `_meta` that are nobody's but the server's, in order.
+    pub meta: Vec<(String, Box<RawValue>)>,
+    /// What a modern server asked for in the round before.
+    pub continuation: Continuation,
+    /// Headers that repeat annotated arguments, without their prefix; for modern HTTP servers.
+    pub param_headers: Vec<(String, String)>,
+    /// A header of the contract's own with our key. A connection that carries no headers does not take the request.
+    pub key_header: Option<(String, String)>,
+    /// The raw `task` of a legacy request that wants a task.
+    pub task: Option<Box<RawValue>>,
+    /// What a call was judged to need, where [`Upstream::is_shown_credentials`](crate::Upstream::is_shown_credentials).
+    pub requirements: Option<Arc<CallRequirements>>,
+    /// Under which lease its bytes may leave; none where it is no effect.
+    pub lease: Option<DispatchLease>,
+    /// Where a late answer goes to a call that may have changed something. Dropped where none is waited for.
+    pub late: Option<LateAnswerSender>,
+}
+
+/// A request other than a tool call. It decides nothing and changes nothing that a contract speaks of.
+#[derive(Debug, Clone)]
+pub struct UpstreamInquiry {
+    /// Its method.
+    pub method: &'static str,
+    /// The prompt, the URI or the task it is about, for the modern header.
+    pub name: Option<String>,
+    /// The raw members of `params` without `_meta`, in order.
+    pub params: Vec<(String, Box<RawValue>)>,
+}
+
+/// Something a server says outside any request.
+#[derive(Debug, Clone)]
+pub enum Announcement {
+    /// Its tools may have changed.
+    ToolsChanged,
+    /// Its prompts may have changed.
+    PromptsChanged,
+    /// Its resources may have changed.
+    ResourcesChanged,
+    /// A watched resource changed.
+    ResourceUpdated {
+        /// Its URI at the server.
+        uri: String,
+        /// The raw `params`.
+        params: Arc<RawValue>,
+    },
+    /// A task's state changed.
+    TaskChanged {
+        /// Its id at the server.
+        task_id: String,
+        /// The raw `params`.
+        params: Arc<RawValue>,
+    },
+}
+
+/// What a connected server says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamOffer {
+    /// The side of the protocol it speaks.
+    pub era: Era,
+    /// Its capabilities, as it wrote them.
+    pub capabilities: Arc<str>,
+}
+
+/// What became of a fenced call.
+#[derive(Debug)]
+pub struct UpstreamOutcome {
+    /// The call, back.
+    pub fenced: Fenced,
+    /// Whether a byte of the request left. If not, it was not executed; if so, it may still be provable that it was not
+    /// (a session the server had forgotten), so ask [`PerformFailure::provably_not_executed`].
+    pub sent: bool,
+    /// How long it took, connecting included.
+    pub took_us: u64,
+    /// The answer, or why there is none.
+    pub outcome: Result<Answer, PerformFailure>,
+}
+
+/// An upstream's answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The JSON-RPC `result`, exactly the bytes the upstream wrote. It is JSON; nothing else about it is checked.
+    pub result: Bytes,
+    /// The era it was given in.
+    pub era: Era,
+}
+
+impl UpstreamRequester {
+    /// The gateway itself: nobody is behind it who could be asked.
+    pub fn gateway() -> Self {
+        let capabilities = ClientCapabilities::none();
+        Self { era: Era::Modern, capabilities, affinity: Arc::from(""), on_behalf_of: None }
+    }
+
+    /// Whether clients share it: it belongs to no single client.
+    pub(crate) fn is_shared(&self) -> bool {
+        *self == Self { era: self.era, ..Self::gateway() }
+    }
+
+    /// Tenant and principal.
+    pub(crate) fn user(&self) -> Option<(&str, &str)> {
+        self.on_behalf_of.as_ref().map(RequestUser::user)
+    }
+}
+
+impl PartialEq for UpstreamRequester {
+    fn eq(&self, other: &Self) -> bool {
+        self.era == other.era
+            && self.capabilities == other.capabilities
+            && self.affinity == other.affinity
+            && self.user() == other.user()
+    }
+}
+
+impl Eq for UpstreamRequester {}
+
+impl Hash for UpstreamRequester {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.era.hash(state);
+        self.capabilities.hash(state);
+        self.affinity.hash(state);
+        self.user().hash(state);
+    }
+}
+
+impl RequestOptions {
+    /// The terms of a request that the gateway makes on its own account.
+    pub fn for_gateway(deadline: Instant) -> Self {
+        Self {
+            deadline,
+            cancel: CancellationToken::new(),
+            requester: UpstreamRequester::gateway(),
+            server_messages: None,
+            wants_progress: false,
+            log_level: None,
+            trace_parent: None,
+            meta: Vec::new(),
+            continuation: Continuation::default(),
+            param_headers: Vec::new(),
+            key_header: None,
+            task: None,
+            requirements: None,
+            lease: None,
+            late: None,
+        }
+    }
+}

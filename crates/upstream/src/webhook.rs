@@ -1,0 +1,153 @@
+//! Sends one HTTP request to somebody who is not an MCP server and wants to be told something: an operator's callback.
+//!
+//! It says what came back and decides nothing: whether it is tried again is the sender's business. Redirects are not
+//! followed, the body of the answer is not looked at, and nothing here repeats an address, which may hold a secret.
+
+use std::{fmt, net::IpAddr, time::Duration};
+
+use bytes::Bytes;
+use hyper::{
+    Method,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT},
+};
+use url::Url;
+
+use crate::{
+    http_client::{ClientLimits, HttpClient, HttpError, Origin, HttpRequestBody, RequestTarget},
+    retry_after::retry_after_ms,
+};
+
+/// How long a connection may take to be made.
+const CONNECT_MS_MAX: u64 = 10_000;
+
+/// Where to: over TLS, or on this machine.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookAddress(Url);
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub struct WebhookMessage {
+    /// Header fields apart from the usual ones.
+    pub headers: Vec<(&'static str, String)>,
+    /// A JSON document.
+    pub body: Bytes,
+}
+
+/// What came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebhookResponse {
+    /// The HTTP status.
+    pub status: u16,
+    /// How long the receiver wants to be left alone, if it says so.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Why nothing came back, in words that name no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WebhookSendError(pub String);
+
+/// The way out.
+#[derive(Debug, Clone)]
+pub struct WebhookClient {
+    answer_ms_max: u64,
+}
+
+impl WebhookAddress {
+    /// Reads a URL; the error says what is wrong with it without repeating it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text).map_err(|error| format!("it is not a URL: {error}"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("it has a user or a password, which would be sent along".to_owned());
+        }
+        match url.scheme() {
+            "https" => Ok(Self(url)),
+            "http" if is_loopback(&url) => Ok(Self(url)),
+            "http" => Err("`http` is only for this machine; the receiver needs `https`".to_owned()),
+            other => Err(format!("its scheme is `{other}`; `https` is needed, or `http` to this machine")),
+        }
+    }
+
+    /// Its scheme, host and port: what may be shown, because the rest may hold a token.
+    pub fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+impl fmt::Debug for WebhookAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "PostAddress({})", self.origin())
+    }
+}
+
+impl WebhookClient {
+    /// A way out on which an answer may take so long.
+    pub fn new(answer_ms_max: u64) -> Result<Self, WebhookSendError> {
+        Ok(Self { answer_ms_max })
+    }
+
+    /// Sends a letter once. The body of the answer is dropped unread.
+    pub async fn send(&self, to: &WebhookAddress, letter: WebhookMessage) -> Result<WebhookResponse, WebhookSendError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("servanda/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in &letter.headers {
+            let value = HeaderValue::from_str(value).map_err(|_| WebhookSendError(format!("`{name}` cannot be sent")))?;
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        // Letters are few; a kept connection that the receiver is just closing would cost one of its attempts.
+        let limits =
+            ClientLimits { connect_ms_max: CONNECT_MS_MAX, idle_ms_max: 0, unended_ms_max: 0, idle_connections: 0 };
+        let origin = Origin::from_url(&to.0).map_err(WebhookSendError)?;
+        let target = RequestTarget::from_url(&to.0).map_err(WebhookSendError)?;
+        let not_posted = |error: HttpError| {
+            let connecting = if error.is_connect() { "it could not be connected: " } else { "" };
+            WebhookSendError(format!("{connecting}{error}"))
+        };
+        let client = HttpClient::new(origin, limits).map_err(not_posted)?;
+        let sending = client.send(Method::POST, &target, headers, HttpRequestBody::bytes(letter.body));
+        let sent = tokio::time::timeout(Duration::from_millis(self.answer_ms_max), sending).await;
+        let late = |_| WebhookSendError(format!("there was no answer within {} ms", self.answer_ms_max));
+        let answer = sent.map_err(late)?.map_err(not_posted)?;
+        Ok(WebhookResponse { status: answer.status().as_u16(), retry_after_ms: retry_after_ms(answer.headers()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WebhookAddress;
+
+    #[test]
+    fn only_tls_or_this_machine_is_an_address() {
+        let table = [
+            ("https://hooks.example.com/x", Ok("https://hooks.example.com")),
+            ("https://10.0.0.7:8443/x?token=t0p", Ok("https://10.0.0.7:8443")),
+            ("http://127.0.0.1:9000/x", Ok("http://127.0.0.1:9000")),
+            ("http://[::1]:9000/", Ok("http://[::1]:9000")),
+            ("http://localhost/x", Ok("http://localhost")),
+            ("http://hooks.example.com/t0p", Err("only for this machine")),
+            ("http://10.0.0.7/t0p", Err("only for this machine")),
+            ("http://127.0.0.1.example.com/t0p", Err("only for this machine")),
+            ("http://localhost.example.com/t0p", Err("only for this machine")),
+            ("https://ada:t0p@hooks.example.com/", Err("a user or a password")),
+            ("file:///etc/passwd", Err("`file`")),
+            ("hooks.example.com", Err("not a URL")),
+        ];
+        for (text, expected) in table {
+            match (WebhookAddress::parse(text), expected) {
+                (Ok(address), Ok(origin)) => {
+                    assert_eq!(address.origin(), origin);
+                    assert!(!format!("{address:?}").contains("t0p"));
+                }
+                (Err(why), Err(part)) => assert!(why.contains(part) && !why.contains("t0p"), "{text}: {why}"),
+                (got, _) => panic!("{text}: {got:?}"),
+            }
+        }
+    }
+}
