@@ -58,7 +58,7 @@ struct UpstreamKnowledge {
     /// The place of each tool, by own name. It is the one it had when it was first seen: a server that shuffles its list
     /// has not changed it.
     places: BTreeMap<String, usize>,
-    rolls: BTreeMap<ClientProfile, ProfileOffer>,
+    offers: BTreeMap<ClientProfile, ProfileOffer>,
 }
 
 /// What an upstream was last seen to offer to one profile, of the tools that have a contract.
@@ -129,8 +129,8 @@ impl CatalogKnowledge {
 
     fn shown(&self, name: &str, entry: &CatalogEntry, profile: &ClientProfile) -> Arc<ToolStanding> {
         let seen = self.upstreams.get(&entry.contract.contract().binding.upstream);
-        let roll = seen.and_then(|seen| seen.rolls.get(profile).or_else(|| seen.rolls.get(&self.base)));
-        let standing = roll.and_then(|roll| roll.standings.get(name));
+        let offer = seen.and_then(|seen| seen.offers.get(profile).or_else(|| seen.offers.get(&self.base)));
+        let standing = offer.and_then(|offer| offer.standings.get(name));
         standing.cloned().unwrap_or_else(|| Arc::new(ToolStanding::unasked(entry.contract.contract(), &self.pins)))
     }
 
@@ -148,7 +148,7 @@ impl CatalogKnowledge {
             seen.places.entry(definition.name.clone()).or_insert(place);
         }
         let spoke_again = seen.unreachable_reason.take().is_some();
-        if seen.rolls.get(profile).is_some_and(|roll| roll.live == live) {
+        if seen.offers.get(profile).is_some_and(|offer| offer.live == live) {
             if spoke_again {
                 self.relist(entries);
             }
@@ -198,7 +198,7 @@ impl CatalogKnowledge {
 
     /// Where lists of other profiles follow from what this upstream offers, they count as changed.
     pub(crate) fn mark_stale(&mut self, upstream: &str) {
-        let varies = self.upstreams.get(upstream).is_some_and(|seen| seen.rolls.len() > 1);
+        let varies = self.upstreams.get(upstream).is_some_and(|seen| seen.offers.len() > 1);
         if varies {
             self.generation += 1;
             self.changed.insert(upstream.to_owned(), self.generation);
@@ -208,13 +208,13 @@ impl CatalogKnowledge {
     pub(crate) fn replace_lock(&mut self, entries: &CatalogEntries, lock: LockFile) -> Vec<StandingChange> {
         self.pins.replace_lock(lock);
         self.pins_edition += 1;
-        let mut rolls = Vec::new();
+        let mut offers = Vec::new();
         for (upstream, seen) in &mut self.upstreams {
-            rolls.extend(
-                seen.rolls.iter().map(|(profile, roll)| (upstream.clone(), profile.clone(), roll.live.clone())),
+            offers.extend(
+                seen.offers.iter().map(|(profile, offer)| (upstream.clone(), profile.clone(), offer.live.clone())),
             );
         }
-        let judged = rolls.into_iter().map(|(upstream, profile, live)| self.judge(entries, &upstream, &profile, live));
+        let judged = offers.into_iter().map(|(upstream, profile, live)| self.judge(entries, &upstream, &profile, live));
         let changes: Vec<StandingChange> = judged.collect::<Vec<_>>().into_iter().flatten().collect();
         self.relist(entries);
         changes
@@ -223,14 +223,14 @@ impl CatalogKnowledge {
     /// Whether clients of that era are known to be offered something by themselves.
     pub(crate) fn has_profiles(&self, upstream: &str, era: Era) -> bool {
         let is_one = |profile: &ClientProfile| profile.era == era && *profile != self.base;
-        self.upstreams.get(upstream).is_some_and(|seen| seen.rolls.keys().any(is_one))
+        self.upstreams.get(upstream).is_some_and(|seen| seen.offers.keys().any(is_one))
     }
 
     pub(crate) fn forget_profiles(&mut self, entries: &CatalogEntries, upstream: &str, era: Era) {
         let Some(seen) = self.upstreams.get_mut(upstream) else { return };
-        let (base, before) = (&self.base, seen.rolls.len());
-        seen.rolls.retain(|profile, _| profile.era != era || profile == base);
-        if seen.rolls.len() != before {
+        let (base, before) = (&self.base, seen.offers.len());
+        seen.offers.retain(|profile, _| profile.era != era || profile == base);
+        if seen.offers.len() != before {
             self.relist(entries);
         }
     }
@@ -263,7 +263,7 @@ impl CatalogKnowledge {
         let mut changes = Vec::new();
         let mut standings = BTreeMap::new();
         let mut last: Option<Arc<ToolStanding>> = None;
-        let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.rolls.contains_key(profile));
+        let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.offers.contains_key(profile));
         for (name, entry) in bound_to(entries, upstream) {
             let contract = entry.contract.contract();
             let before = self.shown(name, entry, profile);
@@ -281,7 +281,7 @@ impl CatalogKnowledge {
             standings.insert(name.clone(), now);
         }
         let seen = self.upstreams.entry(upstream.to_owned()).or_default();
-        seen.rolls.insert(profile.clone(), ProfileOffer { live, standings });
+        seen.offers.insert(profile.clone(), ProfileOffer { live, standings });
         changes
     }
 
@@ -322,9 +322,9 @@ impl CatalogKnowledge {
 
     fn execution(&self, entry: &CatalogEntry, profile: &ClientProfile) -> Option<ToolExecution> {
         let binding = &entry.contract.contract().binding;
-        let rolls = &self.upstreams.get(&binding.upstream)?.rolls;
-        let roll = rolls.get(profile).or_else(|| rolls.get(&self.base))?;
-        roll.live.get(&binding.tool)?.definition()?.execution
+        let offers = &self.upstreams.get(&binding.upstream)?.offers;
+        let offer = offers.get(profile).or_else(|| offers.get(&self.base))?;
+        offer.live.get(&binding.tool)?.definition()?.execution
     }
 
     fn place<'e>(&self, entry: &'e CatalogEntry) -> (&'e str, usize) {

@@ -155,7 +155,7 @@ pub struct ObservationContext<'a> {
 impl Observation {
     /// A call that came through, or whose tool itself reported an error (`class`).
     pub fn from_result(
-        occasion: &ObservationContext<'_>,
+        context: &ObservationContext<'_>,
         class: TaxonomyClass,
         data: Option<Box<RawValue>>,
         errors: Vec<PayloadError>,
@@ -163,8 +163,8 @@ impl Observation {
     ) -> Self {
         let response = class.response();
         Self {
-            tool_identity: occasion.tool_identity(),
-            execution_metadata: occasion.execution_metadata(),
+            tool_identity: context.tool_identity(),
+            execution_metadata: context.execution_metadata(),
             status: ObservationStatus {
                 code: class.status_code(),
                 is_error: class.envelope().is_some(),
@@ -180,7 +180,7 @@ impl Observation {
     }
 
     /// A call that was refused. The refusal's own answers win over the class's.
-    pub fn from_refusal(occasion: &ObservationContext<'_>, refusal: &Refusal, verification: Verification) -> Self {
+    pub fn from_refusal(context: &ObservationContext<'_>, refusal: &Refusal, verification: Verification) -> Self {
         let whole =
             PayloadError { field: None, message: refusal.message.clone(), code: refusal.error_code.name().to_owned() };
         let fields = refusal.field_errors.iter().map(|error| PayloadError {
@@ -189,8 +189,8 @@ impl Observation {
             code: refusal.error_code.name().to_owned(),
         });
         Self {
-            tool_identity: occasion.tool_identity(),
-            execution_metadata: occasion.execution_metadata(),
+            tool_identity: context.tool_identity(),
+            execution_metadata: context.execution_metadata(),
             status: ObservationStatus {
                 code: refusal.error_code.status_code(),
                 is_error: true,

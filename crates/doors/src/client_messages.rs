@@ -71,7 +71,7 @@ impl ClientMessageRelay {
     /// Asks a question, where the client can be asked.
     pub(crate) fn ask(&mut self, ask: PendingQuestion) -> Option<SessionQuestion> {
         let session = self.audience.session.as_ref()?;
-        let question = session.questions.open(ask, &session.guest.capabilities)?;
+        let question = session.questions.open(ask, &session.requester.capabilities)?;
         self.asked.retain(|id| session.questions.is_open(id));
         self.asked.push(question.id.clone());
         Some(question)
@@ -144,8 +144,8 @@ mod tests {
 
     fn session() -> Arc<LegacyClientSession> {
         let limits = SessionLimits { questions_max: 2, watches_max: 1 };
-        let guest = Requester { capabilities: ClientCapabilities::parse(Some(&raw(r#"{"roots":{}}"#))), ..Requester::local() };
-        Arc::new(LegacyClientSession::new(guest, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits))
+        let requester = Requester { capabilities: ClientCapabilities::parse(Some(&raw(r#"{"roots":{}}"#))), ..Requester::local() };
+        Arc::new(LegacyClientSession::new(requester, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits))
     }
 
     fn relay(token: Option<&str>, log: ClientLogFilter, session: Option<Arc<LegacyClientSession>>) -> ClientMessageRelay {

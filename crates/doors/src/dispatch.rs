@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct MethodDispatcher<G> {
     pub(crate) gateway: Arc<G>,
-    pub(crate) greeting: Arc<RenderedServerInfo>,
+    pub(crate) server_info: Arc<RenderedServerInfo>,
     limits: DispatchLimits,
     requests: Arc<CallerSlots>,
     /// The runtime of several threads that the door was made on, if it was.
@@ -77,7 +77,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         let requests = CallerSlots::new(limits.requests_in_flight_max);
         let is_shared = |runtime: &Handle| runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
         let shared = Handle::try_current().ok().filter(is_shared);
-        Self { gateway, greeting: Arc::new(RenderedServerInfo::new(server)), limits, requests, shared_runtime: shared }
+        Self { gateway, server_info: Arc::new(RenderedServerInfo::new(server)), limits, requests, shared_runtime: shared }
     }
 
     /// Answers a request whose era has been decided and whose transport has no objections. It must run in a runtime:
@@ -94,14 +94,14 @@ impl<G: Gateway> MethodDispatcher<G> {
             (Era::Legacy, method::LOGGING_SET_LEVEL) => self.set_log_level(request, context),
             (Era::Legacy, method::RESOURCES_SUBSCRIBE) => self.subscribe(request, context),
             (Era::Legacy, method::RESOURCES_UNSUBSCRIBE) => {
-                let ((session, guest), uri) = (context.into_session()?, uri(request)?);
-                let permit = self.take_slot(&guest)?;
+                let ((session, requester), uri) = (context.into_session()?, uri(request)?);
+                let slot = self.take_slot(&requester)?;
                 session.unwatch(&uri);
-                Ok(DispatchReply::Deferred(DeferredResult::changing_session(permit, async { Ok("{}".to_owned()) })))
+                Ok(DispatchReply::Deferred(DeferredResult::changing_session(slot, async { Ok("{}".to_owned()) })))
             }
-            (Era::Modern, method::DISCOVER) => Ok(DispatchReply::Result(self.greeting.discover.clone())),
+            (Era::Modern, method::DISCOVER) => Ok(DispatchReply::Result(self.server_info.discover.clone())),
             (Era::Modern, method::SUBSCRIPTIONS_LISTEN) => {
-                let listen_request = ListenRequest::parse(request.id, &request.params, context.guest, &self.limits)?;
+                let listen_request = ListenRequest::parse(request.id, &request.params, context.requester, &self.limits)?;
                 Ok(DispatchReply::Listen(Box::new(listen_request)))
             }
             (era, other) => match InquirySubject::from_method(other).filter(|subject| era_has_subject(era, *subject)) {
@@ -129,7 +129,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         let requested = requested.ok_or_else(|| ProtocolFault::invalid_params("`protocolVersion` must be a string"))?;
         let version = server_info::negotiated_version(&requested);
         Ok(DispatchReply::Initialize(Box::new(ClientInitialization {
-            result: self.greeting.initialize(version),
+            result: self.server_info.initialize(version),
             client: client::client_name(request.params.client_info),
             capabilities: ClientCapabilities::parse(request.params.capabilities),
             version,
@@ -138,29 +138,29 @@ impl<G: Gateway> MethodDispatcher<G> {
 
     fn list(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
         let after = page::parse_cursor(request.params.cursor)?;
-        let permit = self.take_slot(&context.guest)?;
-        let (gateway, greeting) = (Arc::clone(&self.gateway), Arc::clone(&self.greeting));
+        let slot = self.take_slot(&context.requester)?;
+        let (gateway, server_info) = (Arc::clone(&self.gateway), Arc::clone(&self.server_info));
         let (era, page_size) = (request.era, self.limits.page_size);
         let list = async move {
-            let listing = gateway.listing(&context.guest).await;
-            let frame = ListResultMeta { era, meta_member: &greeting.meta_member };
+            let listing = gateway.listing(&context.requester).await;
+            let frame = ListResultMeta { era, meta_member: &server_info.meta_member };
             Ok(page::page(&listing, after.as_ref(), page_size, &frame))
         };
-        let Some(runtime) = self.runtime_for_long() else { return Ok(DispatchReply::Deferred(DeferredResult::new(permit, list))) };
-        // What a guest is shown of thousands of tools may have to be worked out first.
+        let Some(runtime) = self.runtime_for_long() else { return Ok(DispatchReply::Deferred(DeferredResult::new(slot, list))) };
+        // What a requester is shown of thousands of tools may have to be worked out first.
         let listed = runtime.spawn(list);
-        Ok(DispatchReply::Deferred(DeferredResult::new(permit, async {
+        Ok(DispatchReply::Deferred(DeferredResult::new(slot, async {
             listed.await.unwrap_or_else(|_| Err(ProtocolFault::internal("the list could not be made")))
         })))
     }
 
     fn set_log_level(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
         let level = params::log_level(request.params.level, "level")?;
-        let (session, guest) = context.into_session()?;
-        let permit = self.take_slot(&guest)?;
+        let (session, requester) = context.into_session()?;
+        let slot = self.take_slot(&requester)?;
         let gateway = Arc::clone(&self.gateway);
-        Ok(DispatchReply::Deferred(DeferredResult::changing_session(permit, async move {
-            let set = gateway.set_log_level(&guest, level.as_str()).await;
+        Ok(DispatchReply::Deferred(DeferredResult::changing_session(slot, async move {
+            let set = gateway.set_log_level(&requester, level.as_str()).await;
             set.map_err(|error| ProtocolFault::from_rpc_error(Era::Legacy, error))?;
             session.set_log_level(level);
             Ok("{}".to_owned())
@@ -168,8 +168,8 @@ impl<G: Gateway> MethodDispatcher<G> {
     }
 
     fn subscribe(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
-        let ((session, guest), uri) = (context.into_session()?, uri(request)?);
-        let permit = self.take_slot(&guest)?;
+        let ((session, requester), uri) = (context.into_session()?, uri(request)?);
+        let slot = self.take_slot(&requester)?;
         require_short(&uri, "uri", self.limits.uri_bytes_max)?;
         let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
             ProtocolFault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
@@ -178,9 +178,9 @@ impl<G: Gateway> MethodDispatcher<G> {
             return Ok(DispatchReply::Result("{}".to_owned()));
         }
         let gateway = Arc::clone(&self.gateway);
-        Ok(DispatchReply::Deferred(DeferredResult::changing_session(permit, async move {
+        Ok(DispatchReply::Deferred(DeferredResult::changing_session(slot, async move {
             let room = WatchSlot { session: &session, uri: &uri };
-            let watch = gateway.watch(&guest, &uri).await;
+            let watch = gateway.watch(&requester, &uri).await;
             room.fill(watch.map_err(|error| ProtocolFault::from_rpc_error(Era::Legacy, error))?);
             Ok("{}".to_owned())
         })))
@@ -193,7 +193,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         let chain = meta.chain()?;
         let keys = meta.keys(request.idempotency_key.clone())?;
         let aims = meta.aims()?;
-        let arrangement = RequestChannels::for_request(request, &mut context.session)?;
+        let channels = RequestChannels::for_request(request, &mut context.session)?;
         // Upholds: `slice_ref` panics on bytes from elsewhere; `params` borrows from `source`.
         let arguments = params.arguments.map_or_else(Bytes::new, |raw| request.source.slice_ref(raw.get().as_bytes()));
         let task = match request.era {
@@ -201,21 +201,21 @@ impl<G: Gateway> MethodDispatcher<G> {
             // In the modern era it is the server who decides what becomes a task.
             Era::Modern => None,
         };
-        self.start(request, context, arrangement, |guest, terms| {
-            EngineRequest::Call(Box::new(CallRequest { requester: guest, tool, arguments, chain, keys, aims, task, terms }))
+        self.start(request, context, channels, |requester, terms| {
+            EngineRequest::Call(Box::new(CallRequest { requester: requester, tool, arguments, chain, keys, aims, task, terms }))
         })
     }
 
     fn inquire(&self, subject: InquirySubject, request: &DoorRequest<'_>, mut context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
         let is_task = matches!(subject, InquirySubject::Task | InquirySubject::TaskUpdate | InquirySubject::TaskCancel);
-        if is_task && request.era == Era::Modern && !context.guest.capabilities.has_extension(TASKS_EXTENSION) {
+        if is_task && request.era == Era::Modern && !context.requester.capabilities.has_extension(TASKS_EXTENSION) {
             return Err(listen::missing_tasks_extension());
         }
         require_named(subject, &request.params)?;
         let params = request.params.inquiry_members()?;
-        let arrangement = RequestChannels::for_request(request, &mut context.session)?;
-        self.start(request, context, arrangement, |guest, terms| {
-            EngineRequest::Inquiry(Box::new(Inquiry { requester: guest, subject, params, terms }))
+        let channels = RequestChannels::for_request(request, &mut context.session)?;
+        self.start(request, context, channels, |requester, terms| {
+            EngineRequest::Inquiry(Box::new(Inquiry { requester: requester, subject, params, terms }))
         })
     }
 
@@ -223,28 +223,28 @@ impl<G: Gateway> MethodDispatcher<G> {
         &self,
         request: &DoorRequest<'_>,
         context: DoorRequestContext,
-        arrangement: RequestChannels,
-        errand: impl FnOnce(Requester, servanda_engine::RequestTerms) -> EngineRequest,
+        channels: RequestChannels,
+        engine_request: impl FnOnce(Requester, servanda_engine::RequestTerms) -> EngineRequest,
     ) -> Result<DispatchReply, ProtocolFault> {
-        let permit = self.take_slot(&context.guest)?;
-        let RequestChannels { terms, remarks, relay, session } = arrangement;
+        let slot = self.take_slot(&context.requester)?;
+        let RequestChannels { terms, remarks, relay, session } = channels;
         let entry = enter(&context, request.id, &terms.cancel)?;
-        let greeting = Arc::clone(&self.greeting);
-        let renderer = AnswerRenderer { id: request.id.clone(), era: request.era, greeting, session };
-        let errand = errand(context.guest, terms);
-        let slots = RunningRequestSlots { slot: permit, entry };
+        let server_info = Arc::clone(&self.server_info);
+        let renderer = AnswerRenderer { id: request.id.clone(), era: request.era, server_info, session };
+        let engine_request = engine_request(context.requester, terms);
+        let slots = RunningRequestSlots { slot: slot, entry };
         let gateway = Arc::clone(&self.gateway);
-        let apart = self.runtime_for(&errand);
-        let mut running = RunningRequest::new(gateway, errand, slots, renderer, (remarks, relay), context.departure);
+        let apart = self.runtime_for(&engine_request);
+        let mut running = RunningRequest::new(gateway, engine_request, slots, renderer, (remarks, relay), context.disconnect_policy);
         if let Some(runtime) = apart {
             running.spawn_on(runtime);
         }
         Ok(DispatchReply::Running(Box::new(running)))
     }
 
-    /// The runtime on which an errand has to be done apart, if there is one.
-    fn runtime_for(&self, errand: &EngineRequest) -> Option<&Handle> {
-        let is_large = matches!(errand, EngineRequest::Call(call) if call.arguments.len() > JUDGED_AT_ONCE_BYTES_MAX);
+    /// The runtime on which an engine request has to be done apart, if there is one.
+    fn runtime_for(&self, engine_request: &EngineRequest) -> Option<&Handle> {
+        let is_large = matches!(engine_request, EngineRequest::Call(call) if call.arguments.len() > JUDGED_AT_ONCE_BYTES_MAX);
         if is_large { self.runtime_for_long() } else { None }
     }
 
@@ -254,9 +254,9 @@ impl<G: Gateway> MethodDispatcher<G> {
         self.shared_runtime.as_ref().filter(|_| Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread)
     }
 
-    fn take_slot(&self, guest: &Requester) -> Result<CallerSlot, ProtocolFault> {
+    fn take_slot(&self, requester: &Requester) -> Result<CallerSlot, ProtocolFault> {
         let hint = "send the request again in a moment; nothing has been done";
-        self.requests.take(&guest.authority).map_err(|no_place| match no_place {
+        self.requests.take(&requester.authority).map_err(|no_place| match no_place {
             NoCallerSlot::AllTaken => ProtocolFault::busy("too many requests are running", hint),
             NoCallerSlot::ShareTaken => ProtocolFault::busy("too many of your requests are running", hint),
         })
@@ -264,12 +264,12 @@ impl<G: Gateway> MethodDispatcher<G> {
 }
 
 impl DeferredResult {
-    fn new(permit: CallerSlot, work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static) -> Self {
-        Self { work: Box::pin(work), changes_session: false, slot: permit }
+    fn new(slot: CallerSlot, work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static) -> Self {
+        Self { work: Box::pin(work), changes_session: false, slot: slot }
     }
 
-    fn changing_session(permit: CallerSlot, work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static) -> Self {
-        Self { changes_session: true, ..Self::new(permit, work) }
+    fn changing_session(slot: CallerSlot, work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static) -> Self {
+        Self { changes_session: true, ..Self::new(slot, work) }
     }
 }
 

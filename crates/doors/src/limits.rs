@@ -1,4 +1,4 @@
-//! How much a door takes, whichever transport it is for: the limits of its desk, and the values that both doors have by default. The
+//! How much a door takes, whichever transport it is for: the limits of its dispatcher, and the values that both doors have by default. The
 //! limits of one transport stand in its own options.
 
 /// Tools on one page of `tools/list`.
@@ -18,7 +18,7 @@ pub(crate) const URI_BYTES_MAX: usize = 8 * 1024;
 /// Messages in one batch.
 pub(crate) const BATCH_MESSAGES_MAX: usize = 32;
 
-/// How much a desk takes.
+/// How much a dispatcher takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DispatchLimits {
     pub(crate) page_size: usize,

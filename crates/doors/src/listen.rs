@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct ListenRequest {
     id: Id,
     filter: ListenFilter,
-    guest: Requester,
+    requester: Requester,
 }
 
 /// A granted subscription.
@@ -58,7 +58,7 @@ struct ListenFilter {
 
 impl ListenRequest {
     /// Reads the filter. The resources and the tasks it may name are limited in number and length.
-    pub(crate) fn parse(id: &Id, params: &Params<'_>, guest: Requester, limits: &DispatchLimits) -> Result<Self, ProtocolFault> {
+    pub(crate) fn parse(id: &Id, params: &Params<'_>, requester: Requester, limits: &DispatchLimits) -> Result<Self, ProtocolFault> {
         let filter = params.notifications.filter(|raw| raw.get().starts_with('{'));
         let filter: ListenFilter = filter
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
@@ -75,27 +75,27 @@ impl ListenRequest {
         for task_id in filter.task_ids.iter().flatten() {
             require_short(task_id, "taskIds", limits.uri_bytes_max)?;
         }
-        if filter.task_ids.is_some() && !guest.capabilities.has_extension(TASKS_EXTENSION) {
+        if filter.task_ids.is_some() && !requester.capabilities.has_extension(TASKS_EXTENSION) {
             return Err(missing_tasks_extension());
         }
-        Ok(Self { id: id.clone(), filter, guest })
+        Ok(Self { id: id.clone(), filter, requester })
     }
 
     /// Takes up what can be granted. Not to be dropped halfway where the client is to be told: watches would be given up.
     pub(crate) async fn grant<G: Gateway>(self, gateway: &G) -> ListenSubscription {
-        let Self { id, mut filter, guest } = self;
+        let Self { id, mut filter, requester } = self;
         let mut watches = BTreeMap::new();
         for uri in &filter.resource_subscriptions {
-            match gateway.watch(&guest, uri).await {
+            match gateway.watch(&requester, uri).await {
                 Ok(watch) => drop(watches.insert(uri.clone(), watch)),
                 Err(error) => tracing::debug!(code = error.code, message = error.message, "a resource is not watched"),
             }
         }
         let task_ids = filter.task_ids.take().unwrap_or_default();
         if !task_ids.is_empty() {
-            filter.task_ids = Some(gateway.known_tasks(&guest, task_ids).await).filter(|known| !known.is_empty());
+            filter.task_ids = Some(gateway.known_tasks(&requester, task_ids).await).filter(|known| !known.is_empty());
         }
-        ListenSubscription { tag: to_json(&id), id, filter, watches, caller: guest.caller }
+        ListenSubscription { tag: to_json(&id), id, filter, watches, caller: requester.caller }
     }
 }
 
@@ -128,14 +128,14 @@ impl ListenSubscription {
     }
 
     /// The messages of some news.
-    pub(crate) fn announcements(&self, tidings: &Notifications) -> Vec<Vec<u8>> {
-        let Some(tidings) = &tidings.visible_to(&self.caller) else { return Vec::new() };
-        let lists = tidings.changed_lists().iter().filter(|method| self.wants(method));
+    pub(crate) fn announcements(&self, notifications: &Notifications) -> Vec<Vec<u8>> {
+        let Some(notifications) = &notifications.visible_to(&self.caller) else { return Vec::new() };
+        let lists = notifications.changed_lists().iter().filter(|method| self.wants(method));
         let mut messages: Vec<Vec<u8>> = lists.map(|method| self.notification(method, None)).collect();
-        for params in tidings.updates(self.watches.keys().map(String::as_str)) {
+        for params in notifications.updates(self.watches.keys().map(String::as_str)) {
             messages.push(self.notification(method::RESOURCES_UPDATED, Some(&params)));
         }
-        if let Notifications::One(ChangeEvent::Task { owner, task_id, params }) = tidings
+        if let Notifications::One(ChangeEvent::Task { owner, task_id, params }) = notifications
             && self.caller.may_see_calls_of(owner)
             && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
             && task::is_modern(params)

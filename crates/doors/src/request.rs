@@ -35,12 +35,12 @@ pub(crate) struct DoorRequest<'a> {
 /// Whose request it is.
 #[derive(Debug)]
 pub(crate) struct DoorRequestContext {
-    pub(crate) guest: Requester,
+    pub(crate) requester: Requester,
     /// Of a legacy client that has shaken hands.
     pub(crate) session: Option<Arc<LegacyClientSession>>,
     /// Where ids can be cancelled: not on modern HTTP, where every request stands alone.
     pub(crate) in_flight: Option<Arc<ClientRequestsInFlight>>,
-    pub(crate) departure: ClientDisconnectPolicy,
+    pub(crate) disconnect_policy: ClientDisconnectPolicy,
 }
 
 /// What a client means by going away.
@@ -56,6 +56,6 @@ impl DoorRequestContext {
     /// The session, and who asks there: with the credential of this request, which need not be that of the session.
     pub(crate) fn into_session(self) -> Result<(Arc<LegacyClientSession>, Requester), ProtocolFault> {
         let no_session = || ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "there is no session");
-        Ok((self.session.ok_or_else(no_session)?, self.guest))
+        Ok((self.session.ok_or_else(no_session)?, self.requester))
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum EngineRequest {
 pub(crate) struct AnswerRenderer {
     pub(crate) id: Id,
     pub(crate) era: Era,
-    pub(crate) greeting: Arc<RenderedServerInfo>,
+    pub(crate) server_info: Arc<RenderedServerInfo>,
     pub(crate) session: Option<Arc<LegacyClientSession>>,
 }
 
@@ -149,9 +149,9 @@ async fn remember_task(gateway: &impl Gateway, inquiry: &Inquiry, session: Optio
 }
 
 impl DoorWork {
-    fn new<G: Gateway>(gateway: Arc<G>, errand: EngineRequest, slots: RunningRequestSlots, session: Option<Arc<LegacyClientSession>>) -> Self {
+    fn new<G: Gateway>(gateway: Arc<G>, engine_request: EngineRequest, slots: RunningRequestSlots, session: Option<Arc<LegacyClientSession>>) -> Self {
         let work = async move {
-            let outcome = errand.run(&*gateway, session.as_deref()).await;
+            let outcome = engine_request.run(&*gateway, session.as_deref()).await;
             // If the client has left, this is dropped at once.
             (outcome, slots)
         };
@@ -194,16 +194,16 @@ impl RunningRequest {
     /// A request whose work begins when it is waited for.
     pub(crate) fn new<G: Gateway>(
         gateway: Arc<G>,
-        errand: EngineRequest,
+        engine_request: EngineRequest,
         slots: RunningRequestSlots,
         renderer: AnswerRenderer,
         watched: (Option<mpsc::Receiver<ClientMessage>>, ClientMessageRelay),
-        departure: ClientDisconnectPolicy,
+        disconnect_policy: ClientDisconnectPolicy,
     ) -> Self {
-        let cancel = errand.cancel().clone();
-        let work = DoorWork::new(gateway, errand, slots, renderer.session.clone());
+        let cancel = engine_request.cancel().clone();
+        let work = DoorWork::new(gateway, engine_request, slots, renderer.session.clone());
         let (remarks, relay) = watched;
-        let guard = (departure == ClientDisconnectPolicy::Cancel).then(|| cancel.clone().drop_guard());
+        let guard = (disconnect_policy == ClientDisconnectPolicy::Cancel).then(|| cancel.clone().drop_guard());
         Self { renderer: asker: renderer, work, slots: None, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
     }
 
@@ -331,7 +331,7 @@ impl AnswerRenderer {
         continued: bool,
         answer: Result<InquiryAnswer, RpcError>,
     ) -> Result<String, ProtocolFault> {
-        let (cacheable, meta_member) = (ttl_ms(subject), &self.greeting.meta_member);
+        let (cacheable, meta_member) = (ttl_ms(subject), &self.server_info.meta_member);
         match (self.era, answer.map_err(|error| ProtocolFault::from_rpc_error(self.era, error))?) {
             (Era::Modern, InquiryAnswer::InputRequired(json)) => self.typed(&json, ResultType::InputRequired),
             (Era::Modern, InquiryAnswer::Complete(json)) => match cacheable {
@@ -348,7 +348,7 @@ impl AnswerRenderer {
     }
 
     fn typed(&self, json: &str, kind: ResultType) -> Result<String, ProtocolFault> {
-        splice::typed(json, kind, &self.greeting.meta_member).ok_or_else(not_an_object)
+        splice::typed(json, kind, &self.server_info.meta_member).ok_or_else(not_an_object)
     }
 }
 

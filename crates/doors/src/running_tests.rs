@@ -16,9 +16,9 @@ use crate::{
 #[tokio::test]
 async fn a_question_that_waits_is_declined_once_there_is_an_answer() {
     let capabilities = serde_json::value::RawValue::from_string(r#"{"roots":{}}"#.to_owned()).unwrap();
-    let guest = Requester { capabilities: ClientCapabilities::parse(Some(&capabilities)), ..Requester::local() };
+    let requester = Requester { capabilities: ClientCapabilities::parse(Some(&capabilities)), ..Requester::local() };
     let limits = SessionLimits { questions_max: 1, watches_max: 1 };
-    let session = Arc::new(LegacyClientSession::new(guest, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits));
+    let session = Arc::new(LegacyClientSession::new(requester, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits));
     let (sender, remarks) = mpsc::channel(2);
     let (reply, mut answered) = oneshot::channel();
     let ask = PendingQuestion { question: ClientQuestion::unrestricted("up", "roots/list", None).unwrap(), reply };
@@ -44,9 +44,9 @@ async fn progress_that_waits_goes_out_before_the_answer() {
 /// A request whose answer is there, with remarks still to be looked at.
 fn finished(remarks: mpsc::Receiver<ClientMessage>, audience: ClientMessageAudience) -> RunningRequest {
     let server = ServerIdentity { name: String::new(), version: String::new(), instructions: None };
-    let greeting = Arc::new(RenderedServerInfo::new(&server));
+    let server_info = Arc::new(RenderedServerInfo::new(&server));
     RunningRequest {
-        renderer: AnswerRenderer { id: Id::Number(1), era: Era::Legacy, greeting, session: None },
+        renderer: AnswerRenderer { id: Id::Number(1), era: Era::Legacy, server_info, session: None },
         work: DoorWork::Done,
         slots: None,
         remarks: Some(remarks),

@@ -24,14 +24,14 @@ pub(crate) struct SessionLimits {
 /// One session.
 #[derive(Debug)]
 pub(crate) struct LegacyClientSession {
-    pub(crate) guest: Requester,
+    pub(crate) requester: Requester,
     pub(crate) version: ProtocolVersion,
     pub(crate) in_flight: Arc<ClientRequestsInFlight>,
     pub(crate) questions: SessionQuestions,
     /// Whether the client said that it can be asked anything at all.
     pub(crate) answers_anything: bool,
     watches_max: usize,
-    wishes: Mutex<SessionInterests>,
+    interests: Mutex<SessionInterests>,
 }
 
 /// What the client wants to hear of.
@@ -48,15 +48,15 @@ struct SessionInterests {
 pub(crate) struct TooManyWatches;
 
 impl LegacyClientSession {
-    pub(crate) fn new(guest: Requester, version: ProtocolVersion, in_flight: Arc<ClientRequestsInFlight>, limits: SessionLimits) -> Self {
+    pub(crate) fn new(requester: Requester, version: ProtocolVersion, in_flight: Arc<ClientRequestsInFlight>, limits: SessionLimits) -> Self {
         Self {
-            answers_anything: guest.capabilities.answers_anything(),
-            guest,
+            answers_anything: requester.capabilities.answers_anything(),
+            requester,
             version,
             in_flight,
             questions: SessionQuestions::new(limits.questions_max),
             watches_max: limits.watches_max,
-            wishes: Mutex::default(),
+            interests: Mutex::default(),
         }
     }
 
@@ -66,82 +66,82 @@ impl LegacyClientSession {
     }
 
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
-        self.wishes().log_level
+        self.interests().log_level
     }
 
     pub(crate) fn set_log_level(&self, level: LogLevel) {
-        self.wishes().log_level = Some(level);
+        self.interests().log_level = Some(level);
     }
 
     /// Makes room for a watch. Whether there is none of that resource yet.
     pub(crate) fn prepare_watch(&self, uri: &str) -> Result<bool, TooManyWatches> {
-        let mut wishes = self.wishes();
-        if wishes.watches.contains_key(uri) {
+        let mut interests = self.interests();
+        if interests.watches.contains_key(uri) {
             return Ok(false);
         }
-        if wishes.watches.len() >= self.watches_max {
+        if interests.watches.len() >= self.watches_max {
             return Err(TooManyWatches);
         }
-        wishes.watches.insert(uri.to_owned(), None);
+        interests.watches.insert(uri.to_owned(), None);
         Ok(true)
     }
 
     /// Keeps a watch for which room was made, or gives the room back.
     pub(crate) fn keep_watch(&self, uri: &str, watch: Option<ResourceWatchGuard>) {
-        let mut wishes = self.wishes();
-        match (wishes.watches.get_mut(uri), watch) {
+        let mut interests = self.interests();
+        match (interests.watches.get_mut(uri), watch) {
             (Some(place), Some(watch)) => *place = Some(watch),
-            (Some(_), None) => drop(wishes.watches.remove(uri)),
+            (Some(_), None) => drop(interests.watches.remove(uri)),
             // It was given up meanwhile.
             (None, watch) => drop(watch),
         }
     }
 
     pub(crate) fn unwatch(&self, uri: &str) {
-        let watch = self.wishes().watches.remove(uri);
+        let watch = self.interests().watches.remove(uri);
         drop(watch);
     }
 
     /// The watched resources.
     pub(crate) fn watched(&self) -> Vec<String> {
-        self.wishes().watches.keys().cloned().collect()
+        self.interests().watches.keys().cloned().collect()
     }
 
     /// The resources whose watch is still to be taken up.
     pub(crate) fn unwatched(&self) -> Vec<String> {
-        let wishes = self.wishes();
-        wishes.watches.iter().filter(|(_, watch)| watch.is_none()).map(|(uri, _)| uri.clone()).collect()
+        let interests = self.interests();
+        interests.watches.iter().filter(|(_, watch)| watch.is_none()).map(|(uri, _)| uri.clone()).collect()
     }
 
     /// Whether the session hears of a task.
     pub(crate) fn knows_task(&self, task_id: &str) -> bool {
-        self.wishes().tasks.iter().any(|known| known == task_id)
+        self.interests().tasks.iter().any(|known| known == task_id)
     }
 
     /// Remembers a task that is this session's, so that it hears of it.
     pub(crate) fn remember_task(&self, task_id: &str) {
-        let mut wishes = self.wishes();
-        if wishes.tasks.iter().any(|known| known == task_id) {
+        let mut interests = self.interests();
+        if interests.tasks.iter().any(|known| known == task_id) {
             return;
         }
-        if wishes.tasks.len() >= TASKS_MAX {
-            wishes.tasks.pop_front();
+        if interests.tasks.len() >= TASKS_MAX {
+            interests.tasks.pop_front();
         }
-        wishes.tasks.push_back(task_id.to_owned());
+        interests.tasks.push_back(task_id.to_owned());
     }
 
     /// The notifications the client gets of some news.
-    pub(crate) fn announcements(&self, tidings: &Notifications) -> Vec<Vec<u8>> {
-        let Some(tidings) = &tidings.visible_to(&self.guest.caller) else { return Vec::new() };
+    pub(crate) fn announcements(&self, notifications: &Notifications) -> Vec<Vec<u8>> {
+        let Some(notifications) = &notifications.visible_to(&self.requester.caller) else { return Vec::new() };
         let mut messages: Vec<Vec<u8>> =
-            tidings.changed_lists().iter().map(|method| envelope::notification(method, None)).collect();
-        let wishes = self.wishes();
-        for params in tidings.updates(wishes.watches.keys().map(String::as_str)) {
+            notifications.changed_lists().iter().map(|method| envelope::notification(method, None)).collect();
+        let interests = self.interests();
+        for params in notifications.updates(interests.watches.keys().map(String::as_str)) {
             messages.push(envelope::notification(method::RESOURCES_UPDATED, Some(params.get())));
         }
-        if let Notifications::One(ChangeEvent::Task { owner, task_id, params }) = tidings
-            && self.guest.caller.may_see_calls_of(owner)
-            && wishes.tasks.iter().any(|known| **known == **task_id)
+        if let Notifications::One(ChangeEvent::Task { owner, task_id, params }) = notifications
+            && self.requester.caller.may_see_calls_of(owner)
+            && interests.tasks.iter().any(|known| **known == **task_id)
             && !task::is_modern(params)
         {
             messages.push(envelope::notification(method::TASKS_STATUS, Some(params.get())));
@@ -153,13 +153,13 @@ impl LegacyClientSession {
     pub(crate) fn end(&self) {
         self.in_flight.cancel_all();
         self.questions.withdraw_all();
-        let watches = std::mem::take(&mut self.wishes().watches);
+        let watches = std::mem::take(&mut self.interests().watches);
         drop(watches);
     }
 
-    fn wishes(&self) -> MutexGuard<'_, SessionInterests> {
+    fn interests(&self) -> MutexGuard<'_, SessionInterests> {
         // Every critical section leaves whole wishes: no panic can leave them half-changed.
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.interests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -251,7 +251,7 @@ mod tests {
         for number in 0..=TASKS_MAX {
             session.remember_task(&number.to_string());
         }
-        assert_eq!(session.wishes().tasks.len(), TASKS_MAX);
-        assert!(!session.wishes().tasks.contains(&"0".to_owned()));
+        assert_eq!(session.interests().tasks.len(), TASKS_MAX);
+        assert!(!session.interests().tasks.contains(&"0".to_owned()));
     }
 }

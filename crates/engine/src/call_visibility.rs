@@ -25,14 +25,14 @@ pub(crate) struct PastCall<'a> {
 }
 
 impl PastCall<'_> {
-    /// Whether it is that guest's to know of: begun by the same party, and covered by the credential the guest came with. A
+    /// Whether it is that requester's to know of: begun by the same party, and covered by the credential the requester came with. A
     /// credential may have been narrowed without another agent between.
-    pub(crate) fn is_visible_to(&self, guest: &Requester, scene: &WorldSnapshot, now: Timestamp) -> bool {
-        if !guest.caller.may_see_calls_of(self.owner) {
+    pub(crate) fn is_visible_to(&self, requester: &Requester, snapshot: &WorldSnapshot, now: Timestamp) -> bool {
+        if !requester.caller.may_see_calls_of(self.owner) {
             return false;
         }
-        let rights = guest.authority.rights();
-        if let Some(contract) = scene.contract(self.exposed_tool, self.contract) {
+        let rights = requester.authority.rights();
+        if let Some(contract) = snapshot.contract(self.exposed_tool, self.contract) {
             let class = self.program_class.unwrap_or(contract.contract().transactional.side_effect_class);
             return rights.lacks(&contract.need(class, self.touches, now)).is_none();
         }

@@ -57,7 +57,7 @@ pub(crate) struct Core {
     pub(crate) mutations: Arc<Mutations>,
     pub(crate) quarantine: Quarantine,
     /// Where budgets are drawn from.
-    pub(crate) till: Arc<BudgetClient>,
+    pub(crate) budget_client: Arc<BudgetClient>,
 }
 
 impl Core {
@@ -72,14 +72,14 @@ impl Core {
     }
 
     /// The world as it is now.
-    pub(crate) fn scene(&self) -> Arc<WorldSnapshot> {
-        self.world.scene()
+    pub(crate) fn snapshot(&self) -> Arc<WorldSnapshot> {
+        self.world.snapshot()
     }
 
     /// Who is to be told of what ends in that world, as things stand.
-    pub(crate) fn callback_notices<'s>(&'s self, scene: &'s WorldSnapshot) -> CallbackNotices<'s> {
+    pub(crate) fn callback_notices<'s>(&'s self, snapshot: &'s WorldSnapshot) -> CallbackNotices<'s> {
         let owner = self.outbox.delivers().then_some(&self.owner);
-        CallbackNotices { subscriptions: scene.callbacks.subscriptions(), catalog: &scene.catalog, owner, now: self.clock.now() }
+        CallbackNotices { subscriptions: snapshot.callbacks.subscriptions(), catalog: &snapshot.catalog, owner, now: self.clock.now() }
     }
 
     /// Tells everybody that something changed. Nobody may be listening.

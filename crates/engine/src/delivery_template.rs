@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub(crate) struct DeliveryTemplate {
     pub(crate) cancel: CancellationToken,
-    pub(crate) counterpart: UpstreamRequester,
+    pub(crate) upstream_requester: UpstreamRequester,
     pub(crate) wants_progress: bool,
     pub(crate) log_level: Option<String>,
     pub(crate) trace_parent: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct DeliveryTemplate {
 #[derive(Debug, Clone)]
 pub(crate) struct DeliveryAttempt {
     pub(crate) deadline: Instant,
-    pub(crate) remarks: Option<ServerMessageSender>,
+    pub(crate) messages: Option<ServerMessageSender>,
     pub(crate) continuation: Continuation,
 }
 
@@ -59,21 +59,21 @@ impl DeliveryTemplate {
     }
 
     /// The delivery of one leg.
-    pub(crate) fn delivery(&self, leg: DeliveryAttempt) -> RequestOptions {
-        let is_first = leg.continuation.input_responses.is_none() && leg.continuation.request_state.is_none();
+    pub(crate) fn delivery(&self, attempt: DeliveryAttempt) -> RequestOptions {
+        let is_first = attempt.continuation.input_responses.is_none() && attempt.continuation.request_state.is_none();
         RequestOptions {
             cancel: self.cancel.clone(),
-            requester: self.counterpart.clone(),
-            server_messages: leg.remarks,
+            requester: self.upstream_requester.clone(),
+            server_messages: attempt.messages,
             wants_progress: self.wants_progress,
             log_level: self.log_level.clone(),
             trace_parent: self.trace_parent.clone(),
             meta: self.meta.clone(),
             key_header: self.key_header.clone(),
-            continuation: leg.continuation,
+            continuation: attempt.continuation,
             requirements: self.entrusted.clone(),
             lease: self.lease.clone().map(|lease| if is_first { lease } else { lease.extended() }),
-            ..RequestOptions::for_gateway(leg.deadline)
+            ..RequestOptions::for_gateway(attempt.deadline)
         }
     }
 }

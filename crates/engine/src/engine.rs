@@ -108,24 +108,24 @@ impl Default for EngineLimits {
 }
 
 impl Gateway for Engine {
-    async fn listing(&self, guest: &Requester) -> Arc<Listing> {
-        let scene = self.core.scene();
-        let listing = scene.discovery.listing(guest, |upstream| !scene.is_foreign(upstream, &guest.caller)).await;
-        let listing = scene.visible_listing(listing, guest);
+    async fn listing(&self, requester: &Requester) -> Arc<Listing> {
+        let snapshot = self.core.snapshot();
+        let listing = snapshot.discovery.listing(requester, |upstream| !snapshot.is_foreign(upstream, &requester.caller)).await;
+        let listing = snapshot.visible_listing(listing, requester);
         if self.deferred.long_running.wait_ms_max.is_some() {
-            scene.with_own_tools(listing, &guest.caller)
+            snapshot.with_own_tools(listing, &requester.caller)
         } else {
             listing
         }
     }
 
-    fn known_listing(&self, guest: &Requester) -> Arc<Listing> {
-        let scene = self.core.scene();
-        scene.visible_listing(scene.catalog.listing(guest.viewer()), guest)
+    fn known_listing(&self, requester: &Requester) -> Arc<Listing> {
+        let snapshot = self.core.snapshot();
+        snapshot.visible_listing(snapshot.catalog.listing(requester.viewer()), requester)
     }
 
-    fn whole_listing(&self, guest: &Requester) -> Arc<Listing> {
-        self.core.scene().catalog.listing(guest.viewer())
+    fn whole_listing(&self, requester: &Requester) -> Arc<Listing> {
+        self.core.snapshot().catalog.listing(requester.viewer())
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -150,42 +150,42 @@ impl Gateway for Engine {
         self.core.change_events.subscribe()
     }
 
-    async fn watch(&self, guest: &Requester, uri: &str) -> Result<ResourceWatchGuard, RpcError> {
-        subscriptions::watch(&self.relay, guest, uri).await
+    async fn watch(&self, requester: &Requester, uri: &str) -> Result<ResourceWatchGuard, RpcError> {
+        subscriptions::watch(&self.relay, requester, uri).await
     }
 
-    async fn known_tasks(&self, guest: &Requester, task_ids: Vec<String>) -> Vec<String> {
-        upstream_tasks::visible_to(&self.deferred, guest, task_ids).await
+    async fn known_tasks(&self, requester: &Requester, task_ids: Vec<String>) -> Vec<String> {
+        upstream_tasks::visible_to(&self.deferred, requester, task_ids).await
     }
 
-    async fn set_log_level(&self, guest: &Requester, level: &str) -> Result<(), RpcError> {
+    async fn set_log_level(&self, requester: &Requester, level: &str) -> Result<(), RpcError> {
         let known = LogLevel::from_wire(level);
         let level = known.ok_or_else(|| invalid_params("`level` must be one of the protocol's log levels"))?;
-        self.sessions.set_level(&guest.affinity, level);
-        let counterpart = guest.counterpart();
-        for member in self.core.scene().members_for(&guest.caller) {
+        self.sessions.set_level(&requester.affinity, level);
+        let upstream_requester = requester.upstream_requester();
+        for member in self.core.snapshot().members_for(&requester.caller) {
             // Nobody waits for servers that may be slow or down; before the next request each is told anyway.
-            let (sessions, member, counterpart) = (Arc::clone(&self.sessions), Arc::clone(member), counterpart.clone());
+            let (sessions, member, upstream_requester) = (Arc::clone(&self.sessions), Arc::clone(member), upstream_requester.clone());
             tokio::spawn(async move {
-                sessions.send_level(&member, &counterpart, Some(level), within_ms(LEVEL_MS_MAX)).await;
+                sessions.send_level(&member, &upstream_requester, Some(level), within_ms(LEVEL_MS_MAX)).await;
             });
         }
         Ok(())
     }
 
-    fn roots_changed(&self, guest: &Requester) {
-        let counterpart = guest.counterpart();
-        for member in self.core.scene().members_for(&guest.caller) {
-            member.server.notify(&counterpart, method::ROOTS_LIST_CHANGED, None);
+    fn roots_changed(&self, requester: &Requester) {
+        let upstream_requester = requester.upstream_requester();
+        for member in self.core.snapshot().members_for(&requester.caller) {
+            member.server.notify(&upstream_requester, method::ROOTS_LIST_CHANGED, None);
         }
     }
 
     fn subscribe_session(&self, affinity: &str) -> mpsc::Receiver<ClientMessage> {
-        self.sessions.subscribe(affinity, &self.bridge, &self.core.scene())
+        self.sessions.subscribe(affinity, &self.bridge, &self.core.snapshot())
     }
 
     fn end_session(&self, affinity: &str) {
-        self.sessions.end(affinity, &self.core.scene());
+        self.sessions.end(affinity, &self.core.snapshot());
     }
 
     fn notebook(&self) -> Arc<dyn Notebook> {
@@ -201,13 +201,13 @@ impl Engine {
         Self::from_snapshot(WorldSnapshot::new(world, Arc::default()), stores, clock, limits)
     }
 
-    pub(crate) fn from_snapshot(scene: WorldSnapshot, stores: Stores, clock: Arc<dyn Clock>, limits: EngineLimits) -> Self {
+    pub(crate) fn from_snapshot(snapshot: WorldSnapshot, stores: Stores, clock: Arc<dyn Clock>, limits: EngineLimits) -> Self {
         let Stores { journal, notebook, effects, budgets } = stores;
-        let world = Arc::new(PresentWorld::new(Arc::new(scene)));
+        let world = Arc::new(PresentWorld::new(Arc::new(snapshot)));
         let in_flight = TaskTracker::new();
         let core = Arc::new(Core {
             quarantine: Quarantine::new(Arc::clone(&notebook), Arc::clone(&clock), Arc::clone(&world)),
-            till: Arc::new(BudgetClient::new(budgets, Arc::clone(&clock), in_flight.clone())),
+            budget_client: Arc::new(BudgetClient::new(budgets, Arc::clone(&clock), in_flight.clone())),
             world,
             journal,
             notebook,
@@ -243,7 +243,7 @@ impl Engine {
             limits.repair,
             limits.accepts_lost_commits,
         );
-        announcements::follow(&relay, &core.scene());
+        announcements::follow(&relay, &core.snapshot());
         Self { core, deferred, bridge, sessions, relay, calls: Arc::new(calls) }
     }
 
@@ -253,41 +253,41 @@ impl Engine {
     /// Names that agents heard in this world mean the same tools in the other, or nothing. Where that cannot be, this world
     /// stays. Not to be called twice at once.
     pub async fn replace(&self, world: World) -> Result<(), CatalogError> {
-        let doubts = self.core.scene().discovery.doubts();
-        self.replace_snapshot(WorldSnapshot::new(world, doubts)).await
+        let logged_objections = self.core.snapshot().discovery.logged_objections();
+        self.replace_snapshot(WorldSnapshot::new(world, logged_objections)).await
     }
 
-    pub(crate) async fn replace_snapshot(&self, scene: WorldSnapshot) -> Result<(), CatalogError> {
-        let present = self.core.scene();
-        let scene = scene.after_names(present.catalog.names())?;
+    pub(crate) async fn replace_snapshot(&self, snapshot: WorldSnapshot) -> Result<(), CatalogError> {
+        let present = self.core.snapshot();
+        let snapshot = snapshot.after_names(present.catalog.names())?;
         // Before anybody hears them.
-        self.remember(&scene).await;
-        self.install(scene);
+        self.remember(&snapshot).await;
+        self.install(snapshot);
         Ok(())
     }
 
     /// Has the store remember which tools the names of this world mean, for whoever comes after this process.
     pub async fn remember_names(&self) {
-        self.remember(&self.core.scene()).await;
+        self.remember(&self.core.snapshot()).await;
     }
 
-    async fn remember(&self, scene: &WorldSnapshot) {
-        names::remember(self.core.notebook.as_ref(), scene.catalog.names(), self.core.clock.now()).await;
+    async fn remember(&self, snapshot: &WorldSnapshot) {
+        names::remember(self.core.notebook.as_ref(), snapshot.catalog.names(), self.core.clock.now()).await;
     }
 
-    pub(crate) fn install(&self, scene: WorldSnapshot) {
-        let scene = Arc::new(scene);
+    pub(crate) fn install(&self, snapshot: WorldSnapshot) {
+        let snapshot = Arc::new(snapshot);
         // Before the first call resolves in it; and after, because more may have become known meanwhile.
-        self.core.quarantine.apply_to(&scene.catalog);
-        let before = self.core.world.replace(Arc::clone(&scene));
-        self.core.quarantine.apply_to(&scene.catalog);
+        self.core.quarantine.apply_to(&snapshot.catalog);
+        let before = self.core.world.replace(Arc::clone(&snapshot));
+        self.core.quarantine.apply_to(&snapshot.catalog);
         // An upstream of the same id may be another one by now.
         self.core.cache.clear();
         // The new world is followed before the old one is not: what both say is said twice, which harms nobody.
-        announcements::follow(&self.relay, &scene);
+        announcements::follow(&self.relay, &snapshot);
         before.stop.cancel();
-        self.sessions.attach_all(&self.bridge, &scene);
-        subscriptions::watch_again(&self.relay, &scene);
+        self.sessions.attach_all(&self.bridge, &snapshot);
+        subscriptions::watch_again(&self.relay, &snapshot);
         for news in [ChangeEvent::Tools, ChangeEvent::Prompts, ChangeEvent::Resources] {
             self.core.announce(news);
         }
@@ -326,7 +326,7 @@ impl Engine {
 
     /// Gives back what this process leased of budgets and did not hand out. Called when no call is in flight any more.
     pub async fn return_budget_units(&self) {
-        budgets::return_units(&self.core.till).await;
+        budgets::return_units(&self.core.budget_client).await;
     }
 
     /// Says that this process is alive until told to stop: enough for one that makes a single call.
@@ -335,28 +335,28 @@ impl Engine {
     }
 
     /// Tells callbacks of what ended until told to stop, what others left behind too.
-    pub async fn deliver_callbacks(&self, carrier: Arc<dyn CallbackTransport>, stop: CancellationToken) {
-        deferred::deliver(&self.core, carrier, CallbackRetryPolicy::default(), stop).await;
+    pub async fn deliver_callbacks(&self, transport: Arc<dyn CallbackTransport>, stop: CancellationToken) {
+        deferred::deliver(&self.core, transport, CallbackRetryPolicy::default(), stop).await;
     }
 
     /// Which tools exist.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.core.scene().catalog)
+        Arc::clone(&self.core.snapshot().catalog)
     }
 
     /// What the operator lets whom do.
     pub fn authorities(&self) -> Arc<Authorities> {
-        Arc::clone(&self.core.scene().authorities)
+        Arc::clone(&self.core.snapshot().authorities)
     }
 
     /// Keeps the catalog told.
     pub fn discovery(&self) -> Arc<Discovery> {
-        Arc::clone(&self.core.scene().discovery)
+        Arc::clone(&self.core.snapshot().discovery)
     }
 
     /// Who performs them.
     pub fn upstreams(&self) -> BTreeMap<String, Upstream> {
-        self.core.scene().upstreams.clone()
+        self.core.snapshot().upstreams.clone()
     }
 
     #[cfg(test)]

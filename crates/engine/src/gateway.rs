@@ -11,16 +11,16 @@ use crate::client::{CallAnswer, CallRequest, Requester, Inquiry, InquiryAnswer, 
 
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {
-    /// The tools on offer now to that guest, in their one order: those that some call of theirs could be allowed for. Guests of
+    /// The tools on offer now to that requester, in their one order: those that some call of theirs could be allowed for. Requesters of
     /// the same capabilities and rights see the same list.
-    fn listing(&self, guest: &Requester) -> impl Future<Output = Arc<Listing>> + Send;
+    fn listing(&self, requester: &Requester) -> impl Future<Output = Arc<Listing>> + Send;
 
     /// The same as far as it is known: nobody is asked, and nothing is waited for.
-    fn known_listing(&self, guest: &Requester) -> Arc<Listing>;
+    fn known_listing(&self, requester: &Requester) -> Arc<Listing>;
 
-    /// What [`Gateway::known_listing`] chooses from: the tools that are known for guests of such capabilities, also those that this one
+    /// What [`Gateway::known_listing`] chooses from: the tools that are known for requesters of such capabilities, also those that this one
     /// is not shown. The very same list until it changes, so that what is read from it need be read once.
-    fn whole_listing(&self, guest: &Requester) -> Arc<Listing>;
+    fn whole_listing(&self, requester: &Requester) -> Arc<Listing>;
 
     /// Bumped whenever [`Gateway::listing`] may return another list.
     fn changes(&self) -> watch::Receiver<u64>;
@@ -36,18 +36,18 @@ pub trait Gateway: Send + Sync + 'static {
     fn change_events(&self) -> broadcast::Receiver<ChangeEvent>;
 
     /// Hears of a resource's changes through [`Gateway::news`] until the watch is dropped. `uri` is an exposed one.
-    fn watch(&self, guest: &Requester, uri: &str) -> impl Future<Output = Result<ResourceWatchGuard, RpcError>> + Send;
+    fn watch(&self, requester: &Requester, uri: &str) -> impl Future<Output = Result<ResourceWatchGuard, RpcError>> + Send;
 
-    /// Those of some tasks that the guest may ask about: whoever may not ask is not told unasked either.
-    fn known_tasks(&self, guest: &Requester, task_ids: Vec<String>) -> impl Future<Output = Vec<String>> + Send;
+    /// Those of some tasks that the requester may ask about: whoever may not ask is not told unasked either.
+    fn known_tasks(&self, requester: &Requester, task_ids: Vec<String>) -> impl Future<Output = Vec<String>> + Send;
 
     /// Legacy: how much of the servers' logs a session wants.
-    fn set_log_level(&self, guest: &Requester, level: &str) -> impl Future<Output = Result<(), RpcError>> + Send;
+    fn set_log_level(&self, requester: &Requester, level: &str) -> impl Future<Output = Result<(), RpcError>> + Send;
 
-    /// Legacy: the guest's roots changed.
-    fn roots_changed(&self, guest: &Requester);
+    /// Legacy: the requester's roots changed.
+    fn roots_changed(&self, requester: &Requester);
 
-    /// Begins to hear what servers say to that guest outside any request; for guests of a session, who have somewhere to
+    /// Begins to hear what servers say to that requester outside any request; for requesters of a session, who have somewhere to
     /// be told. Ends with [`Gateway::leave`].
     fn subscribe_session(&self, affinity: &str) -> mpsc::Receiver<ClientMessage>;
 

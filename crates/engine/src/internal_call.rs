@@ -57,41 +57,41 @@ pub(crate) enum InternalCallError {
 /// Asks, and returns the structured answer, null where there is none.
 pub(crate) async fn ask(
     core: &Core,
-    scene: &WorldSnapshot,
+    snapshot: &WorldSnapshot,
     asking: InternalCall<'_>,
     deadline: Instant,
 ) -> Result<Value, InternalCallError> {
     let structured = |observed: &CheckedAnswer<'_>| parsed(observed.data);
-    ask_for(core, scene, asking, deadline, structured).await
+    ask_for(core, snapshot, asking, deadline, structured).await
 }
 
 /// Asks, and returns what is there to be seen: the structured answer, else the content.
 pub(crate) async fn ask_content(
     core: &Core,
-    scene: &WorldSnapshot,
+    snapshot: &WorldSnapshot,
     asking: InternalCall<'_>,
     deadline: Instant,
 ) -> Result<Value, InternalCallError> {
     let seen = |observed: &CheckedAnswer<'_>| parsed(observed.data.or_else(|| observed.members.get("content")));
-    ask_for(core, scene, asking, deadline, seen).await
+    ask_for(core, snapshot, asking, deadline, seen).await
 }
 
 async fn ask_for(
     core: &Core,
-    scene: &WorldSnapshot,
+    snapshot: &WorldSnapshot,
     asking: InternalCall<'_>,
     deadline: Instant,
     part: impl FnOnce(&CheckedAnswer<'_>) -> Value,
 ) -> Result<Value, InternalCallError> {
     let tool = asking.tool;
     let asked = async {
-        let exposed = exposed_name(scene, |identity| identity.name == tool);
+        let exposed = exposed_name(snapshot, |identity| identity.name == tool);
         let exposed = exposed.ok_or_else(|| format!("there is no contract `{tool}`"))?;
-        let ready = internal_tool(scene, &exposed).await;
+        let ready = internal_tool(snapshot, &exposed).await;
         let InternalTool { contract, member } = ready.ok_or_else(|| format!("`{tool}` cannot be called"))?;
-        let counterpart = for_recorded_caller(&asking.caller);
+        let upstream_requester = for_recorded_caller(&asking.caller);
         let fenced = fenced(core, Arc::clone(&contract), asking)?;
-        let performed = member.server.perform(fenced, RequestOptions { requester: counterpart, ..RequestOptions::for_gateway(deadline) }).await;
+        let performed = member.server.perform(fenced, RequestOptions { requester: upstream_requester, ..RequestOptions::for_gateway(deadline) }).await;
         member.health.record_outcome(&performed.outcome);
         let answer = performed.outcome.map_err(|failure| failure.to_string())?;
         Ok::<_, String>((contract, answer))
@@ -113,17 +113,17 @@ fn parsed(raw: Option<&RawValue>) -> Value {
 
 /// The tool of a contract as it is now: what is sent today keeps today's promises, and what is held back is not called. None
 /// while its server is not there; then it is looked again later.
-pub(crate) async fn internal_tool(scene: &WorldSnapshot, exposed: &str) -> Option<InternalTool> {
-    scene.discovery.refresh_for_gateway(exposed).await;
-    let contract = scene.catalog.resolve(exposed, &ClientCapabilities::none()).ok()?;
-    let member = scene.member(&contract.contract().binding.upstream)?.clone();
+pub(crate) async fn internal_tool(snapshot: &WorldSnapshot, exposed: &str) -> Option<InternalTool> {
+    snapshot.discovery.refresh_for_gateway(exposed).await;
+    let contract = snapshot.catalog.resolve(exposed, &ClientCapabilities::none()).ok()?;
+    let member = snapshot.member(&contract.contract().binding.upstream)?.clone();
     member.server.offer(within_ms(READY_MS_MAX)).await.ok()?;
     member.health.admit_call().is_ok().then_some(InternalTool { contract, member })
 }
 
 /// The exposed name of a contract.
-pub(crate) fn exposed_name(scene: &WorldSnapshot, of: impl Fn(&Identity) -> bool) -> Option<String> {
-    let mut entries = scene.catalog.entries();
+pub(crate) fn exposed_name(snapshot: &WorldSnapshot, of: impl Fn(&Identity) -> bool) -> Option<String> {
+    let mut entries = snapshot.catalog.entries();
     entries.find(|(_, entry)| of(&entry.contract.contract().identity)).map(|(name, _)| name.to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! The way of a call, end to end: resolve, gates, fence, perform, observe, record; and of everything else that guests and
+//! The way of a call, end to end: resolve, gates, fence, perform, observe, record; and of everything else that requesters and
 //! upstreams have to say to each other, across both eras of the protocol.
 //!
 //! The engine decides nothing itself: gates decide, upstreams perform, the journal keeps. It puts their evidence in order,

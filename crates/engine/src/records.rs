@@ -41,7 +41,7 @@ pub(crate) async fn write_record(core: &Core, record: CallRecord, durable: bool,
     }
     tell_operator(&record);
     let call_id = record.call_id.clone();
-    let notes = core.callback_notices(&core.scene()).for_record(&record);
+    let notes = core.callback_notices(&core.snapshot()).for_record(&record);
     note_deliveries(core, &call_id, notes).await;
     let kept = core.journal.record_finished(record, quarantine, durable);
     match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), kept).await {
@@ -136,7 +136,7 @@ pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<No
 async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOutcome {
     let EffectSettlement { claim, end, record, quarantine, held: _held } = settling;
     // Made once: an end that is offered again is the same event.
-    let notices = core.callback_notices(&core.scene()).for_settling(&record);
+    let notices = core.callback_notices(&core.snapshot()).for_settling(&record);
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
     let (mut attempt, mut is_bare) = (0_u32, false);
     loop {

@@ -1,4 +1,4 @@
-//! Scenes of scripted servers, in which nobody has written a policy unless a test does, and guests who hold a key.
+//! Snapshots of scripted servers, in which nobody has written a policy unless a test does, and requesters who hold a key.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ use crate::{
     world::{WorldSnapshot, server::UpstreamServer},
 };
 
-pub(crate) fn scene(naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)]) -> WorldSnapshot {
+pub(crate) fn snapshot(naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)]) -> WorldSnapshot {
     ruled(naming, servers, &TestRules::default())
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct TestRules<'a> {
     pub(crate) tenants: UpstreamTenants,
 }
 
-/// A scene with policies and tenants.
+/// A snapshot with policies and tenants.
 pub(crate) fn ruled(naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)], rules: &TestRules<'_>) -> WorldSnapshot {
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
     let catalog = Catalog::new(contracts, naming).unwrap();
@@ -52,8 +52,8 @@ pub(crate) fn ruled(naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>
     WorldSnapshot::with_servers(Arc::new(catalog), servers.collect(), naming, authorities)
 }
 
-/// A scene of one server whose tools have these contracts.
-pub(crate) fn scene_of(server: &Arc<ScriptedServer>, contracts: Vec<ToolContract>) -> WorldSnapshot {
+/// A snapshot of one server whose tools have these contracts.
+pub(crate) fn snapshot_of(server: &Arc<ScriptedServer>, contracts: Vec<ToolContract>) -> WorldSnapshot {
     let contracts = contracts.into_iter().map(|contract| admit(contract, &RegisteredContracts::new()).unwrap());
     let catalog = Catalog::new(contracts, ExposedNaming::Bare).unwrap();
     let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn UpstreamServer>)]);
@@ -62,8 +62,8 @@ pub(crate) fn scene_of(server: &Arc<ScriptedServer>, contracts: Vec<ToolContract
 }
 
 /// Somebody of a tenant, by a real key, made now, that covers every call of the scripted servers.
-pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Requester {
-    guest_with(tenant, principal, everything(), now)
+pub(crate) fn requester_of(tenant: &str, principal: &str, now: Timestamp) -> Requester {
+    requester_with(tenant, principal, everything(), now)
 }
 
 /// The rights to every call of the scripted servers.
@@ -72,7 +72,7 @@ pub(crate) fn everything() -> Rights {
 }
 
 /// Somebody of a tenant, by a real key, made now, with those rights.
-pub(crate) fn guest_with(tenant: &str, principal: &str, rights: Rights, now: Timestamp) -> Requester {
+pub(crate) fn requester_with(tenant: &str, principal: &str, rights: Rights, now: Timestamp) -> Requester {
     let terms = ApiKeySpec {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),

@@ -16,7 +16,7 @@ use crate::questions::{ClientInputRequests, QuestionRules, legible_in_brief};
 
 /// What the eras call the same things: modern, then legacy.
 const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
-/// Members that a modern task holds and a legacy task does not. A guest gets none of them as the server wrote them.
+/// Members that a modern task holds and a legacy task does not. A requester gets none of them as the server wrote them.
 const INLINE: [&str; 4] = ["result", "error", member::INPUT_REQUESTS, member::REQUEST_STATE];
 const STATUS_MESSAGE: &str = "statusMessage";
 
@@ -88,10 +88,10 @@ fn read(task: &RawObject<'_>, era: Era) -> Option<CreatedTask> {
     Some(CreatedTask { theirs, era, ttl_ms: number(ttl), poll_ms: number(poll) })
 }
 
-/// The answer to the call, in the guest's era and with our id. The questions that come with the task go on record.
+/// The answer to the call, in the requester's era and with our id. The questions that come with the task go on record.
 pub(crate) fn render_created(
     answer: &Answer,
-    guest_era: Era,
+    requester_era: Era,
     ours: &str,
     rules: &QuestionRules,
     record: &mut Vec<QuestionRecord>,
@@ -99,20 +99,20 @@ pub(crate) fn render_created(
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
     if answer.era == Era::Modern {
         let modern = with_questions(members.clone(), ours, rules, record);
-        return Some(match guest_era {
+        return Some(match requester_era {
             Era::Modern => modern,
             Era::Legacy => format!(r#"{{"task":{}}}"#, to_legacy(&members, ours)),
         });
     }
     let task = serde_json::from_str::<RawObject<'_>>(members.get(member::TASK)?.get()).ok()?;
-    if guest_era == Era::Modern {
+    if requester_era == Era::Modern {
         return Some(to_modern(&task, ours));
     }
     let notes = members.get(member::META).map_or_else(String::new, |raw| format!(r#","{}":{raw}"#, member::META));
     Some(format!(r#"{{"{}":{}{notes}}}"#, member::TASK, with_id(task, ours)))
 }
 
-/// A modern task with its questions as the guest gets them; it has questions only while it waits for input. Questions that may not be
+/// A modern task with its questions as the requester gets them; it has questions only while it waits for input. Questions that may not be
 /// asked are left out, and the task's status message says so: a task cannot be told that a question is declined, so it would wait for
 /// ever.
 pub(crate) fn with_questions(
@@ -138,7 +138,7 @@ pub(crate) fn with_id(task: RawObject<'_>, ours: &str) -> String {
     renamed(&task.without(&[member::RESULT_TYPE]).without(&INLINE), ours, |_| None)
 }
 
-/// A modern task as legacy guests read it.
+/// A modern task as legacy requesters read it.
 pub(crate) fn to_legacy(task: &RawObject<'_>, ours: &str) -> String {
     let mut without = vec![member::RESULT_TYPE, member::META];
     without.extend(INLINE);
@@ -147,12 +147,12 @@ pub(crate) fn to_legacy(task: &RawObject<'_>, ours: &str) -> String {
     })
 }
 
-/// A legacy task as modern guests read it.
+/// A legacy task as modern requesters read it.
 pub(crate) fn to_modern(task: &RawObject<'_>, ours: &str) -> String {
     let json = renamed(&task.clone().without(&[member::META]).without(&INLINE), ours, |name| {
         RENAMED.iter().find(|(_, legacy)| *legacy == name).map(|(modern, _)| *modern)
     });
-    // Modern guests are promised one; none means that it is kept for as long as the server likes.
+    // Modern requesters are promised one; none means that it is kept for as long as the server likes.
     if task.get("ttl").is_some() { json } else { with_members(&json, r#""ttlMs":null"#) }
 }
 
@@ -272,12 +272,12 @@ mod tests {
             let legacy = format!(r#"{{"task":{{{task}}},{RAW}}}"#);
             for (era, text) in [(Era::Modern, modern), (Era::Legacy, legacy)] {
                 let answer = Answer { result: Bytes::from(text), era };
-                for guest_era in [Era::Modern, Era::Legacy] {
+                for requester_era in [Era::Modern, Era::Legacy] {
                     let mut record = Vec::new();
-                    let made = render_created(&answer, guest_era, "o", &rules(), &mut record).unwrap();
+                    let made = render_created(&answer, requester_era, "o", &rules(), &mut record).unwrap();
                     let is_put = era == Era::Modern && status == "input_required";
                     assert_eq!(record.len(), usize::from(is_put), "{made}");
-                    let is_shown = is_put && guest_era == Era::Modern;
+                    let is_shown = is_put && requester_era == Era::Modern;
                     assert_eq!(made.contains("[asked by the tool server `up`] RAW"), is_shown, "{made}");
                     assert_eq!(made.matches("RAW").count(), usize::from(is_shown), "{made}");
                     assert!(made.contains("<U+202E>x"), "{made}");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_get_their_own_form_and_our_id() {
+    fn requesters_get_their_own_form_and_our_id() {
         let table = [
             (
                 Era::Modern,
@@ -310,8 +310,8 @@ mod tests {
                 r#"{"taskId":"o","status":"working","ttlMs":60000,"pollIntervalMs":100,"x":1.0}"#,
             ),
         ];
-        for (guest_era, answer, expected) in table {
-            assert_eq!(render_created(&answer, guest_era, "o", &rules(), &mut Vec::new()).as_deref(), Some(expected));
+        for (requester_era, answer, expected) in table {
+            assert_eq!(render_created(&answer, requester_era, "o", &rules(), &mut Vec::new()).as_deref(), Some(expected));
         }
     }
 

@@ -5,7 +5,7 @@ mod books;
 #[path = "effects_testing.rs"]
 mod effects;
 #[path = "scenes_testing.rs"]
-mod scenes;
+mod snapshots;
 
 use std::{
     collections::BTreeMap,
@@ -46,7 +46,7 @@ use crate::{
 
 pub(crate) use books::CountedBudgets;
 pub(crate) use effects::RecordingEffects;
-pub(crate) use scenes::{TestRules, everything, guest_of, guest_with, ruled, scene, scene_of};
+pub(crate) use snapshots::{TestRules, everything, requester_of, requester_with, ruled, snapshot, snapshot_of};
 
 /// What a scripted server is asked, and on what terms.
 #[derive(Debug)]
@@ -204,13 +204,13 @@ impl UpstreamServer for ScriptedServer {
         self.note(format!("unwatch task {task_id}"));
     }
 
-    fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) {
+    fn attach(&self, affinity: &str, session_forwarder: Arc<dyn ServerMessageSink>) {
         self.note(format!("attach {affinity}"));
-        self.attached.lock().unwrap().insert(affinity.to_owned(), bystander);
+        self.attached.lock().unwrap().insert(affinity.to_owned(), session_forwarder);
     }
 
-    fn notify(&self, counterpart: &UpstreamRequester, method: &'static str, _: Option<Box<RawValue>>) {
-        self.note(format!("notify {} {method}", counterpart.affinity));
+    fn notify(&self, upstream_requester: &UpstreamRequester, method: &'static str, _: Option<Box<RawValue>>) {
+        self.note(format!("notify {} {method}", upstream_requester.affinity));
     }
 
     fn release(&self, affinity: &str) {
@@ -278,11 +278,11 @@ impl EngineHarness {
         servers: &[(&str, Arc<ScriptedServer>)],
         notebook: Arc<InMemoryNotebook>,
     ) -> Self {
-        Self::in_scene(scene(naming, servers), notebook, Arc::new(SystemClock))
+        Self::in_snapshot(snapshot(naming, servers), notebook, Arc::new(SystemClock))
     }
 
     /// A house whose tools have other contracts.
-    pub(crate) fn in_scene(scene: WorldSnapshot, notebook: Arc<InMemoryNotebook>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn in_snapshot(snapshot: WorldSnapshot, notebook: Arc<InMemoryNotebook>, clock: Arc<dyn Clock>) -> Self {
         let records = Arc::new(RecordingJournal::default());
         let kept: Arc<dyn Notebook> = notebook.clone();
         let effects = Arc::new(RecordingEffects {
@@ -296,12 +296,12 @@ impl EngineHarness {
         let budgets = Arc::new(CountedBudgets::new(InMemoryBudgets::new(Arc::clone(&clock), effects.clone())));
         let stores =
             Stores { journal: records.clone(), notebook: kept, effects: effects.clone(), budgets: budgets.clone() };
-        let engine = Engine::from_snapshot(scene, stores, clock, EngineLimits::default());
+        let engine = Engine::from_snapshot(snapshot, stores, clock, EngineLimits::default());
         Self { engine, records, notebook, effects, budgets }
     }
 
     /// The same house after its process died and another was started: the records, notes and effects are there.
-    pub(crate) fn restarted(&self, scene: WorldSnapshot, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn restarted(&self, snapshot: WorldSnapshot, clock: Arc<dyn Clock>) -> Self {
         let kept: Arc<dyn Notebook> = self.notebook.clone();
         let effects = self.effects.clone();
         let budgets = self.budgets.clone();
@@ -311,7 +311,7 @@ impl EngineHarness {
             effects: effects.clone(),
             budgets: budgets.clone(),
         };
-        let engine = Engine::from_snapshot(scene, stores, clock, EngineLimits::default());
+        let engine = Engine::from_snapshot(snapshot, stores, clock, EngineLimits::default());
         Self { engine, records: self.records.clone(), notebook: self.notebook.clone(), effects, budgets }
     }
 
@@ -390,21 +390,21 @@ pub(crate) fn draft(upstream: &str, tool: &str, writes: bool) -> ToolContract {
 /// A server that is only a name.
 pub(crate) fn member(id: &str) -> UpstreamMember {
     let silent = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(said(Era::Modern, &json!({}))) });
-    let scene = scene(ExposedNaming::Prefixed, &[(id, silent)]);
-    let member = scene.member(id).unwrap().clone();
-    drop(scene);
+    let snapshot = snapshot(ExposedNaming::Prefixed, &[(id, silent)]);
+    let member = snapshot.member(id).unwrap().clone();
+    drop(snapshot);
     Arc::into_inner(member).unwrap()
 }
 
-/// A guest of an era with capabilities.
-pub(crate) fn guest(era: Era, capabilities: &Value) -> Requester {
+/// A requester of an era with capabilities.
+pub(crate) fn requester(era: Era, capabilities: &Value) -> Requester {
     let raw = RawValue::from_string(capabilities.to_string()).unwrap();
     Requester { era, capabilities: ClientCapabilities::parse(Some(&raw)), ..Requester::local() }
 }
 
-pub(crate) fn call(guest: &Requester, tool: &str, terms: RequestTerms) -> CallRequest {
+pub(crate) fn call(requester: &Requester, tool: &str, terms: RequestTerms) -> CallRequest {
     CallRequest {
-        requester: guest.clone(),
+        requester: requester.clone(),
         tool: tool.to_owned(),
         arguments: Bytes::from_static(br#"{"text":"hello"}"#),
         chain: None,
@@ -415,23 +415,23 @@ pub(crate) fn call(guest: &Requester, tool: &str, terms: RequestTerms) -> CallRe
     }
 }
 
-pub(crate) fn inquiry(guest: &Requester, subject: InquirySubject, params: &Value, terms: RequestTerms) -> Inquiry {
+pub(crate) fn inquiry(requester: &Requester, subject: InquirySubject, params: &Value, terms: RequestTerms) -> Inquiry {
     let params = params.as_object().unwrap().iter();
     let params = params.map(|(name, value)| (name.clone(), serde_json::value::to_raw_value(value).unwrap())).collect();
-    Inquiry { requester: guest.clone(), subject, params, terms }
+    Inquiry { requester: requester.clone(), subject, params, terms }
 }
 
-/// Terms of a guest that comes again.
+/// Terms of a requester that comes again.
 pub(crate) fn again(state: &Value, responses: &Value) -> RequestTerms {
     let input_responses = (!responses.is_null()).then(|| serde_json::value::to_raw_value(responses).unwrap());
     let request_state = state.as_str().map(str::to_owned);
     RequestTerms { input_responses, request_state, ..RequestTerms::default() }
 }
 
-/// Terms of a legacy guest, and what it hears.
+/// Terms of a legacy requester, and what it hears.
 pub(crate) fn listening() -> (RequestTerms, mpsc::Receiver<ClientMessage>) {
-    let (sink, remarks) = mpsc::channel(16);
-    (RequestTerms { messages: Some(sink), wants_progress: true, ..RequestTerms::default() }, remarks)
+    let (sink, messages) = mpsc::channel(16);
+    (RequestTerms { messages: Some(sink), wants_progress: true, ..RequestTerms::default() }, messages)
 }
 
 pub(crate) fn said(era: Era, result: &Value) -> Answer {

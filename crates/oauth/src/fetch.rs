@@ -201,9 +201,9 @@ mod tests {
 
     async fn looked(answer: String) -> &'static str {
         let address = server(answer).await;
-        let courier = OauthHttp::new(&format!("http://{address}/mcp").parse().unwrap(), &[]).await.unwrap();
-        let place = courier.trust().follow(&format!("http://{address}/document")).unwrap();
-        match courier.fetch(&place).await {
+        let oauth_http = OauthHttp::new(&format!("http://{address}/mcp").parse().unwrap(), &[]).await.unwrap();
+        let place = oauth_http.trust().follow(&format!("http://{address}/document")).unwrap();
+        match oauth_http.fetch(&place).await {
             DocumentFetch::Document(_) => "document",
             DocumentFetch::Nothing => "nothing",
             DocumentFetch::Unknown => "unknown",

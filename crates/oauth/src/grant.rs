@@ -102,7 +102,7 @@ pub enum GrantError {
 
 /// Takes a flow to its end.
 pub async fn obtain(
-    courier: &OauthHttp,
+    oauth_http: &OauthHttp,
     plan: FlowPlan,
     known: DiscoveryInput,
     clock: &Arc<dyn Clock>,
@@ -115,9 +115,9 @@ pub async fn obtain(
             FlowStep::Granted(granted) => return Ok(*granted),
         };
         let event = match action {
-            FlowAction::Fetch(place) => FlowEvent::Fetched(courier.fetch(&place).await),
-            FlowAction::Register(place, request) => courier.register(&place, &request).await?,
-            FlowAction::RequestToken(request) => courier.request_token(&request).await?,
+            FlowAction::Fetch(place) => FlowEvent::Fetched(oauth_http.fetch(&place).await),
+            FlowAction::Register(place, request) => oauth_http.register(&place, &request).await?,
+            FlowAction::RequestToken(request) => oauth_http.request_token(&request).await?,
             FlowAction::OpenBrowser(address) => FlowEvent::Returned(window.show(&address).await.ok_or(GrantError::Nobody)?),
         };
         turn = flow.step(event, clock.now())?;
@@ -127,18 +127,18 @@ pub async fn obtain(
 
 /// Asks for the next tokens of a login, where its last ones came from.
 pub async fn renew(
-    courier: &OauthHttp,
+    oauth_http: &OauthHttp,
     login: &Login,
     configured: &OauthClientConfig,
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<Login>, GrantError> {
     let Some(refresh) = login.refresh_token() else { return Ok(None) };
     let client = login.client(configured).ok_or(GrantError::OtherClient)?;
-    let place = courier.trust().follow(&login.token_endpoint).map_err(FlowError::from)?;
+    let place = oauth_http.trust().follow(&login.token_endpoint).map_err(FlowError::from)?;
     let endpoint = TokenEndpoint { address: &place, issuer: &login.issuer };
     let purpose = TokenPurpose { resource: &login.resource, scopes: &login.asked };
     let request = token_request(&Grant::Refresh(refresh), &client, endpoint, purpose, clock.now());
-    let FlowEvent::Answered { status, body } = courier.request_token(&request.map_err(FlowError::from)?).await? else {
+    let FlowEvent::Answered { status, body } = oauth_http.request_token(&request.map_err(FlowError::from)?).await? else {
         return Err(FlowError::OutOfTurn.into());
     };
     let tokens = token_response::read(status, body.expose(), RequestedTokenKind::Access, clock.now()).map_err(FlowError::from)?;
@@ -158,7 +158,7 @@ impl GrantError {
 }
 
 impl UpstreamAccess {
-    /// A courier for it.
+    /// An oauth http for it.
     pub async fn oauth_http(&self) -> Result<OauthHttp, AuthServerUnreachable> {
         OauthHttp::new(&self.url, &self.named).await
     }

@@ -52,7 +52,7 @@ pub struct StatementSubject<'a> {
 #[derive(Debug)]
 pub struct MachineSource {
     terms: Arc<dyn UpstreamAccessSource>,
-    book: LoginStore,
+    login_store: LoginStore,
     clock: Arc<dyn Clock>,
     /// Where every user gets tokens of their own.
     statements: Option<Arc<dyn StatementIssuer>>,
@@ -93,15 +93,15 @@ impl MachineSource {
     /// On these terms. With statements, every user gets tokens of their own.
     pub fn new(
         terms: Arc<dyn UpstreamAccessSource>,
-        book: LoginStore,
+        login_store: LoginStore,
         clock: Arc<dyn Clock>,
         statements: Option<Arc<dyn StatementIssuer>>,
     ) -> Self {
-        Self { terms, book, clock, statements, slots: Mutex::default() }
+        Self { terms, login_store, clock, statements, slots: Mutex::default() }
     }
 
-    fn slot(&self, errand: &CredentialRequest) -> Arc<tokio::sync::Mutex<TokenSlot>> {
-        let caller = errand.on_behalf_of.as_deref().filter(|_| self.statements.is_some());
+    fn slot(&self, credential_request: &CredentialRequest) -> Arc<tokio::sync::Mutex<TokenSlot>> {
+        let caller = credential_request.on_behalf_of.as_deref().filter(|_| self.statements.is_some());
         let party = caller.map(|caller| TokenSubject {
             tenant: caller.tenant.clone(),
             principal: caller.principal.clone(),
@@ -114,8 +114,8 @@ impl MachineSource {
         Arc::clone(slots.entry(party).or_default())
     }
 
-    async fn token(&self, errand: &CredentialRequest) -> Result<PresentedCredentials, MissingCredential> {
-        let slot = self.slot(errand);
+    async fn token(&self, credential_request: &CredentialRequest) -> Result<PresentedCredentials, MissingCredential> {
+        let slot = self.slot(credential_request);
         let mut slot = slot.lock().await;
         let now = self.clock.now();
         if let Some(held) = slot.held.as_ref().filter(|held| held.is_good(now)) {
@@ -124,7 +124,7 @@ impl MachineSource {
         if let Some((why, _)) = slot.refused.as_ref().filter(|(_, until)| now < *until) {
             return Err(why.clone());
         }
-        match self.obtain(errand, &slot).await {
+        match self.obtain(credential_request, &slot).await {
             Ok(granted) => {
                 slot.asked = Some(granted.scopes.clone());
                 slot.refused = None;
@@ -144,26 +144,26 @@ impl MachineSource {
         }
     }
 
-    async fn obtain(&self, errand: &CredentialRequest, slot: &TokenSlot) -> Result<GrantedTokens, MissingCredential> {
+    async fn obtain(&self, credential_request: &CredentialRequest, slot: &TokenSlot) -> Result<GrantedTokens, MissingCredential> {
         let access = self.terms.access().await?;
-        let upstream = errand.upstream.as_str();
-        let courier = access.oauth_http().await.map_err(|error| refused(upstream, &error.into()))?;
+        let upstream = credential_request.upstream.as_str();
+        let oauth_http = access.oauth_http().await.map_err(|error| refused(upstream, &error.into()))?;
         let now = self.clock.now();
         let bound = match (&access.issuer, &access.client.id) {
             (None, Some(client)) => self
-                .book
+                .login_store
                 .issuer(upstream, client, now)
                 .await
                 .map_err(|error| MissingCredential::unavailable(error.to_string()))?,
             _ => None,
         };
         let known = DiscoveryInput {
-            trust: courier.trust().clone(),
+            trust: oauth_http.trust().clone(),
             challenged: slot.demand.is_some(),
             resource_metadata: slot.demand.as_ref().and_then(|demand| demand.resource_metadata.clone()),
             issuer: access.issuer.clone().or(bound),
         };
-        let means = self.means(errand, &access, &courier)?;
+        let means = self.means(credential_request, &access, &oauth_http)?;
         let plan = FlowPlan {
             client: access.client.clone(),
             scopes: access.scopes.clone(),
@@ -171,18 +171,18 @@ impl MachineSource {
             challenged: slot.demand.as_ref().and_then(|demand| demand.scopes.clone()),
             means,
         };
-        let granted = grant::obtain(&courier, plan, known, &self.clock, &NoBrowser).await;
+        let granted = grant::obtain(&oauth_http, plan, known, &self.clock, &NoBrowser).await;
         let granted = granted.map_err(|error| refused(upstream, &error))?;
         if let (None, Some(client)) = (&access.issuer, &access.client.id) {
-            let bound = self.book.bind_issuer(upstream, client, &granted.issuer).await;
+            let bound = self.login_store.bind_issuer(upstream, client, &granted.issuer).await;
             bound.map_err(|error| MissingCredential::unavailable(error.to_string()))?;
         }
         Ok(granted)
     }
 
-    fn means(&self, errand: &CredentialRequest, access: &UpstreamAccess, courier: &crate::fetch::OauthHttp) -> Result<GrantSource, MissingCredential> {
-        let upstream = errand.upstream.as_str();
-        Ok(match (&access.grant, &self.statements, &errand.on_behalf_of) {
+    fn means(&self, credential_request: &CredentialRequest, access: &UpstreamAccess, oauth_http: &crate::fetch::OauthHttp) -> Result<GrantSource, MissingCredential> {
+        let upstream = credential_request.upstream.as_str();
+        Ok(match (&access.grant, &self.statements, &credential_request.on_behalf_of) {
             (UnattendedGrant::Statement, Some(statements), Some(caller)) => {
                 let audience = access.issuer.as_deref().ok_or_else(|| {
                     MissingCredential::unavailable(format!("`{upstream}` names no `issuer` that statements are for"))
@@ -196,7 +196,7 @@ impl MachineSource {
             (UnattendedGrant::Assertion(assertion), ..) => GrantSource::Assertion(assertion.clone()),
             (UnattendedGrant::Subject(subject), ..) => GrantSource::Exchange(subject.clone()),
             (UnattendedGrant::Relayed { subject, endpoint, client }, ..) => {
-                let place = courier.trust().follow_url(endpoint.clone()).map_err(|error| {
+                let place = oauth_http.trust().follow_url(endpoint.clone()).map_err(|error| {
                     MissingCredential::unavailable(format!("the endpoint of `{upstream}` is not gone to: {error}"))
                 })?;
                 let issuer = endpoint.origin().ascii_serialization();
@@ -207,8 +207,8 @@ impl MachineSource {
     }
 
     /// Whether there is something else to show.
-    async fn renewable(&self, errand: &CredentialRequest, rejection: &CredentialRejection) -> bool {
-        let slot = self.slot(errand);
+    async fn renewable(&self, credential_request: &CredentialRequest, rejection: &CredentialRejection) -> bool {
+        let slot = self.slot(credential_request);
         let mut slot = slot.lock().await;
         let demand = Demand::from_headers(rejection.www_authenticate.as_deref());
         let wants_more = |demand: &Demand, asked: Option<&OauthScopes>| {
@@ -232,16 +232,16 @@ impl MachineSource {
 }
 
 impl CredentialSource for MachineSource {
-    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
-        Box::pin(self.token(errand))
+    fn present<'a>(&'a self, credential_request: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+        Box::pin(self.token(credential_request))
     }
 
-    fn rejected<'a>(&'a self, errand: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(&'a self, credential_request: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async move {
-            if self.renewable(errand, rejection).await {
+            if self.renewable(credential_request, rejection).await {
                 return Remedy::TryAgain;
             }
-            let told = format!("`{}` does not take the token that was issued for it", errand.upstream);
+            let told = format!("`{}` does not take the token that was issued for it", credential_request.upstream);
             Remedy::GiveUp(MissingCredential::not_permitted(told))
         })
     }

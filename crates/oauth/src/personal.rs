@@ -42,7 +42,7 @@ pub struct PersonalSource(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     terms: Arc<dyn UpstreamAccessSource>,
-    book: LoginStore,
+    login_store: LoginStore,
     clock: Arc<dyn Clock>,
     /// Whose turn it is to ask for the next token, for each login.
     refresh_locks: Mutex<BTreeMap<LoginKey, Arc<tokio::sync::Mutex<()>>>>,
@@ -59,15 +59,15 @@ struct RenewalFailure {
 
 impl PersonalSource {
     /// Of what is in the book.
-    pub fn new(terms: Arc<dyn UpstreamAccessSource>, book: LoginStore, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { terms, book, clock, refresh_locks: Mutex::default(), refused: Mutex::default() }))
+    pub fn new(terms: Arc<dyn UpstreamAccessSource>, login_store: LoginStore, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Inner { terms, login_store, clock, refresh_locks: Mutex::default(), refused: Mutex::default() }))
     }
 }
 
 impl CredentialSource for PersonalSource {
-    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(&'a self, credential_request: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async move {
-            let whose = login_key(errand);
+            let whose = login_key(credential_request);
             let login = self.0.login(&whose).await?;
             if let Some(token) = login.token(self.0.clock.now()) {
                 return Ok(bearer(token));
@@ -78,9 +78,9 @@ impl CredentialSource for PersonalSource {
         })
     }
 
-    fn rejected<'a>(&'a self, errand: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(&'a self, credential_request: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async move {
-            let remedy = self.0.remedy(&login_key(errand), rejection).await;
+            let remedy = self.0.remedy(&login_key(credential_request), rejection).await;
             remedy.map_or_else(Remedy::GiveUp, |()| Remedy::TryAgain)
         })
     }
@@ -92,7 +92,7 @@ impl CredentialSource for PersonalSource {
 
 impl Inner {
     async fn login(&self, whose: &LoginKey) -> Result<Login, MissingCredential> {
-        let login = self.book.login(whose, self.clock.now()).await.map_err(|error| unread(&error))?;
+        let login = self.login_store.login(whose, self.clock.now()).await.map_err(|error| unread(&error))?;
         let login = login.ok_or_else(|| {
             let told = format!("{} has not agreed to the use of `{}`", name(whose), whose.upstream);
             MissingCredential::not_permitted(told).with_hint(login_hint(whose))
@@ -140,7 +140,7 @@ impl Inner {
 
     async fn remember(&self, whose: &LoginKey, demand: Option<&Demand>) {
         let Some(demand) = demand else { return };
-        if let Err(error) = self.book.save_demand(whose, demand, self.clock.now()).await {
+        if let Err(error) = self.login_store.save_demand(whose, demand, self.clock.now()).await {
             tracing::warn!(upstream = %whose.upstream, %error, "what the upstream asks for was not kept");
         }
     }
@@ -172,7 +172,7 @@ impl Inner {
                 return Err(ended(whose));
             }
             self.pause(whose)?;
-            let claim = self.book.claim(whose, &login, mark, self.clock.now()).await;
+            let claim = self.login_store.claim(whose, &login, mark, self.clock.now()).await;
             if let Some(claim) = claim.map_err(|error| unread(&error))? {
                 return self.renew_claimed(whose, &login, claim).await;
             }
@@ -201,7 +201,7 @@ impl Inner {
             }
             Err(RenewalFailure { why, used_up: false }) => {
                 // Nothing came of it: the next one tries again.
-                if let Err(error) = self.book.release(claim).await {
+                if let Err(error) = self.login_store.release(claim).await {
                     tracing::warn!(upstream = %whose.upstream, %error, "others wait until the claim is over");
                 }
                 Err(why)
@@ -212,7 +212,7 @@ impl Inner {
     async fn renew(&self, whose: &LoginKey, login: &Login) -> Result<Login, RenewalFailure> {
         let access = self.terms.access().await.map_err(|why| RenewalFailure { why, used_up: false })?;
         let asked = match access.oauth_http().await {
-            Ok(courier) => grant::renew(&courier, login, &access.client, &self.clock).await,
+            Ok(oauth_http) => grant::renew(&oauth_http, login, &access.client, &self.clock).await,
             Err(error) => Err(error.into()),
         };
         match asked {
@@ -242,8 +242,8 @@ impl Inner {
     ) -> Result<Login, MissingCredential> {
         let mut pause = Duration::from_millis(LOOK_MS);
         loop {
-            let error = match self.book.login(whose, self.clock.now()).await {
-                Ok(Some(present)) if present.is_same(before) => match self.book.save(whose, &next).await {
+            let error = match self.login_store.login(whose, self.clock.now()).await {
+                Ok(Some(present)) if present.is_same(before) => match self.login_store.save(whose, &next).await {
                     Ok(()) => return Ok(next),
                     Err(error) => error,
                 },
@@ -312,9 +312,9 @@ pub fn login_hint(whose: &LoginKey) -> String {
 }
 
 /// The gateway itself uses the local user's login: there has to be one to ask a server what it offers.
-fn login_key(errand: &CredentialRequest) -> LoginKey {
+fn login_key(credential_request: &CredentialRequest) -> LoginKey {
     let local = Caller::local();
-    LoginKey::for_caller(errand.upstream.as_str(), errand.on_behalf_of.as_deref().unwrap_or(&local))
+    LoginKey::for_caller(credential_request.upstream.as_str(), credential_request.on_behalf_of.as_deref().unwrap_or(&local))
 }
 
 fn name(whose: &LoginKey) -> String {

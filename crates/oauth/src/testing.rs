@@ -176,7 +176,7 @@ impl UpstreamAccessSource for FixedAccess {
     }
 }
 
-pub(crate) fn book() -> LoginStore {
+pub(crate) fn login_store() -> LoginStore {
     LoginStore::new(Arc::new(InMemoryNotebook::default()), key())
 }
 
@@ -227,7 +227,7 @@ impl Notebook for UnreliableNotebook {
     }
 }
 
-pub(crate) fn errand(tenant: &str, principal: &str) -> CredentialRequest {
+pub(crate) fn credential_request(tenant: &str, principal: &str) -> CredentialRequest {
     CredentialRequest {
         upstream: "crm".into(),
         on_behalf_of: Some(Arc::new(Caller::named(tenant, principal))),

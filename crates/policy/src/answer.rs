@@ -57,9 +57,9 @@ impl PolicyAnswer {
     }
 
     /// Joins it with the decision about the same caller under another name.
-    pub(crate) fn combined_with(self, guise: PrincipalRole, said: &Self) -> Self {
-        let permits = if guise.needs_permit() { said.permits.clone() } else { Vec::new() };
-        let lacks_permit = self.lacks_permit || (guise.needs_permit() && permits.is_empty());
+    pub(crate) fn combined_with(self, role: PrincipalRole, said: &Self) -> Self {
+        let permits = if role.needs_permit() { said.permits.clone() } else { Vec::new() };
+        let lacks_permit = self.lacks_permit || (role.needs_permit() && permits.is_empty());
         Self { lacks_permit, ..self.merged_with(&Self { permits, ..said.clone() }) }
     }
 

@@ -174,7 +174,7 @@ fn explain(
     let program_class = program_class(&case.tool, &arguments);
     let circumstances = CallCircumstances { program_class, ..case.env.circumstances(case.principal.tenant()) };
     let call = PolicyCall { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
-    let by = policies.decide(&call).by().iter().map(|determining| determining.policy.clone()).collect();
+    let by = policies.decide(&call).by().iter().map(|deciding| deciding.policy.clone()).collect();
     Ok((policies.explain(&call), by))
 }
 

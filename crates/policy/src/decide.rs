@@ -30,9 +30,9 @@ impl Policies {
             return if said.is_silent() { settled.fallback.clone() } else { said.merged_with(&settled.answer).into_result() };
         }
         let mut all = PolicyAnswer::default();
-        for (guise, principal) in call.principal.roles() {
+        for (role, principal) in call.principal.roles() {
             let (settled, said) = self.evaluate_call(&PolicyCall { principal, ..*call }, tool)?;
-            all = all.combined_with(guise, &said.merged_with(&settled.answer));
+            all = all.combined_with(role, &said.merged_with(&settled.answer));
         }
         all.into_result()
     }

@@ -70,7 +70,7 @@ impl DecidingPolicies {
     pub(crate) fn new(mut policies: Vec<Arc<DecidingPolicy>>) -> Self {
         policies.sort_unstable();
         policies.dedup();
-        let ids = policies.iter().map(|determining| determining.policy.clone()).collect();
+        let ids = policies.iter().map(|deciding| deciding.policy.clone()).collect();
         Self { policies: policies.into(), ids }
     }
 }

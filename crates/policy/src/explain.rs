@@ -87,12 +87,12 @@ impl Policies {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Vec::new() };
         let tool = tool.for_class(call.circumstances.program_class);
         let mut all: Vec<ConsideredPolicy> = Vec::new();
-        for (guise, principal) in call.principal.roles() {
+        for (role, principal) in call.principal.roles() {
             let mut found = self.looked_at_as(&PolicyCall { principal, ..*call }, tool);
             // What is said of everybody alike is told once, and whoever acted before needs no permit.
             found.retain(|new| !all.iter().any(|told| told.policy == new.policy && told.outcome == new.outcome));
-            found.retain(|new| guise.needs_permit() || new.effect == "forbid");
-            let whose = match guise {
+            found.retain(|new| role.needs_permit() || new.effect == "forbid");
+            let whose = match role {
                 PrincipalRole::Proven => None,
                 PrincipalRole::Claimed => Some(format!("{}, which is only claimed", principal.uid)),
                 PrincipalRole::Delegator => Some(format!("{}, which acted before", principal.uid)),

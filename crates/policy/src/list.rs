@@ -30,8 +30,8 @@ impl Policies {
     pub fn list_decision(&self, principal: &Principal, tool: &str, circumstances: &CallCircumstances<'_>) -> ListDecision {
         let Some(known) = self.vocabulary().tool(tool) else { return ListDecision::Denied };
         let of_class = |known: &PolicyTool| {
-            let as_whom = principal.roles().map(|(guise, principal)| {
-                self.list_findings(principal, tool, known, circumstances).map_or(ListDecision::Denied, |seen| seen.list_decision(guise))
+            let as_whom = principal.roles().map(|(role, principal)| {
+                self.list_findings(principal, tool, known, circumstances).map_or(ListDecision::Denied, |seen| seen.list_decision(role))
             });
             as_whom.fold(ListDecision::Allowed, ListDecision::and)
         };
@@ -102,8 +102,8 @@ impl ListFindings {
         }
     }
 
-    fn list_decision(&self, guise: PrincipalRole) -> ListDecision {
-        let permitted = self.permits_all || !guise.needs_permit();
+    fn list_decision(&self, role: PrincipalRole) -> ListDecision {
+        let permitted = self.permits_all || !role.needs_permit();
         if self.refuses_all || !(permitted || self.permits_some) {
             ListDecision::Denied
         } else if permitted && !self.open {

@@ -48,12 +48,12 @@ impl Policies {
         let tool = tool.for_class(circumstances.program_class);
         let (mut all, mut on, mut may_permit) = (PolicyAnswer::default(), Vec::new(), true);
         let mut strained = Vec::new();
-        for (guise, principal) in principal.roles() {
+        for (role, principal) in principal.roles() {
             let OutlookEvaluation { answer, unclear, may_refuse: more } = self.foreseen(principal, name, tool, circumstances)?;
-            may_permit &= !guise.needs_permit() || answer.permits() || unclear.iter().any(|rule| rule.permits);
-            all = all.combined_with(guise, &answer);
+            may_permit &= !role.needs_permit() || answer.permits() || unclear.iter().any(|rule| rule.permits);
+            all = all.combined_with(role, &answer);
             strained.extend(more);
-            let heard = |rule: &&PolicyRule| guise.needs_permit() || !rule.permits;
+            let heard = |rule: &&PolicyRule| role.needs_permit() || !rule.permits;
             on.extend(unclear.iter().filter(heard).map(|rule| rule.deciding_policy.policy.clone()));
         }
         if on.is_empty() || all.refuses() || !may_permit {

@@ -118,11 +118,11 @@ impl Principal {
         let proven = actors.iter().position(|actor| actor.proven);
         let mut principal = proven.and_then(|at| actors.get(at)).map_or_else(|| Self::user(vocabulary, user), agent)?;
         for (at, actor) in actors.iter().enumerate().filter(|(at, _)| Some(*at) != proven) {
-            let guise = if proven.is_none_or(|proven| at < proven) { PrincipalRole::Claimed } else { PrincipalRole::Delegator };
+            let role = if proven.is_none_or(|proven| at < proven) { PrincipalRole::Claimed } else { PrincipalRole::Delegator };
             let other = agent(actor)?;
             let known = principal.roles().any(|(_, known)| known.uid == other.uid);
             if !known {
-                principal.others.push((guise, other));
+                principal.others.push((role, other));
             }
         }
         Ok(principal)
@@ -130,7 +130,7 @@ impl Principal {
 
     /// Everybody a call has to be asked about for: itself first, and most have nobody else.
     pub(crate) fn roles(&self) -> impl Iterator<Item = (PrincipalRole, &Self)> {
-        let others = self.others.iter().map(|(guise, other)| (*guise, other));
+        let others = self.others.iter().map(|(role, other)| (*role, other));
         std::iter::once((PrincipalRole::Proven, self)).chain(others)
     }
 

@@ -31,8 +31,8 @@ enum SampleRequestError {
 }
 
 impl SampleServer {
-    pub(crate) fn new(options: SampleOptions, company: Company, outlet: SampleOutput) -> Self {
-        Self { options, session: Arc::new(SampleSession::new(company, outlet)) }
+    pub(crate) fn new(options: SampleOptions, company: Company, output: SampleOutput) -> Self {
+        Self { options, session: Arc::new(SampleSession::new(company, output)) }
     }
 
     pub(crate) fn run(self, mut input: impl BufRead) -> Result<(), SampleError> {
@@ -42,13 +42,13 @@ impl SampleServer {
             match IncomingLine::parse(&line) {
                 IncomingLine::Request(request) => self.answer_request(request, &mut workers)?,
                 IncomingLine::Notification(notification) => self.handle_notification(&notification),
-                IncomingLine::Malformed(id, error) => self.session.outlet.refuse(id.as_ref(), error)?,
+                IncomingLine::Malformed(id, error) => self.session.output.refuse(id.as_ref(), error)?,
                 IncomingLine::Ignored => {}
             }
         }
         workers.finish()?;
         let subscriptions = std::mem::take(&mut self.session.state().subscriptions);
-        subscriptions.close(&self.session.outlet)
+        subscriptions.close(&self.session.output)
     }
 
     fn listed_groups(&self) -> ListedToolGroups {
@@ -68,7 +68,7 @@ impl SampleServer {
         let id = request.id.clone();
         match self.serve_request(request, workers) {
             Ok(()) => Ok(()),
-            Err(SampleRequestError::Refused(error)) => self.session.outlet.refuse(Some(&id), error),
+            Err(SampleRequestError::Refused(error)) => self.session.output.refuse(Some(&id), error),
             Err(SampleRequestError::Broken(error)) => Err(error),
         }
     }
@@ -95,13 +95,13 @@ impl SampleServer {
                 return Err(SampleRpcError::new(METHOD_NOT_FOUND, text).into());
             }
         };
-        Ok(self.session.outlet.answer(&request.id, &result)?)
+        Ok(self.session.output.answer(&request.id, &result)?)
     }
 
     fn subscribe(&self, request: &SampleRequest) -> Result<(), SampleRequestError> {
         let mut remembered = self.session.state();
         let params = remembered.subscriptions.open(request, self.options.misbehaviour)?;
-        Ok(self.session.outlet.notify("notifications/subscriptions/acknowledged", &params)?)
+        Ok(self.session.output.notify("notifications/subscriptions/acknowledged", &params)?)
     }
 
     fn serve_call(&self, request: SampleRequest, dialect: ProtocolDialect, workers: &mut Workers) -> Result<(), SampleRequestError> {

@@ -15,7 +15,7 @@ use crate::wire::SampleOutput;
 
 pub(crate) struct SampleSession {
     pub(crate) company: Company,
-    pub(crate) outlet: SampleOutput,
+    pub(crate) output: SampleOutput,
     state: Mutex<SampleSessionState>,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct SampleSessionState {
 }
 
 impl SampleSession {
-    pub(crate) fn new(company: Company, outlet: SampleOutput) -> Self {
-        Self { company, outlet, state: Mutex::default() }
+    pub(crate) fn new(company: Company, output: SampleOutput) -> Self {
+        Self { company, output, state: Mutex::default() }
     }
 
     /// Answers a call with what its tool brought back.
     pub(crate) fn answer_call(&self, call: &SampleCall, outcome: SampleToolOutcome) -> Result<(), SampleError> {
         let result = call.dialect.complete(result_of(outcome));
-        self.outlet.answer(&call.id, &result)
+        self.output.answer(&call.id, &result)
     }
 
     /// Shows or hides the beta tools and notifies the client; returns whether they are shown.
@@ -44,9 +44,9 @@ impl SampleSession {
         state.beta_tools = !state.beta_tools;
         // A legacy client hears of it by having shaken hands, a modern one only by subscribing.
         if state.initialised {
-            self.outlet.notify("notifications/tools/list_changed", &json!({}))?;
+            self.output.notify("notifications/tools/list_changed", &json!({}))?;
         }
-        state.subscriptions.notify_list_changed(&self.outlet)?;
+        state.subscriptions.notify_list_changed(&self.output)?;
         Ok(state.beta_tools)
     }
 

@@ -43,20 +43,20 @@ impl SampleSubscriptions {
         self.open.retain(|subscription| subscription.id != *id);
     }
 
-    pub(crate) fn notify_list_changed(&self, outlet: &SampleOutput) -> Result<(), SampleError> {
+    pub(crate) fn notify_list_changed(&self, output: &SampleOutput) -> Result<(), SampleError> {
         let listeners = self.open.iter().filter(|listener| listener.hears_tools);
         for SampleSubscription { id, .. } in listeners {
             let params = json!({ "_meta": { SUBSCRIPTION_ID: id } });
-            outlet.notify("notifications/tools/list_changed", &params)?;
+            output.notify("notifications/tools/list_changed", &params)?;
         }
         Ok(())
     }
 
     /// Ends every subscription with the result its request was waiting for.
-    pub(crate) fn close(self, outlet: &SampleOutput) -> Result<(), SampleError> {
+    pub(crate) fn close(self, output: &SampleOutput) -> Result<(), SampleError> {
         for SampleSubscription { id, .. } in self.open {
             let result = json!({ "_meta": { SUBSCRIPTION_ID: id } });
-            outlet.answer(&id, &ProtocolDialect::Modern.complete(result))?;
+            output.answer(&id, &ProtocolDialect::Modern.complete(result))?;
         }
         Ok(())
     }

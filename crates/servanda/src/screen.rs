@@ -265,21 +265,21 @@ pub(crate) fn plural(number: usize, one: &str, many: &str) -> String {
 }
 
 /// A word of data in its mood.
-pub(crate) fn paint(word: &str, mood: TextStyle) -> String {
-    paint_for(Stream::Stdout, word, mood)
+pub(crate) fn paint(word: &str, style: TextStyle) -> String {
+    paint_for(Stream::Stdout, word, style)
 }
 
 /// A word for stderr in its mood.
-pub(crate) fn paint_stderr(word: &str, mood: TextStyle) -> String {
-    paint_for(Stream::Stderr, word, mood)
+pub(crate) fn paint_stderr(word: &str, style: TextStyle) -> String {
+    paint_for(Stream::Stderr, word, style)
 }
 
-fn paint_for(stream: Stream, word: &str, mood: TextStyle) -> String {
+fn paint_for(stream: Stream, word: &str, style: TextStyle) -> String {
     let word = &*reveal(word);
     if !has_colour(stream) {
         return word.to_owned();
     }
-    match mood {
+    match style {
         TextStyle::Good => colour::around(word, "32", "39"),
         TextStyle::Careful => colour::around(word, "33", "39"),
         TextStyle::Bad => colour::around(word, "31", "39"),

@@ -26,7 +26,7 @@ use servanda_engine::{
 };
 use servanda_gates::{GateLimits, repair::RepairLimits};
 use servanda_ledger::{Ledger, Migration, LedgerSchemaPolicy};
-use servanda_porter::{CredentialAuthenticator, AuthnSettings};
+use servanda_authn::{CredentialAuthenticator, AuthnSettings};
 use servanda_upstream::{WebhookClient, Upstream};
 use tokio_util::{
     sync::{CancellationToken, WaitForCancellationFutureOwned},

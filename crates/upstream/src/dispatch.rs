@@ -70,10 +70,10 @@ enum ParamValue<'a> {
 /// All connections of one upstream.
 #[derive(Debug)]
 pub(crate) struct UpstreamConnections {
-    pub(crate) setting: Arc<SharedContext>,
+    pub(crate) context: Arc<SharedContext>,
     /// The one that is shared.
     pub(crate) base: UpstreamConnection,
-    /// Those that belong to one counterpart each.
+    /// Those that belong to one requester each.
     pub(crate) pool: Arc<ConnectionPool>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> RequestDraft<'a> {
     }
 
     /// The body, and where the arguments of a tool call are in it.
-    fn body(&self, id: i64, era: Era, delivery: &RequestOptions) -> (Vec<u8>, Option<Range<usize>>) {
+    fn body(&self, id: i64, era: Era, options: &RequestOptions) -> (Vec<u8>, Option<Range<usize>>) {
         let bytes_expected = self.members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         let mut body = RequestBody::new(id, self.method, bytes_expected);
         let mut arguments = None;
@@ -151,16 +151,16 @@ impl<'a> RequestDraft<'a> {
             }
         };
         match era {
-            Era::Legacy if self.method == method::TOOLS_CALL => add("task", delivery.task.as_deref()),
+            Era::Legacy if self.method == method::TOOLS_CALL => add("task", options.task.as_deref()),
             Era::Legacy => {}
             Era::Modern => {
-                add("inputResponses", delivery.continuation.input_responses.as_deref());
-                if let Some(state) = &delivery.continuation.request_state {
+                add("inputResponses", options.continuation.input_responses.as_deref());
+                if let Some(state) = &options.continuation.request_state {
                     body.add_text("requestState", state);
                 }
             }
         }
-        (body.finish(meta_of(id, era, delivery).as_deref()), arguments)
+        (body.finish(meta_of(id, era, options).as_deref()), arguments)
     }
 }
 
@@ -169,37 +169,37 @@ impl UpstreamConnections {
     pub(crate) async fn deliver(
         &self,
         draft: &RequestDraft<'_>,
-        delivery: RequestOptions,
+        options: RequestOptions,
         overtime: Option<&Arc<Overtime>>,
     ) -> DispatchOutcome {
-        let patience = PausableDeadline::until(delivery.deadline);
+        let pausable_deadline = PausableDeadline::until(options.deadline);
         let mut sent = false;
         let mut not_taken = None;
         for _ in 0..CONNECTIONS_MAX {
-            let leased = match self.lease(draft, &delivery).await {
+            let leased = match self.lease(draft, &options).await {
                 Ok(leased) => leased,
                 Err(failure) => return DispatchOutcome { sent, outcome: Err(failure), edition: None },
             };
             let link = &leased.link;
             // A server that was started anew may be another one, so nobody's word about the former counts.
-            if draft.method == method::TOOLS_CALL && self.setting.is_guarded() && !link.is_judged() {
+            if draft.method == method::TOOLS_CALL && self.context.is_guarded() && !link.is_judged() {
                 let why = "its tools were not listed on this connection, so nobody knows what a call would do";
                 return DispatchOutcome { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
             }
             // A key that does not arrive would make a repeat a second effect.
-            if delivery.key_header.is_some() && !matches!(link.wire, Wire::Http(_)) {
+            if options.key_header.is_some() && !matches!(link.wire, Wire::Http(_)) {
                 let why = "its connection carries no headers, so it would not get the key that makes a repeat safe";
                 return DispatchOutcome { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
             }
-            let id = self.setting.next_id();
+            let id = self.context.next_id();
             let era = link.peer.era();
-            let params: &[_] = if draft.method == method::TOOLS_CALL { &delivery.param_headers } else { &[] };
-            let (body, arguments) = draft.body(id, era, &delivery);
+            let params: &[_] = if draft.method == method::TOOLS_CALL { &options.param_headers } else { &[] };
+            let (body, arguments) = draft.body(id, era, &options);
             let request = WireRequest::new(id, draft.method, Some(link.peer.version), body)
                 .with_name(draft.name, params)
-                .with_key_header(delivery.key_header.as_ref());
-            let request = WireRequest { arguments, errand: self.errand(draft, &delivery), ..request };
-            let terms = WireRequestTerms { overtime: overtime.cloned(), ..terms(draft, &delivery, patience.clone()) };
+                .with_key_header(options.key_header.as_ref());
+            let request = WireRequest { arguments, credential_request: self.credential_request(draft, &options), ..request };
+            let terms = WireRequestTerms { overtime: overtime.cloned(), ..terms(draft, &options, pausable_deadline.clone()) };
             let ended = link.exchange(request, terms).await;
             let again = match &ended {
                 ExchangeEnd::NeverLeft { .. } => true,
@@ -209,7 +209,7 @@ impl UpstreamConnections {
             };
             if again {
                 sent |= matches!(ended, ExchangeEnd::Disowned(_));
-                await_departure(link, delivery.deadline, &delivery.cancel).await;
+                await_loss(link, options.deadline, &options.cancel).await;
                 not_taken = Some(ended);
                 continue;
             }
@@ -224,76 +224,76 @@ impl UpstreamConnections {
     }
 
     /// For what something is presented; nothing where nothing is.
-    fn errand(&self, draft: &RequestDraft<'_>, delivery: &RequestOptions) -> Option<CredentialRequest> {
-        self.setting.credentials.as_ref()?;
-        let errand = self.setting.errand(Some(&delivery.requester), delivery.deadline);
-        Some(CredentialRequest { call: draft.call.clone(), ..errand })
+    fn credential_request(&self, draft: &RequestDraft<'_>, options: &RequestOptions) -> Option<CredentialRequest> {
+        self.context.credentials.as_ref()?;
+        let credential_request = self.context.credential_request(Some(&options.requester), options.deadline);
+        Some(CredentialRequest { call: draft.call.clone(), ..credential_request })
     }
 
-    /// The connection that the next request of this counterpart is made on, if it is there already.
-    pub(crate) fn ready_link(&self, counterpart: &UpstreamRequester) -> Option<Arc<Link>> {
-        match self.connection_requester(counterpart) {
+    /// The connection that the next request of this requester is made on, if it is there already.
+    pub(crate) fn ready_link(&self, requester: &UpstreamRequester) -> Option<Arc<Link>> {
+        match self.connection_requester(requester) {
             Some(own) => self.pool.get(&own)?.ready(),
             None => self.base.ready(),
         }
     }
 
-    /// Whether requests of this counterpart are known to be made on a connection of its own.
-    pub(crate) fn has_own(&self, counterpart: &UpstreamRequester) -> bool {
-        self.connection_requester(counterpart).is_some_and(|own| !own.is_shared())
+    /// Whether requests of this requester are known to be made on a connection of its own.
+    pub(crate) fn has_own(&self, requester: &UpstreamRequester) -> bool {
+        self.connection_requester(requester).is_some_and(|own| !own.is_shared())
     }
 
-    /// As whom the server knows this counterpart, by a connection that is not the shared one; none where it knows it by the
+    /// As whom the server knows this requester, by a connection that is not the shared one; none where it knows it by the
     /// shared one, or where nobody knows yet.
-    pub(crate) fn connection_requester(&self, counterpart: &UpstreamRequester) -> Option<UpstreamRequester> {
-        if self.is_personal_to(counterpart) {
-            return Some(counterpart.clone());
+    pub(crate) fn connection_requester(&self, requester: &UpstreamRequester) -> Option<UpstreamRequester> {
+        if self.is_personal_to(requester) {
+            return Some(requester.clone());
         }
-        let client = EraClient { era: counterpart.era, answers: can_be_asked(counterpart) };
-        let place = match self.setting.known_eras.get() {
-            Some(eras) => eras.choose_connection(client, self.setting.has_sessions()),
+        let client = EraClient { era: requester.era, answers: can_be_asked(requester) };
+        let place = match self.context.known_eras.get() {
+            Some(eras) => eras.choose_connection(client, self.context.has_sessions()),
             // Nobody knows at the moment, but what is there works.
-            None if client.answers && self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()) => ConnectionChoice::Own,
+            None if client.answers && self.pool.get(requester).is_some_and(|own| own.ready().is_some()) => ConnectionChoice::Own,
             None => ConnectionChoice::Shared,
         };
         match place {
             ConnectionChoice::Shared => None,
             ConnectionChoice::SharedByLegacy => Some(UpstreamRequester { era: Era::Legacy, ..UpstreamRequester::gateway() }),
-            ConnectionChoice::Own => Some(counterpart.clone()),
+            ConnectionChoice::Own => Some(requester.clone()),
         }
     }
 
-    /// Whether what the server is shown is this counterpart's alone, so that nobody else may use the connection.
-    pub(crate) fn is_personal_to(&self, counterpart: &UpstreamRequester) -> bool {
-        counterpart.on_behalf_of.is_some() && self.setting.is_personal()
+    /// Whether what the server is shown is this requester's alone, so that nobody else may use the connection.
+    pub(crate) fn is_personal_to(&self, requester: &UpstreamRequester) -> bool {
+        requester.on_behalf_of.is_some() && self.context.is_personal()
     }
 
-    /// A connection that requests of this counterpart are made on, for the gateway's use of it. Cancel safe.
-    pub(crate) async fn link(&self, counterpart: &UpstreamRequester, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {
+    /// A connection that requests of this requester are made on, for the gateway's use of it. Cancel safe.
+    pub(crate) async fn link(&self, requester: &UpstreamRequester, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {
         let lasting = CancellationToken::new();
-        self.lease_of(counterpart, LeasePurpose::Gateway, deadline, &lasting).await.map(|leased| leased.link)
+        self.lease_of(requester, LeasePurpose::Gateway, deadline, &lasting).await.map(|leased| leased.link)
     }
 
-    /// The connection that requests of this counterpart are made on. Cancel safe.
-    async fn lease(&self, draft: &RequestDraft<'_>, delivery: &RequestOptions) -> Result<LeasedLink, PerformFailure> {
-        let RequestOptions { requester: counterpart, deadline, cancel, .. } = delivery;
+    /// The connection that requests of this requester are made on. Cancel safe.
+    async fn lease(&self, draft: &RequestDraft<'_>, options: &RequestOptions) -> Result<LeasedLink, PerformFailure> {
+        let RequestOptions { requester: requester, deadline, cancel, .. } = options;
         let purpose = if draft.is_gateway_request() { LeasePurpose::Gateway } else { LeasePurpose::Client };
-        self.lease_of(counterpart, purpose, *deadline, cancel).await
+        self.lease_of(requester, purpose, *deadline, cancel).await
     }
 
     async fn lease_of(
         &self,
-        counterpart: &UpstreamRequester,
+        requester: &UpstreamRequester,
         purpose: LeasePurpose,
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<LeasedLink, PerformFailure> {
         let mut turned_away = None;
         for _ in 0..CONNECTION_CHOICES_MAX {
-            let Some(own) = self.connection_requester(counterpart) else {
+            let Some(own) = self.connection_requester(requester) else {
                 let link = self.base.link(deadline, cancel).await?;
-                // Only the shared connection tells whether this counterpart is known by another one.
-                if self.connection_requester(counterpart).is_none() {
+                // Only the shared connection tells whether this requester is known by another one.
+                if self.connection_requester(requester).is_none() {
                     return Ok(LeasedLink { link, _lease: None });
                 }
                 continue;
@@ -302,7 +302,7 @@ impl UpstreamConnections {
             match lease.connection.link(deadline, cancel).await {
                 Ok(link) => return Ok(LeasedLink { link, _lease: Some(lease) }),
                 // A server that turns out to have only the modern era is asked on the shared connection.
-                Err(failure) if self.connection_requester(counterpart).as_ref() == Some(&own) => return Err(failure),
+                Err(failure) if self.connection_requester(requester).as_ref() == Some(&own) => return Err(failure),
                 Err(failure) => turned_away = Some(failure),
             }
         }
@@ -311,18 +311,18 @@ impl UpstreamConnections {
 }
 
 /// Whether the server may ask it something. What most clients declare is not taken apart for every request.
-fn can_be_asked(counterpart: &UpstreamRequester) -> bool {
-    counterpart.capabilities.as_json() != "{}" && counterpart.capabilities.answers_anything()
+fn can_be_asked(requester: &UpstreamRequester) -> bool {
+    requester.capabilities.as_json() != "{}" && requester.capabilities.answers_anything()
 }
 
-fn terms(draft: &RequestDraft<'_>, delivery: &RequestOptions, patience: PausableDeadline) -> WireRequestTerms {
-    let caller = delivery.server_messages.clone().map(|sink| {
-        let wants_log = delivery.log_level.is_some();
-        CallerSink { sink: Arc::new(sink), wants_progress: delivery.wants_progress, wants_log }
+fn terms(draft: &RequestDraft<'_>, options: &RequestOptions, pausable_deadline: PausableDeadline) -> WireRequestTerms {
+    let caller = options.server_messages.clone().map(|sink| {
+        let wants_log = options.log_level.is_some();
+        CallerSink { sink: Arc::new(sink), wants_progress: options.wants_progress, wants_log }
     });
     WireRequestTerms {
-        patience,
-        cancel: delivery.cancel.clone(),
+        pausable_deadline,
+        cancel: options.cancel.clone(),
         when_cancelled: if draft.mutates && draft.method == method::TOOLS_CALL {
             CancellationMode::ReadOn
         } else {
@@ -331,20 +331,20 @@ fn terms(draft: &RequestDraft<'_>, delivery: &RequestOptions, patience: Pausable
         audience: match caller {
             Some(caller) => RequestAudience::Caller(caller),
             None if draft.is_gateway_request() => RequestAudience::Nobody,
-            None => RequestAudience::Muted { wants_log: delivery.log_level.is_some() },
+            None => RequestAudience::Muted { wants_log: options.log_level.is_some() },
         },
         tell_server: true,
         // What asks about a task or ends it dispatches nothing.
-        lease: delivery.lease.clone().filter(|_| draft.method == method::TOOLS_CALL),
-        behalf: delivery.requester.on_behalf_of.clone(),
+        lease: options.lease.clone().filter(|_| draft.method == method::TOOLS_CALL),
+        behalf: options.requester.on_behalf_of.clone(),
         overtime: None,
     }
 }
 
 /// A connection that did not take a request is about to go; the next one comes after it.
-async fn await_departure(link: &Link, deadline: Instant, cancel: &CancellationToken) {
+async fn await_loss(link: &Link, deadline: Instant, cancel: &CancellationToken) {
     tokio::select! {
-        _ = link.departure().reported() => {}
+        _ = link.loss().reported() => {}
         () = cancel.cancelled() => {}
         () = tokio::time::sleep_until(deadline) => {}
     }

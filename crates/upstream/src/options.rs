@@ -18,21 +18,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{RequestUser, CallRequirements, DispatchLease, PerformFailure};
 
-/// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
+/// Where server messages go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type ServerMessageSender = mpsc::Sender<ServerMessage>;
 
-/// Takes remarks that belong to no single request. It gets them as the server made them, and decides how much of them a client gets.
+/// Takes server messages that belong to no single request. It gets them as the server made them, and decides how much of them a client gets.
 pub trait ServerMessageSink: fmt::Debug + Send + Sync {
-    /// Takes a remark. False if it was not taken; a question is declined then.
-    fn receive(&self, remark: ServerMessage) -> bool;
+    /// Takes a server message. False if it was not taken; a question is declined then.
+    fn receive(&self, server_message: ServerMessage) -> bool;
 
     /// Whether the listener is gone.
     fn is_gone(&self) -> bool;
 }
 
 impl ServerMessageSink for ServerMessageSender {
-    fn receive(&self, remark: ServerMessage) -> bool {
-        self.try_send(remark).is_ok()
+    fn receive(&self, server_message: ServerMessage) -> bool {
+        self.try_send(server_message).is_ok()
     }
 
     fn is_gone(&self) -> bool {
@@ -107,7 +107,7 @@ pub struct RequestOptions {
     pub cancel: CancellationToken,
     /// For whom.
     pub requester: UpstreamRequester,
-    /// Where remarks go; without it, where those of the affinity go that belong to no request. Nobody is asked anything if
+    /// Where server messages go; without it, where those of the affinity go that belong to no request. Nobody is asked anything if
     /// there is nowhere.
     pub server_messages: Option<ServerMessageSender>,
     /// Whether the server is asked for progress.

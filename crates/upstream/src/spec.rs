@@ -67,7 +67,7 @@ pub struct UpstreamLimits {
     pub pages_max: usize,
     /// How many tools its list may have.
     pub tools_max: usize,
-    /// How many connections to a legacy server may be open for counterparts that can be asked something. One principal may have a quarter
+    /// How many connections to a legacy server may be open for requesters that can be asked something. One principal may have a quarter
     /// of them and one tenant three quarters; in local mode, one client a quarter.
     pub connections_max: usize,
     /// How long such a connection is kept without a request.

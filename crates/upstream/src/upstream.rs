@@ -58,53 +58,53 @@ impl Upstream {
 
     /// The same for a server that is shown what these sources present.
     pub fn with_credentials(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, sources: Vec<Arc<dyn CredentialSource>>) -> Self {
-        let setting = Arc::new(SharedContext::new(spec, notebook, sources));
+        let context = Arc::new(SharedContext::new(spec, notebook, sources));
         let stop = CancellationToken::new();
-        let base = UpstreamConnection::new(&setting, None, stop.child_token());
-        let pool = ConnectionPool::new(Arc::clone(&setting), stop.clone());
-        let connections = UpstreamConnections { setting, base, pool };
+        let base = UpstreamConnection::new(&context, None, stop.child_token());
+        let pool = ConnectionPool::new(Arc::clone(&context), stop.clone());
+        let connections = UpstreamConnections { context, base, pool };
         Self(Arc::new(UpstreamInner { connections, _stop_when_dropped: stop.clone().drop_guard(), stop }))
     }
 
     /// Whether it is shown anything that a source presents.
     pub fn is_shown_credentials(&self) -> bool {
-        self.setting().credentials.is_some()
+        self.context().credentials.is_some()
     }
 
     /// Whether that is each user's own, so that users do not share connections.
     pub fn is_personal(&self) -> bool {
-        self.setting().is_personal()
+        self.context().is_personal()
     }
 
     /// How it is configured.
     pub fn spec(&self) -> &UpstreamSpec {
-        &self.setting().spec
+        &self.context().spec
     }
 
     /// Its name in the configuration.
     pub fn id(&self) -> &UpstreamName {
-        &self.setting().spec.id
+        &self.context().spec.id
     }
 
-    /// Everything the server says it offers to that counterpart, all pages. Connects if needed. Each page may take
+    /// Everything the server says it offers to that requester, all pages. Connects if needed. Each page may take
     /// `connect_ms_max`.
     ///
     /// Cancel safe: nothing but the list is lost.
-    pub async fn tools(&self, counterpart: &UpstreamRequester) -> Result<ToolList, UpstreamError> {
-        let limits = &self.setting().spec.limits;
+    pub async fn tools(&self, requester: &UpstreamRequester) -> Result<ToolList, UpstreamError> {
+        let limits = &self.context().spec.limits;
         let mut gathering = ToolListBuilder::new(limits.clone());
         let mut cursor: Option<String> = None;
         let mut editions = BTreeSet::new();
         loop {
             let deadline = Instant::now() + Duration::from_millis(limits.connect_ms_max);
-            let delivery = RequestOptions { requester: counterpart.clone(), ..RequestOptions::for_gateway(deadline) };
-            let page = self.deliver(&RequestDraft::page(method::TOOLS_LIST, cursor.as_deref()), delivery).await;
+            let options = RequestOptions { requester: requester.clone(), ..RequestOptions::for_gateway(deadline) };
+            let page = self.deliver(&RequestDraft::page(method::TOOLS_LIST, cursor.as_deref()), options).await;
             editions.extend(page.edition);
             cursor = gathering.add_page(&page.outcome?.result)?;
             if cursor.is_none() {
                 let edition = editions.pop_first().filter(|_| editions.is_empty());
                 let mut list = gathering.finish();
-                if let Some(credentials) = &self.setting().credentials {
+                if let Some(credentials) = &self.context().credentials {
                     list.tools.iter_mut().for_each(|tool| credentials.hide(tool));
                 }
                 return Ok(ToolList { edition, ..list });
@@ -116,25 +116,25 @@ impl Upstream {
     ///
     /// Not cancel safe: a call that has been sent and is then dropped may still be executed, and nobody learns how it
     /// ended. Run it in a task of its own and cancel through [`Delivery::cancel`].
-    pub async fn perform(&self, fenced: Fenced, mut delivery: RequestOptions) -> UpstreamOutcome {
+    pub async fn perform(&self, fenced: Fenced, mut options: RequestOptions) -> UpstreamOutcome {
         let started = Instant::now();
         let called = if fenced.upstream() == self.id().as_str() {
             let (tool, arguments) = (fenced.upstream_tool(), fenced.arguments());
             let draft = RequestDraft::call(tool, arguments, fenced.effect_class());
-            let call = self.setting().credentials.as_ref().map(|_| CredentialCall {
+            let call = self.context().credentials.as_ref().map(|_| CredentialCall {
                 call_id: fenced.call_id().clone(),
                 tool: tool.to_owned(),
                 arguments: Digest::compute(DigestDomain::Arguments, &[arguments]),
                 effect: fenced.effect_class(),
-                requirements: delivery.requirements.clone(),
+                requirements: options.requirements.clone(),
             });
-            match delivery.late.take().filter(|_| fenced.effect_class().mutates()) {
+            match options.late.take().filter(|_| fenced.effect_class().mutates()) {
                 Some(late) => {
                     let (effect, arguments) = (fenced.effect_class(), arguments.clone());
                     let owned = OwnedCall { tool: tool.to_owned(), arguments, effect, call };
-                    self.call_with_overtime(owned, delivery, late).await
+                    self.call_with_overtime(owned, options, late).await
                 }
-                None => self.deliver(&draft.with_call(call), delivery).await,
+                None => self.deliver(&draft.with_call(call), options).await,
             }
         } else {
             let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
@@ -147,13 +147,13 @@ impl Upstream {
     /// Makes a request that is not a tool call. Connects if needed.
     ///
     /// Cancel safe in the sense that only the answer is lost.
-    pub async fn ask(&self, question: UpstreamInquiry, delivery: RequestOptions) -> Result<Answer, PerformFailure> {
-        self.deliver(&RequestDraft::inquiry(&question), delivery).await.outcome
+    pub async fn ask(&self, question: UpstreamInquiry, options: RequestOptions) -> Result<Answer, PerformFailure> {
+        self.deliver(&RequestDraft::inquiry(&question), options).await.outcome
     }
 
     /// What a server says outside any request. A receiver that lags loses the oldest.
     pub fn announcements(&self) -> broadcast::Receiver<Announcement> {
-        self.setting().announcement_bus.announcements()
+        self.context().announcement_bus.announcements()
     }
 
     /// What the server says about itself, once it is connected; connects if needed. A server of both eras says it in the
@@ -167,16 +167,16 @@ impl Upstream {
         Ok(offer_on(&link))
     }
 
-    /// What the server says about itself to this counterpart: a server of both eras says it in the counterpart's.
+    /// What the server says about itself to this requester: a server of both eras says it in the requester's.
     ///
     /// Cancel safe: nothing but the offer is lost.
-    pub async fn offer_to(&self, counterpart: &UpstreamRequester, deadline: Instant) -> Result<UpstreamOffer, PerformFailure> {
+    pub async fn offer_to(&self, requester: &UpstreamRequester, deadline: Instant) -> Result<UpstreamOffer, PerformFailure> {
         let offer = self.offer(deadline).await?;
-        let keeps_era = offer.era == Era::Modern && counterpart.era == Era::Legacy;
-        if !keeps_era || self.0.connections.connection_requester(counterpart).is_none() {
+        let keeps_era = offer.era == Era::Modern && requester.era == Era::Legacy;
+        if !keeps_era || self.0.connections.connection_requester(requester).is_none() {
             return Ok(offer);
         }
-        self.0.connections.link(counterpart, deadline).await.map(|link| offer_on(&link))
+        self.0.connections.link(requester, deadline).await.map(|link| offer_on(&link))
     }
 
     /// Wants to hear when a resource changes. The wish holds over reconnections until [`Upstream::unwatch`].
@@ -192,28 +192,28 @@ impl Upstream {
     /// Does not want to hear of it any more.
     pub fn unwatch(&self, uri: &str) {
         let subject = WatchSubject::Resource(uri.to_owned());
-        if self.setting().watches.unwatch(&subject) {
+        if self.context().watches.unwatch(&subject) {
             self.unsubscribe(subject);
         }
     }
 
-    /// Wants to hear when a resource changes, on the counterpart's own connection; none if it has no such connection or the
+    /// Wants to hear when a resource changes, on the requester's own connection; none if it has no such connection or the
     /// server is modern too, and [`Upstream::watch`] is what it needs.
     ///
     /// Cancel safe: a wish that is not waited for ends with the connection.
     pub async fn watch_on_own_connection(
         &self,
-        counterpart: &UpstreamRequester,
+        requester: &UpstreamRequester,
         uri: &str,
         deadline: Instant,
     ) -> Result<Option<ConnectionResourceWatch>, PerformFailure> {
-        let users_own = self.0.connections.is_personal_to(counterpart);
-        let shares = !counterpart.capabilities.answers_anything() && !users_own;
+        let users_own = self.0.connections.is_personal_to(requester);
+        let shares = !requester.capabilities.answers_anything() && !users_own;
         if shares || self.offer(deadline).await.is_ok_and(|offer| offer.era == Era::Modern) {
             return Ok(None);
         }
-        let lease = self.0.connections.pool.lease(counterpart, LeasePurpose::Gateway)?;
-        ConnectionResourceWatch::start(self.setting(), counterpart, lease, uri, deadline).await.map(Some)
+        let lease = self.0.connections.pool.lease(requester, LeasePurpose::Gateway)?;
+        ConnectionResourceWatch::start(self.context(), requester, lease, uri, deadline).await.map(Some)
     }
 
     /// Wants to hear when a task of a modern server changes. The wish holds until [`Upstream::unwatch_task`].
@@ -232,72 +232,72 @@ impl Upstream {
 
     /// Does not want to hear of it any more.
     pub fn unwatch_task(&self, task_id: &str) {
-        self.setting().watches.unwatch(&WatchSubject::Task(task_id.to_owned()));
+        self.context().watches.unwatch(&WatchSubject::Task(task_id.to_owned()));
     }
 
-    /// Where remarks go that no request of this affinity can be said to have caused: questions and log lines that a legacy
+    /// Where server messages go that no request of this affinity can be said to have caused: questions and log lines that a legacy
     /// server sends between requests. Without it such questions are declined.
     pub fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) {
-        if !self.setting().attached.attach(affinity, bystander) {
+        if !self.context().attached.attach(affinity, bystander) {
             tracing::warn!(upstream = %self.id(), "too many clients listen to remarks outside requests");
         }
     }
 
-    /// Tells a legacy server something on the connection of that counterpart, if there is one.
-    pub fn notify(&self, counterpart: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>) {
-        let link = self.0.connections.ready_link(counterpart);
+    /// Tells a legacy server something on the connection of that requester, if there is one.
+    pub fn notify(&self, requester: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>) {
+        let link = self.0.connections.ready_link(requester);
         if let Some(link) = link.filter(|link| link.peer.era() == Era::Legacy) {
             link.notify_if_room(message::client_notification(method, params));
         }
     }
 
-    /// Ends what was kept for an affinity: its connections and where its remarks go.
+    /// Ends what was kept for an affinity: its connections and where its server messages go.
     pub fn release(&self, affinity: &str) {
-        self.setting().attached.detach(affinity);
+        self.context().attached.detach(affinity);
         self.0.connections.pool.release(affinity);
     }
 
     /// Counts up whenever the tool list may have changed: the server says so, or a new connection was made.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.setting().announcement_bus.changes()
+        self.context().announcement_bus.changes()
     }
 
-    /// The number of the connection that the next request of this counterpart is made on, unlike any other's; none while
+    /// The number of the connection that the next request of this requester is made on, unlike any other's; none while
     /// there is no such connection.
-    pub fn edition(&self, counterpart: &UpstreamRequester) -> Option<u64> {
-        self.0.connections.ready_link(counterpart).map(|link| link.edition)
+    pub fn edition(&self, requester: &UpstreamRequester) -> Option<u64> {
+        self.0.connections.ready_link(requester).map(|link| link.edition)
     }
 
-    /// Whether requests of this counterpart are made on a connection of its own, as far as is known: a legacy server may
+    /// Whether requests of this requester are made on a connection of its own, as far as is known: a legacy server may
     /// offer something else on each.
-    pub fn has_own_connection(&self, counterpart: &UpstreamRequester) -> bool {
-        self.0.connections.has_own(counterpart)
+    pub fn has_own_connection(&self, requester: &UpstreamRequester) -> bool {
+        self.0.connections.has_own(requester)
     }
 
-    /// As whom the server knows this counterpart, as far as is known: by its own connection, by the one that legacy clients
+    /// As whom the server knows this requester, as far as is known: by its own connection, by the one that legacy clients
     /// share at a server of both eras, or as nobody by the one that all share.
-    pub fn connection_requester(&self, counterpart: &UpstreamRequester) -> UpstreamRequester {
-        self.0.connections.connection_requester(counterpart).unwrap_or_else(UpstreamRequester::gateway)
+    pub fn connection_requester(&self, requester: &UpstreamRequester) -> UpstreamRequester {
+        self.0.connections.connection_requester(requester).unwrap_or_else(UpstreamRequester::gateway)
     }
 
     /// Whether legacy clients may be offered something by themselves: the server has their era, or was not asked for it yet.
     pub fn may_have_legacy_era(&self) -> bool {
-        self.setting().known_eras.get() != Some(Eras::ModernOnly)
+        self.context().known_eras.get() != Some(Eras::ModernOnly)
     }
 
     /// Which side of the protocol the server speaks on the shared connection, if that is known.
     pub fn known_era(&self) -> Option<Era> {
-        self.setting().known_eras.get().map(Eras::shared)
+        self.context().known_eras.get().map(Eras::shared)
     }
 
     /// Says whether no tool is called on a connection before [`Upstream::vouch`] says that it may be. It is not so at first.
     pub fn require_judged(&self, guarded: bool) {
-        self.setting().guard(guarded);
+        self.context().guard(guarded);
     }
 
-    /// Says whether tools may be called on this counterpart's present connection, if it is the one of that edition.
-    pub fn set_judged(&self, counterpart: &UpstreamRequester, edition: u64, judged: bool) {
-        if let Some(link) = self.0.connections.ready_link(counterpart).filter(|link| link.edition == edition) {
+    /// Says whether tools may be called on this requester's present connection, if it is the one of that edition.
+    pub fn set_judged(&self, requester: &UpstreamRequester, edition: u64, judged: bool) {
+        if let Some(link) = self.0.connections.ready_link(requester).filter(|link| link.edition == edition) {
             link.set_judged(judged);
         }
     }
@@ -312,8 +312,8 @@ impl Upstream {
     /// Cancel safe: the end goes on without the waiter.
     pub async fn shutdown(&self) {
         self.0.stop.cancel();
-        self.setting().tasks.close();
-        self.setting().tasks.wait().await;
+        self.context().tasks.close();
+        self.context().tasks.wait().await;
     }
 
     /// The same for a gateway that has to be gone by then: servers get less time to end by themselves. The time is not a promise
@@ -321,13 +321,13 @@ impl Upstream {
     ///
     /// Cancel safe: the end goes on without the waiter.
     pub async fn shutdown_by(&self, by: Instant) {
-        self.setting().end_pace.end_by(by);
+        self.context().end_pace.end_by(by);
         self.shutdown().await;
     }
 
     /// From now on the servers' processes are killed where they would have been asked to end.
     pub fn hurry(&self) {
-        self.setting().end_pace.hurry();
+        self.context().end_pace.hurry();
     }
 
     /// Calls a tool. Everything `perform` does, without the evidence that it is allowed.
@@ -337,28 +337,28 @@ impl Upstream {
         tool: &str,
         arguments: &Bytes,
         effect: EffectClass,
-        mut delivery: RequestOptions,
+        mut options: RequestOptions,
     ) -> DispatchOutcome {
-        if let Some(late) = delivery.late.take() {
+        if let Some(late) = options.late.take() {
             let owned = OwnedCall { tool: tool.to_owned(), arguments: arguments.clone(), effect, call: None };
-            return self.call_with_overtime(owned, delivery, late).await;
+            return self.call_with_overtime(owned, options, late).await;
         }
-        self.deliver(&RequestDraft::call(tool, arguments, effect), delivery).await
+        self.deliver(&RequestDraft::call(tool, arguments, effect), options).await
     }
 
-    async fn deliver(&self, draft: &RequestDraft<'_>, delivery: RequestOptions) -> DispatchOutcome {
-        Box::pin(self.0.connections.deliver(draft, delivery, None)).await
+    async fn deliver(&self, draft: &RequestDraft<'_>, options: RequestOptions) -> DispatchOutcome {
+        Box::pin(self.0.connections.deliver(draft, options, None)).await
     }
 
     /// Makes a call in a task of its own, which goes on when the deadline has passed: what comes then goes to `late`.
-    async fn call_with_overtime(&self, owned: OwnedCall, delivery: RequestOptions, late: LateAnswerSender) -> DispatchOutcome {
-        let (setting, upstream) = (self.setting(), self.clone());
-        let overtime = Overtime::new(&setting.overtime, &setting.spec.limits);
+    async fn call_with_overtime(&self, owned: OwnedCall, options: RequestOptions, late: LateAnswerSender) -> DispatchOutcome {
+        let (context, upstream) = (self.context(), self.clone());
+        let overtime = Overtime::new(&context.overtime, &context.spec.limits);
         let goes_on = Arc::clone(&overtime);
         let (told, mut in_time) = tokio::sync::oneshot::channel();
-        setting.tasks.spawn(async move {
+        context.tasks.spawn(async move {
             let draft = RequestDraft::call(&owned.tool, &owned.arguments, owned.effect).with_call(owned.call);
-            let called = Box::pin(upstream.0.connections.deliver(&draft, delivery, Some(&goes_on))).await;
+            let called = Box::pin(upstream.0.connections.deliver(&draft, options, Some(&goes_on))).await;
             // Whoever waits is told once: of the end, or that the deadline passed.
             if goes_on.has_begun() {
                 let _ = late.send(called.outcome);
@@ -383,13 +383,13 @@ impl Upstream {
     }
 
     async fn watch_subject(&self, subject: WatchSubject, deadline: Instant) -> Result<(), PerformFailure> {
-        let setting = self.setting();
-        if setting.is_personal() {
+        let context = self.context();
+        if context.is_personal() {
             return Err(not_announced("what is a single user's own to others"));
         }
-        let turn = tokio::time::timeout_at(deadline, setting.watches.change_lock.lock()).await;
+        let turn = tokio::time::timeout_at(deadline, context.watches.change_lock.lock()).await;
         let _turn = turn.map_err(|_| PerformFailure::unavailable("others wait to watch something, too"))?;
-        let wish = setting.watches.watch(subject.clone())?;
+        let wish = context.watches.watch(subject.clone())?;
         let link = self.base_link(deadline).await?;
         match link.peer.era() {
             Era::Legacy => {
@@ -398,7 +398,7 @@ impl Upstream {
                 self.ask(question, RequestOptions::for_gateway(deadline)).await?;
             }
             Era::Modern => {
-                let granted = setting.watches.wait_for_outcome(wish.revision, deadline).await?;
+                let granted = context.watches.wait_for_outcome(wish.revision, deadline).await?;
                 if !granted.includes(&subject) {
                     return Err(not_announced("this"));
                 }
@@ -411,21 +411,21 @@ impl Upstream {
     /// Legacy servers are told; the subscription of a modern one changes by itself.
     fn unsubscribe(&self, subject: WatchSubject) {
         let Some(link) = self.0.connections.base.ready().filter(|link| link.peer.era() == Era::Legacy) else { return };
-        let setting = Arc::clone(self.setting());
-        self.setting().tasks.spawn(async move {
+        let context = Arc::clone(self.context());
+        self.context().tasks.spawn(async move {
             // In turn, so that whoever wants it again after this is not unsubscribed by it.
-            let _turn = setting.watches.change_lock.lock().await;
-            if setting.watches.is_watched(&subject) {
+            let _turn = context.watches.change_lock.lock().await;
+            if context.watches.is_watched(&subject) {
                 return;
             }
-            let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
+            let deadline = Instant::now() + Duration::from_millis(context.spec.limits.connect_ms_max);
             let (uri, terms) = (subject.key(), WireRequestTerms { tell_server: true, ..WireRequestTerms::until(deadline) });
-            let _ = Box::pin(listening::subscribe(&setting, &link, method::RESOURCES_UNSUBSCRIBE, uri, terms)).await;
+            let _ = Box::pin(listening::subscribe(&context, &link, method::RESOURCES_UNSUBSCRIBE, uri, terms)).await;
         });
     }
 
-    fn setting(&self) -> &Arc<SharedContext> {
-        &self.0.connections.setting
+    fn context(&self) -> &Arc<SharedContext> {
+        &self.0.connections.context
     }
 }
 
@@ -450,8 +450,8 @@ impl fmt::Debug for Upstream {
 
 #[cfg(test)]
 impl Upstream {
-    /// How many connections of one counterpart there are, and how many tasks in all.
+    /// How many connections of one requester there are, and how many tasks in all.
     pub(crate) fn census(&self) -> (usize, usize) {
-        (self.0.connections.pool.len(), self.setting().tasks.len())
+        (self.0.connections.pool.len(), self.context().tasks.len())
     }
 }

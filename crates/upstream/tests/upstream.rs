@@ -77,7 +77,7 @@ fn upstream(id: &str) -> Upstream {
     )
 }
 
-fn delivery() -> RequestOptions {
+fn options() -> RequestOptions {
     RequestOptions::for_gateway(Instant::now() + Duration::from_mins(1))
 }
 
@@ -86,7 +86,7 @@ async fn a_fenced_call_is_performed_with_its_canonical_bytes() {
     let upstream = upstream("fixture");
     let fenced = fenced(r#"{ "text": "b", "note": "a" }"#);
     let call_id = fenced.call_id().clone();
-    let performed = upstream.perform(fenced, delivery()).await;
+    let performed = upstream.perform(fenced, options()).await;
     assert!(performed.sent);
     assert_eq!(*performed.fenced.call_id(), call_id);
     let result: serde_json::Value =
@@ -99,7 +99,7 @@ async fn a_fenced_call_is_performed_with_its_canonical_bytes() {
 #[tokio::test]
 async fn a_call_for_another_upstream_is_not_sent() {
     let upstream = upstream("elsewhere");
-    let performed = upstream.perform(fenced(r#"{"text":"x"}"#), delivery()).await;
+    let performed = upstream.perform(fenced(r#"{"text":"x"}"#), options()).await;
     assert!(!performed.sent);
     let failure = performed.outcome.expect_err("a failure");
     assert!(matches!(failure, PerformFailure::Unavailable { .. }) && failure.provably_not_executed(), "{failure}");

@@ -34,7 +34,7 @@ fn refusal() -> Refusal {
         .with_field_errors(vec![error])
 }
 
-fn occasion(call_id: &CallId) -> ObservationContext<'_> {
+fn context(call_id: &CallId) -> ObservationContext<'_> {
     ObservationContext {
         tool: "company.void_invoice",
         version: "1.0.0",
@@ -200,25 +200,25 @@ fn a_record_of_a_call_that_costs_something() {
 fn observations_keep_the_specification_s_schema() {
     let call_id = call_id();
     let data = Some(RawValue::from_string(r#"{"invoice_id":"inv_1007","status":"void"}"#.to_owned()).unwrap());
-    let done = Observation::from_result(&occasion(&call_id), TaxonomyClass::Success, data, Vec::new(), verification());
+    let done = Observation::from_result(&context(&call_id), TaxonomyClass::Success, data, Vec::new(), verification());
     golden_json("observation.json", &done);
-    let refused = Observation::from_refusal(&occasion(&call_id), &refusal(), Verification::none());
+    let refused = Observation::from_refusal(&context(&call_id), &refusal(), Verification::none());
     golden_json("observation_refused.json", &refused);
     let failed = PayloadError { field: None, message: "no such invoice".to_owned(), code: "STALE_STATE".to_owned() };
     let failed =
-        Observation::from_result(&occasion(&call_id), TaxonomyClass::StaleState, None, vec![failed], verification());
+        Observation::from_result(&context(&call_id), TaxonomyClass::StaleState, None, vec![failed], verification());
     for observation in [&done, &refused, &failed] {
         assert_eq!(holds(&schemas::observation(), &json!(observation)), []);
     }
     for class in TaxonomyClass::ALL {
-        let observation = Observation::from_result(&occasion(&call_id), class, None, Vec::new(), Verification::none());
+        let observation = Observation::from_result(&context(&call_id), class, None, Vec::new(), Verification::none());
         assert_eq!(holds(&schemas::observation(), &json!(observation)), [], "{}", class.name());
         let refusal = Refusal::new(call_id.clone(), GateName::Perform, class, String::new(), String::new());
-        let observation = Observation::from_refusal(&occasion(&call_id), &refusal, Verification::none());
+        let observation = Observation::from_refusal(&context(&call_id), &refusal, Verification::none());
         assert_eq!(holds(&schemas::observation(), &json!(observation)), [], "{}", class.name());
     }
     // A clock that went backwards.
-    let backwards = ObservationContext { finished_at: Timestamp::from_unix_ms(0), ..occasion(&call_id) };
+    let backwards = ObservationContext { finished_at: Timestamp::from_unix_ms(0), ..context(&call_id) };
     let observation = Observation::from_refusal(&backwards, &refusal(), Verification::none());
     assert_eq!(holds(&schemas::observation(), &json!(observation)), []);
 }

@@ -1,4 +1,4 @@
-//! Who is let in at the HTTP door. A port: what a credential is and how it is checked is the doorkeeper's business; the door hands
+//! Who is let in at the HTTP door. A port: what a credential is and how it is checked is the authenticator's business; the door hands
 //! the header over and passes on what it is told.
 
 use std::{fmt, sync::Arc};

@@ -81,24 +81,24 @@ impl AnswerStream {
 
     /// Carries what a request has to say onto the stream, whether or not somebody reads it there.
     pub(super) async fn carry(self: Arc<Self>, mut running: Box<RunningRequest>, give_up: CancellationToken) {
-        let reel = &self.lease.session().replay_buffer;
+        let replay_buffer = &self.lease.session().replay_buffer;
         loop {
             let event = tokio::select! {
                 biased;
                 event = running.next() => event,
                 () = give_up.cancelled() => {
-                    reel.send(self.number, running.end_unknown());
+                    replay_buffer.send(self.number, running.end_unknown());
                     return;
                 }
             };
             match event {
                 RunningRequestEvent::Message(message) => {
-                    reel.wait_for_room(Some(self.number)).await;
-                    reel.send(self.number, message);
+                    replay_buffer.wait_for_room(Some(self.number)).await;
+                    replay_buffer.send(self.number, message);
                 }
                 RunningRequestEvent::Answered(answered) => {
-                    reel.wait_for_room(Some(self.number)).await;
-                    reel.send(self.number, answered.message);
+                    replay_buffer.wait_for_room(Some(self.number)).await;
+                    replay_buffer.send(self.number, answered.message);
                     return;
                 }
                 RunningRequestEvent::Cancelled => return,

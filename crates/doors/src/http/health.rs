@@ -130,20 +130,20 @@ struct StoreReport {
 }
 
 /// Answers a question at one of the three paths.
-pub(super) fn answer<G: Gateway>(door: &HttpDoor<G>, arrival: &DoorRequestHead) -> DoorResponse {
-    if !matches!(arrival.parts.method, Method::GET | Method::HEAD) {
+pub(super) fn answer<G: Gateway>(door: &HttpDoor<G>, request_head: &DoorRequestHead) -> DoorResponse {
+    if !matches!(request_head.parts.method, Method::GET | Method::HEAD) {
         return not_for_method("GET,HEAD");
     }
-    match arrival.parts.uri.path() {
+    match request_head.parts.uri.path() {
         ALIVE => report(door.health.alive(), ["alive", "not_alive"], HealthDetails::default()),
         WELL => well(door),
-        _ => ready(door, arrival.draining.closing.is_cancelled()),
+        _ => ready(door, request_head.draining.closing.is_cancelled()),
     }
 }
 
 fn well<G: Gateway>(door: &HttpDoor<G>) -> DoorResponse {
     let (process, store) = (door.health.alive(), door.health.store());
-    let word = |found: &Result<(), HealthProblem>| found.as_ref().map_or_else(|ailment| ailment.code, |()| "ok");
+    let word = |found: &Result<(), HealthProblem>| found.as_ref().map_or_else(|problem| problem.code, |()| "ok");
     let checks = Some(HealthChecks { process: word(&process), store: word(&store) });
     report(
         process.and(store),
@@ -167,11 +167,11 @@ pub(super) fn draining_response() -> DoorResponse {
 fn report(found: Result<(), HealthProblem>, words: [&'static str; 2], details: HealthDetails) -> DoorResponse {
     let HealthDetails { checks, store, upstreams, configuration } = details;
     let [good, bad] = words;
-    let (status, word, ailment) = match found {
+    let (status, word, problem) = match found {
         Ok(()) => (StatusCode::OK, good, None),
-        Err(ailment) => (StatusCode::SERVICE_UNAVAILABLE, bad, Some(ailment)),
+        Err(problem) => (StatusCode::SERVICE_UNAVAILABLE, bad, Some(problem)),
     };
-    let (reason, message) = (ailment.map(|ailment| ailment.code), ailment.map(|ailment| ailment.message));
+    let (reason, message) = (problem.map(|problem| problem.code), problem.map(|problem| problem.message));
     let report = HealthReport { status: word, reason, message, checks, store, upstreams, configuration };
     // A struct of words and numbers has nothing in it that JSON could refuse.
     let mut response = json(serde_json::to_vec(&report).unwrap_or_default());

@@ -1,7 +1,7 @@
 //! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/livez`, `/healthz` and `/readyz`, and where clients find out how to be let in.
 //!
 //! Responsible for what HTTP adds to the protocol: which requests are let in at all, sessions, headers that repeat the
-//! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the doorkeeper's.
+//! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the authenticator's.
 
 mod origin_guard;
 mod answer_body;
@@ -46,7 +46,7 @@ use crate::{dispatch::MethodDispatcher, fault::ProtocolFault, limits::DispatchLi
 
 /// The door's state.
 struct HttpDoor<G> {
-    desk: MethodDispatcher<G>,
+    dispatcher: MethodDispatcher<G>,
     origin_guard: OriginGuard,
     session_registry: HttpSessionRegistry<G>,
     param_headers: ParamHeaders,
@@ -94,7 +94,7 @@ enum AuthOutcome {
 
 type DoorResponse = http::Response<AnswerBody>;
 
-/// Makes a door. The doorkeeper authenticates every request. A session belongs to the caller that began it.
+/// Makes a door. The authenticator authenticates every request. A session belongs to the caller that began it.
 pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router<G> {
     let limits = DispatchLimits {
         page_size: options.page_size,
@@ -105,7 +105,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router<G> {
     };
     let sessions = HttpSessionTable::new(&options);
     let door = HttpDoor {
-        desk: MethodDispatcher::new(Arc::clone(&gateway), &options.server, limits),
+        dispatcher: MethodDispatcher::new(Arc::clone(&gateway), &options.server, limits),
         session_registry: HttpSessionRegistry::new(gateway, sessions, options.clock),
         param_headers: ParamHeaders::default(),
         listen_streams: CallerSlots::new(options.listen_streams_max),
@@ -140,15 +140,15 @@ impl<G> fmt::Debug for Router<G> {
 
 impl<G: Gateway> Router<G> {
     /// Answers a request. If this is dropped because the client went away, a call that has begun goes on.
-    async fn answer(&self, arrival: DoorRequestHead, body: Incoming) -> (DoorResponse, AuthOutcome) {
+    async fn answer(&self, request_head: DoorRequestHead, body: Incoming) -> (DoorResponse, AuthOutcome) {
         let door = &*self.0;
-        let path = arrival.parts.uri.path();
+        let path = request_head.parts.uri.path();
         let response = match path {
-            "/mcp" => return door.handle(arrival, body).await,
-            health::ALIVE | health::WELL | health::READY => health::answer(door, &arrival),
-            "/oauth/token" if arrival.parts.method == Method::POST => oauth::exchange(door, &arrival, body).await,
+            "/mcp" => return door.handle(request_head, body).await,
+            health::ALIVE | health::WELL | health::READY => health::answer(door, &request_head),
+            "/oauth/token" if request_head.parts.method == Method::POST => oauth::exchange(door, &request_head, body).await,
             "/oauth/token" => not_for_method("POST"),
-            path if is_metadata(path) => oauth::metadata(door, &arrival),
+            path if is_metadata(path) => oauth::metadata(door, &request_head),
             _ => empty(StatusCode::NOT_FOUND),
         };
         (response, AuthOutcome::Rejected)
@@ -162,16 +162,16 @@ fn is_metadata(path: &str) -> bool {
 }
 
 impl<G: Gateway> HttpDoor<G> {
-    async fn handle(&self, arrival: DoorRequestHead, body: Incoming) -> (DoorResponse, AuthOutcome) {
-        match self.authenticate(arrival).await {
+    async fn handle(&self, request_head: DoorRequestHead, body: Incoming) -> (DoorResponse, AuthOutcome) {
+        match self.authenticate(request_head).await {
             Ok(http_request) => (answer_authenticated(self, &http_request, body).await, AuthOutcome::Authenticated),
             Err(response) => (*response, AuthOutcome::Rejected),
         }
     }
 
     /// Lets a caller in, or says why not.
-    async fn authenticate(&self, arrival: DoorRequestHead) -> Result<AuthenticatedRequest, Box<DoorResponse>> {
-        let DoorRequestHead { parts, peer, draining, shared_timer: moments: shared_timer } = arrival;
+    async fn authenticate(&self, request_head: DoorRequestHead) -> Result<AuthenticatedRequest, Box<DoorResponse>> {
+        let DoorRequestHead { parts, peer, draining, shared_timer: moments: shared_timer } = request_head;
         if let Err(fault) = self.origin_guard.check(&parts, self.authenticator.hostname().as_deref()) {
             return Err(Box::new(refuse(&fault, None)));
         }

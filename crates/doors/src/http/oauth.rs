@@ -1,5 +1,5 @@
 //! Where clients find out how to be let in (RFC 9728), and where a credential is exchanged for an agent's (RFC 8693). What stands
-//! there is the doorkeeper's; that it is bounded, not kept by anybody and read only by whom it is for is this door's.
+//! there is the authenticator's; that it is bounded, not kept by anybody and read only by whom it is for is this door's.
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
@@ -20,8 +20,8 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The document about this resource: anybody may read it, pages of every origin too, because nothing in it is a secret and a client
 /// in a browser has no other way to learn where tokens are.
-pub(super) fn metadata<G: Gateway>(door: &HttpDoor<G>, arrival: &DoorRequestHead) -> DoorResponse {
-    let parts = &arrival.parts;
+pub(super) fn metadata<G: Gateway>(door: &HttpDoor<G>, request_head: &DoorRequestHead) -> DoorResponse {
+    let parts = &request_head.parts;
     if let Err(fault) = door.origin_guard.check_host(parts, door.authenticator.hostname().as_deref()) {
         return refuse(&fault, None);
     }
@@ -47,8 +47,8 @@ fn document<G>(door: &HttpDoor<G>, parts: &Parts) -> DoorResponse {
 }
 
 /// Token exchange. The credential is in the body, so that neither pages of other origins nor anybody in between may have it.
-pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, arrival: &DoorRequestHead, body: Incoming) -> DoorResponse {
-    let parts = &arrival.parts;
+pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, request_head: &DoorRequestHead, body: Incoming) -> DoorResponse {
+    let parts = &request_head.parts;
     if let Err(fault) = door.origin_guard.check(parts, door.authenticator.hostname().as_deref()) {
         return refuse(&fault, None);
     }
@@ -65,7 +65,7 @@ pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, arrival: &DoorReque
     let Some(exchanged) = door.authenticator.exchange(form).await else { return refuse(&not_here(), None) };
     if let Some(why) = &exchanged.wrong_credential {
         let why = format!("it was to be exchanged: {why}");
-        door.wrong_credentials.warn(arrival.peer, &why);
+        door.wrong_credentials.warn(request_head.peer, &why);
     }
     let mut response = json(exchanged.body);
     *response.status_mut() = StatusCode::from_u16(exchanged.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -1,7 +1,7 @@
 //! Headers that repeat arguments. A tool may ask, in its input schema, that some of its arguments stand in headers too, so
 //! that something in front of the door can route by them; what was routed by must be what is done.
 //!
-//! Which arguments, is read from the listed definitions once per list, for all guests together; whether a guest is shown a tool is
+//! Which arguments, is read from the listed definitions once per list, for all requesters together; whether a requester is shown a tool is
 //! asked only where the tool asks for headers. A definition whose annotations break the rules has none: no client mirrors them
 //! either.
 
@@ -22,7 +22,7 @@ use servanda_mcp::{
 use super::headers;
 use crate::fault::ProtocolFault;
 
-/// How many lists are remembered: guests of other capabilities may see another.
+/// How many lists are remembered: requesters of other capabilities may see another.
 const TABLES_MAX: usize = 64;
 /// Beyond this, whole numbers do not survive every reader.
 const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
@@ -58,14 +58,14 @@ impl ParamHeaders {
     pub(super) fn check<G: Gateway>(
         &self,
         gateway: &G,
-        guest: &Requester,
+        requester: &Requester,
         headers: &HeaderMap,
         (tool, arguments): (&str, Option<&RawValue>),
     ) -> Result<(), ProtocolFault> {
-        let table = self.table(&gateway.whole_listing(guest));
+        let table = self.table(&gateway.whole_listing(requester));
         let Some(mirrored) = table.get(tool) else { return Ok(()) };
-        // Of a tool that a guest is not shown, it learns nothing here either.
-        if !gateway.known_listing(guest).tools.iter().any(|listed| listed.name == tool) {
+        // Of a tool that a requester is not shown, it learns nothing here either.
+        if !gateway.known_listing(requester).tools.iter().any(|listed| listed.name == tool) {
             return Ok(());
         }
         mirrored.iter().try_for_each(|mirrored| mirrored.check(headers, arguments))

@@ -86,7 +86,7 @@ fn a_list_is_read_once() {
     let headers = ParamHeaders::default();
     let (one, other) = (listing("A"), listing("B"));
     let first = headers.table(&one);
-    // Guests of one generation may be shown different tools: neither is judged by the other's list.
+    // Requesters of one generation may be shown different tools: neither is judged by the other's list.
     assert_eq!(headers.table(&other)["t"][0].header, "mcp-param-b");
     assert!(Arc::ptr_eq(&first, &headers.table(&one)));
     for _ in 0..2 * TABLES_MAX {

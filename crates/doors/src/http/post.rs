@@ -129,16 +129,16 @@ async fn answer_modern<G: Gateway>(
     request: &DoorRequest<'_>,
 ) -> Result<DoorResponse, ProtocolFault> {
     require_headers(http_request, request)?;
-    let modest = door.desk.require_bounded_capabilities(request.meta.client_capabilities);
+    let modest = door.dispatcher.require_bounded_capabilities(request.meta.client_capabilities);
     modest.map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
     let context = modern_context(door, http_request, request);
     if request.method == method::TOOLS_CALL
         && let Some(tool) = request.params.name.and_then(params::text)
     {
         let called = (&*tool, request.params.arguments);
-        door.param_headers.check(&*door.desk.gateway, &context.guest, &http_request.headers, called)?;
+        door.param_headers.check(&*door.dispatcher.gateway, &context.requester, &http_request.headers, called)?;
     }
-    match door.desk.answer(request, context)? {
+    match door.dispatcher.answer(request, context)? {
         DispatchReply::Result(result) => Ok(json(envelope::response(request.id, &result))),
         DispatchReply::Deferred(deferred) => Ok(json(envelope::response(request.id, &deferred.work.await?))),
         DispatchReply::Listen(listen_request) => stream::subscribe(door, *listen_request, http_request).await,
@@ -173,8 +173,8 @@ fn modern_context<G>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, re
     let caller = Caller { client, ..authority.caller() };
     let affinity = affinity(door, &authority);
     let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
-    let guest = Requester { caller, authority, era: Era::Modern, capabilities, affinity };
-    DoorRequestContext { guest, session: None, in_flight: None, departure: ClientDisconnectPolicy::Cancel }
+    let requester = Requester { caller, authority, era: Era::Modern, capabilities, affinity };
+    DoorRequestContext { requester, session: None, in_flight: None, disconnect_policy: ClientDisconnectPolicy::Cancel }
 }
 
 /// What holds a modern caller's requests together. Principals of two tenants may have one name and never anything else, and
@@ -197,15 +197,15 @@ async fn answer_legacy<G: Gateway>(
     if request.method == method::INITIALIZE {
         headers::require_known_version(&http_request.headers)?;
         let authority = Arc::clone(&http_request.authority);
-        let guest = Requester { caller: authority.caller(), authority, era: Era::Legacy, ..Requester::local() };
-        let context = DoorRequestContext { guest, session: None, in_flight: None, departure: ClientDisconnectPolicy::KeepRunning };
-        return match door.desk.answer(request, context)? {
-            DispatchReply::Initialize(welcome) => begin_session(door, http_request, request.id, *welcome).await,
+        let requester = Requester { caller: authority.caller(), authority, era: Era::Legacy, ..Requester::local() };
+        let context = DoorRequestContext { requester, session: None, in_flight: None, disconnect_policy: ClientDisconnectPolicy::KeepRunning };
+        return match door.dispatcher.answer(request, context)? {
+            DispatchReply::Initialize(initialization) => begin_session(door, http_request, request.id, *initialization).await,
             _ => Err(ProtocolFault::method_not_found(Era::Legacy, &request.method)),
         };
     }
     let lease = leased_session(door, http_request).await?;
-    match door.desk.answer(request, lease.session().request_context(&http_request.authority))? {
+    match door.dispatcher.answer(request, lease.session().request_context(&http_request.authority))? {
         DispatchReply::Result(result) => Ok(json(envelope::response(request.id, &result))),
         DispatchReply::Deferred(deferred) => {
             let result = await_deferred(door, lease.session(), deferred).await?;
@@ -220,10 +220,10 @@ async fn begin_session<G: Gateway>(
     door: &HttpDoor<G>,
     http_request: &AuthenticatedRequest,
     id: &Id,
-    mut welcome: ClientInitialization,
+    mut initialization: ClientInitialization,
 ) -> Result<DoorResponse, ProtocolFault> {
-    let result = std::mem::take(&mut welcome.result);
-    let session = door.session_registry.begin(&http_request.authority, welcome).await?;
+    let result = std::mem::take(&mut initialization.result);
+    let session = door.session_registry.begin(&http_request.authority, initialization).await?;
     let mut response = json(envelope::response(id, &result));
     if let Ok(value) = HeaderValue::try_from(session) {
         response.headers_mut().insert(HeaderName::from_static(fields::header::SESSION_ID), value);
@@ -265,7 +265,7 @@ fn apply_notification<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, met
                 session.session.in_flight.cancel(&id);
             }
         }
-        method::ROOTS_LIST_CHANGED => door.desk.gateway.roots_changed(&session.session.guest),
+        method::ROOTS_LIST_CHANGED => door.dispatcher.gateway.roots_changed(&session.session.requester),
         _ => {}
     }
 }

@@ -58,7 +58,7 @@ struct SessionFrames {
 /// A modern client's subscription.
 struct SubscriptionFrames {
     subscription: ListenSubscription,
-    greeting: Arc<RenderedServerInfo>,
+    server_info: Arc<RenderedServerInfo>,
     /// What is to be said next.
     waiting: VecDeque<Vec<u8>>,
     over: bool,
@@ -70,7 +70,7 @@ struct SubscriptionFrames {
 /// Frames of a stream whose credential is checked again and again.
 struct ReauthenticatedFrames<F> {
     frames: F,
-    vigil: StreamReauth,
+    reauth: StreamReauth,
 }
 
 /// Opens the stream of a GET: a new one, or one that broke.
@@ -97,7 +97,7 @@ pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, http_request: &Authenti
     };
     let frames =
         SessionFrames { connected, lease, draining: Arc::clone(&http_request.draining), _places: Some((place, among_all)) };
-    Ok(respond(ReauthenticatedFrames { frames, vigil: StreamReauth::for_stream(door, &http_request.authority) }, door.keep_alive))
+    Ok(respond(ReauthenticatedFrames { frames, reauth: StreamReauth::for_stream(door, &http_request.authority) }, door.keep_alive))
 }
 
 /// A place among all streams on which clients only listen, in whichever era and session.
@@ -137,20 +137,20 @@ pub(super) async fn subscribe<G: Gateway>(
 ) -> Result<DoorResponse, ProtocolFault> {
     let authority = &http_request.authority;
     let place = listening_place(door, authority)?;
-    let vigil = StreamReauth::for_stream(door, authority);
+    let reauth = StreamReauth::for_stream(door, authority);
     // Taken before the acknowledgement goes out: a change after it is never missed.
-    let news = door.desk.gateway.change_events();
-    let subscription = listen_request.grant(&*door.desk.gateway).await;
+    let news = door.dispatcher.gateway.change_events();
+    let subscription = listen_request.grant(&*door.dispatcher.gateway).await;
     let frames = SubscriptionFrames {
         waiting: VecDeque::from([subscription.acknowledgement()]),
         subscription,
-        greeting: Arc::clone(&door.desk.greeting),
+        server_info: Arc::clone(&door.dispatcher.server_info),
         over: false,
         news,
         draining: Arc::clone(&http_request.draining),
         _place: place,
     };
-    Ok(respond(ReauthenticatedFrames { frames, vigil }, door.keep_alive))
+    Ok(respond(ReauthenticatedFrames { frames, reauth }, door.keep_alive))
 }
 
 impl FrameSource for RequestFrames {
@@ -181,10 +181,10 @@ impl FrameSource for RequestFrames {
 
 impl<F: FrameSource> FrameSource for ReauthenticatedFrames<F> {
     async fn next(&mut self) -> Option<Bytes> {
-        while self.vigil.check_if_due().await {
+        while self.reauth.check_if_due().await {
             tokio::select! {
                 biased;
-                () = self.vigil.wait_until_due() => {}
+                () = self.reauth.wait_until_due() => {}
                 frame = self.frames.next() => return frame,
             }
         }
@@ -216,12 +216,12 @@ impl FrameSource for SubscriptionFrames {
                 return None;
             }
             tokio::select! {
-                tidings = notifications::next(&mut self.news) => {
-                    self.waiting.extend(self.subscription.announcements(&tidings));
+                notifications = notifications::next(&mut self.news) => {
+                    self.waiting.extend(self.subscription.announcements(&notifications));
                 }
                 () = self.draining.closing.cancelled() => {
                     self.over = true;
-                    self.waiting.push_back(self.subscription.closing_response(&self.greeting.meta_member));
+                    self.waiting.push_back(self.subscription.closing_response(&self.server_info.meta_member));
                 }
             }
         }

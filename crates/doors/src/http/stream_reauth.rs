@@ -10,7 +10,7 @@ use super::{Authenticator, HttpDoor};
 
 /// The checks of one stream.
 pub(super) struct StreamReauth {
-    doorkeeper: Arc<dyn Authenticator>,
+    authenticator: Arc<dyn Authenticator>,
     authority: Arc<AuthenticatedCaller>,
     ticks: Interval,
     due: bool,
@@ -22,10 +22,10 @@ impl StreamReauth {
         Self::new(Arc::clone(&door.authenticator), Arc::clone(authority), door.reauth_interval)
     }
 
-    fn new(doorkeeper: Arc<dyn Authenticator>, authority: Arc<AuthenticatedCaller>, every: Duration) -> Self {
+    fn new(authenticator: Arc<dyn Authenticator>, authority: Arc<AuthenticatedCaller>, every: Duration) -> Self {
         let mut rounds = tokio::time::interval_at(Instant::now() + every, every);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { doorkeeper, authority, ticks: rounds, due: false, ended: false }
+        Self { authenticator, authority, ticks: rounds, due: false, ended: false }
     }
 
     /// Waits until the next check is due. Cancel safe.
@@ -38,7 +38,7 @@ impl StreamReauth {
     /// often as a quiet one. A check that takes too long counts as failed. Cancel safe: a check that did not finish is still due.
     pub(super) async fn check_if_due(&mut self) -> bool {
         if self.due && !self.ended {
-            let asked = tokio::time::timeout(self.ticks.period(), self.doorkeeper.is_still_valid(&self.authority));
+            let asked = tokio::time::timeout(self.ticks.period(), self.authenticator.is_still_valid(&self.authority));
             self.ended = !asked.await.unwrap_or(false);
             self.due = false;
             if self.ended {

@@ -39,31 +39,31 @@ pub(super) struct SubscriptionSlot {
 }
 
 /// Passes on what a request has to say, for as long as it is wanted and heard.
-pub(super) async fn run_request(mut running: Box<RunningRequest>, outlet: StdioDoorOutput, give_up: CancellationToken) -> BackgroundOutcome {
+pub(super) async fn run_request(mut running: Box<RunningRequest>, output: StdioDoorOutput, give_up: CancellationToken) -> BackgroundOutcome {
     loop {
         let event = tokio::select! {
             biased;
             event = running.next() => event,
             () = give_up.cancelled() => {
-                let _ = outlet.answer(Some(running.end_unknown())).await;
+                let _ = output.answer(Some(running.end_unknown())).await;
                 return BackgroundOutcome::Nothing;
             }
         };
         let answer = match event {
-            RunningRequestEvent::Message(message) => match outlet.send(message).await {
+            RunningRequestEvent::Message(message) => match output.send(message).await {
                 Ok(()) => continue,
                 Err(_) => return BackgroundOutcome::Nothing,
             },
             RunningRequestEvent::Answered(answered) => Some(answered.message),
             RunningRequestEvent::Cancelled => None,
         };
-        let _ = outlet.answer(answer).await;
+        let _ = output.answer(answer).await;
         return BackgroundOutcome::Nothing;
     }
 }
 
 /// Waits for an answer that takes a moment.
-pub(super) async fn run_deferred(deferred: DeferredResult, id: Id, outlet: StdioDoorOutput, give_up: CancellationToken) -> BackgroundOutcome {
+pub(super) async fn run_deferred(deferred: DeferredResult, id: Id, output: StdioDoorOutput, give_up: CancellationToken) -> BackgroundOutcome {
     let result = tokio::select! {
         biased;
         result = deferred.work => result,
@@ -73,7 +73,7 @@ pub(super) async fn run_deferred(deferred: DeferredResult, id: Id, outlet: Stdio
         Ok(result) => envelope::response(&id, &result),
         Err(fault) => fault.message(Some(&id)),
     };
-    let _ = outlet.answer(Some(answer)).await;
+    let _ = output.answer(Some(answer)).await;
     drop(deferred.slot);
     BackgroundOutcome::Nothing
 }

@@ -45,7 +45,7 @@ use crate::{
 
 /// The state of a connection.
 pub(super) struct StdioDoorConnection<G: Gateway> {
-    desk: MethodDispatcher<G>,
+    dispatcher: MethodDispatcher<G>,
     options: StdioOptions,
     output: mpsc::Sender<Vec<u8>>,
     in_flight: Arc<ClientRequestsInFlight>,
@@ -102,7 +102,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
         Self {
             news: gateway.change_events(),
             affinity_guard: AffinityGuard { gateway: Arc::clone(&gateway), affinity: Uuid::new_v4().to_string().into() },
-            desk: MethodDispatcher::new(gateway, &options.server, limits),
+            dispatcher: MethodDispatcher::new(gateway, &options.server, limits),
             options,
             output,
             in_flight: Arc::default(),
@@ -122,7 +122,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
             let heard = tokio::select! {
                 () = shutdown.cancelled() => break Ok(()),
                 () = self.output.closed() => break Ok(()),
-                tidings = notifications::next(&mut self.news) => self.announce(&tidings).await,
+                notifications = notifications::next(&mut self.news) => self.announce(&notifications).await,
                 Some(remark) = self.handshake.next_remark() => self.forward(remark).await,
                 Some(done) = self.background.join_next() => self.finish(done.unwrap_or(BackgroundOutcome::Nothing)).await,
                 line = lines.next() => match line {
@@ -141,7 +141,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
 
     async fn shut_down(mut self) {
         for (subscription, _) in std::mem::take(&mut self.subscriptions).into_values() {
-            if self.send(subscription.closing_response(&self.desk.greeting.meta_member)).await.is_err() {
+            if self.send(subscription.closing_response(&self.dispatcher.server_info.meta_member)).await.is_err() {
                 return;
             }
         }
@@ -160,14 +160,14 @@ impl<G: Gateway> StdioDoorConnection<G> {
         }
     }
 
-    async fn announce(&mut self, tidings: &Notifications) -> Result<(), StdioOutputClosed> {
+    async fn announce(&mut self, notifications: &Notifications) -> Result<(), StdioOutputClosed> {
         if let StdioHandshake::Completed(legacy) = &self.handshake {
-            for message in legacy.session.announcements(tidings) {
+            for message in legacy.session.announcements(notifications) {
                 self.send(message).await?;
             }
         }
         for (subscription, _) in self.subscriptions.values() {
-            for message in subscription.announcements(tidings) {
+            for message in subscription.announcements(notifications) {
                 self.send(message).await?;
             }
         }
@@ -209,8 +209,8 @@ impl<G: Gateway> StdioDoorConnection<G> {
         {
             return self.handle_batch(&line).await;
         }
-        let outlet = StdioDoorOutput::single(self.output.clone());
-        self.handle_message(&line, &outlet).await
+        let output = StdioDoorOutput::single(self.output.clone());
+        self.handle_message(&line, &output).await
     }
 
     /// Several messages in one, which only 2025-03-26 has.
@@ -220,30 +220,30 @@ impl<G: Gateway> StdioDoorConnection<G> {
             let message = format!("a batch has at most {} messages", self.options.batch_messages_max);
             return self.send(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message).message(None)).await;
         }
-        let outlet = StdioDoorOutput::batch(self.output.clone());
+        let output = StdioDoorOutput::batch(self.output.clone());
         for message in messages {
             // Upholds: `message` borrows from `line`.
-            self.handle_message(&line.slice_ref(message.get().as_bytes()), &outlet).await?;
+            self.handle_message(&line.slice_ref(message.get().as_bytes()), &output).await?;
         }
-        outlet.answer(None).await
+        output.answer(None).await
     }
 
-    async fn handle_message(&mut self, source: &Bytes, outlet: &StdioDoorOutput) -> Result<(), StdioOutputClosed> {
+    async fn handle_message(&mut self, source: &Bytes, output: &StdioDoorOutput) -> Result<(), StdioOutputClosed> {
         if let Some(CallMessage { id, params, meta }) = CallMessage::read(source) {
-            outlet.expect_answer();
-            return match self.answer(&id, method::TOOLS_CALL, (params, meta), (source, outlet)) {
+            output.expect_answer();
+            return match self.answer(&id, method::TOOLS_CALL, (params, meta), (source, output)) {
                 Ok(None) => Ok(()),
-                Ok(Some(message)) => outlet.answer(Some(message)).await,
-                Err(fault) => outlet.answer(Some(fault.message(Some(&id)))).await,
+                Ok(Some(message)) => output.answer(Some(message)).await,
+                Err(fault) => output.answer(Some(fault.message(Some(&id)))).await,
             };
         }
         match Message::parse(source) {
             Ok(Message::Request { id, method, params }) => {
-                outlet.expect_answer();
-                match read(params).and_then(|read| self.answer(&id, &method, read, (source, outlet))) {
-                    Ok(Some(message)) => outlet.answer(Some(message)).await,
+                output.expect_answer();
+                match read(params).and_then(|read| self.answer(&id, &method, read, (source, output))) {
+                    Ok(Some(message)) => output.answer(Some(message)).await,
                     Ok(None) => Ok(()),
-                    Err(fault) => outlet.answer(Some(fault.message(Some(&id)))).await,
+                    Err(fault) => output.answer(Some(fault.message(Some(&id)))).await,
                 }
             }
             Ok(Message::Notification { method, params }) => {
@@ -263,8 +263,8 @@ impl<G: Gateway> StdioDoorConnection<G> {
                     EnvelopeError::NotAMessage { id, .. } => id.as_ref(),
                     EnvelopeError::NotJson(_) => None,
                 };
-                outlet.expect_answer();
-                outlet.answer(Some(ProtocolFault::from_envelope_error(&error).message(id))).await
+                output.expect_answer();
+                output.answer(Some(ProtocolFault::from_envelope_error(&error).message(id))).await
             }
             Ok(Message::Failure { id: None, .. }) | Err(_) => Ok(()),
         }
@@ -276,7 +276,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
         id: &Id,
         method: &str,
         (params, meta): (Params<'_>, Meta<'_>),
-        (source, outlet): (&Bytes, &StdioDoorOutput),
+        (source, output): (&Bytes, &StdioDoorOutput),
     ) -> Result<Option<Vec<u8>>, ProtocolFault> {
         let era = era::era_of(method, &meta, None);
         let request =
@@ -286,11 +286,11 @@ impl<G: Gateway> StdioDoorConnection<G> {
             Era::Legacy => self.legacy_context(method)?,
         };
         let give_up = self.give_up.clone();
-        match self.desk.answer(&request, context)? {
+        match self.dispatcher.answer(&request, context)? {
             DispatchReply::Result(result) => return Ok(Some(envelope::response(id, &result))),
-            DispatchReply::Initialize(welcome) => return Ok(Some(envelope::response(id, &self.begin_session(*welcome)))),
-            DispatchReply::Deferred(deferred) => self.background.spawn(background::run_deferred(deferred, id.clone(), outlet.clone(), give_up)),
-            DispatchReply::Running(running) => self.background.spawn(background::run_request(running, outlet.clone(), give_up)),
+            DispatchReply::Initialize(initialization) => return Ok(Some(envelope::response(id, &self.begin_session(*initialization)))),
+            DispatchReply::Deferred(deferred) => self.background.spawn(background::run_deferred(deferred, id.clone(), output.clone(), give_up)),
+            DispatchReply::Running(running) => self.background.spawn(background::run_request(running, output.clone(), give_up)),
             DispatchReply::Listen(listen_request) => {
                 if self.subscriptions.len() + self.granting >= self.options.subscriptions_max {
                     let hint = "cancel one that is not needed any more";
@@ -299,7 +299,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
                 let cancel = CancellationToken::new();
                 let entry = self.in_flight.enter(id, &cancel).ok_or_else(duplicate_id)?;
                 self.granting += 1;
-                let gateway = Arc::clone(&self.desk.gateway);
+                let gateway = Arc::clone(&self.dispatcher.gateway);
                 self.background.spawn(background::run_grant(listen_request, gateway, SubscriptionSlot { cancel, entry }, give_up))
             }
         };
@@ -308,38 +308,38 @@ impl<G: Gateway> StdioDoorConnection<G> {
 
     fn modern_context(&self, request: &DoorRequest<'_>) -> Result<DoorRequestContext, ProtocolFault> {
         era::require_modern(&era::requested_version(&request.meta)?)?;
-        self.desk.require_bounded_capabilities(request.meta.client_capabilities)?;
+        self.dispatcher.require_bounded_capabilities(request.meta.client_capabilities)?;
         let caller = Caller { client: client::client_name(request.meta.client_info), ..Caller::local() };
         let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
-        Ok(self.request_context(self.guest(caller, Era::Modern, capabilities), None))
+        Ok(self.request_context(self.requester(caller, Era::Modern, capabilities), None))
     }
 
     fn legacy_context(&self, method: &str) -> Result<DoorRequestContext, ProtocolFault> {
         match self.handshake.legacy() {
-            Some(legacy) => Ok(self.request_context(legacy.session.guest.clone(), Some(Arc::clone(&legacy.session)))),
+            Some(legacy) => Ok(self.request_context(legacy.session.requester.clone(), Some(Arc::clone(&legacy.session)))),
             None if matches!(method, method::INITIALIZE | method::PING) => {
-                let guest = self.guest(Caller::local(), Era::Legacy, ClientCapabilities::none());
-                Ok(self.request_context(guest, None))
+                let requester = self.requester(Caller::local(), Era::Legacy, ClientCapabilities::none());
+                Ok(self.request_context(requester, None))
             }
             None => Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the connection is not initialized")
                 .hint("send `initialize` first, or name the protocol version 2026-07-28 in `_meta` of every request")),
         }
     }
 
-    fn request_context(&self, guest: Requester, session: Option<Arc<LegacyClientSession>>) -> DoorRequestContext {
-        DoorRequestContext { guest, session, in_flight: Some(Arc::clone(&self.in_flight)), departure: ClientDisconnectPolicy::Cancel }
+    fn request_context(&self, requester: Requester, session: Option<Arc<LegacyClientSession>>) -> DoorRequestContext {
+        DoorRequestContext { requester, session, in_flight: Some(Arc::clone(&self.in_flight)), disconnect_policy: ClientDisconnectPolicy::Cancel }
     }
 
-    fn guest(&self, caller: Caller, era: Era, capabilities: ClientCapabilities) -> Requester {
+    fn requester(&self, caller: Caller, era: Era, capabilities: ClientCapabilities) -> Requester {
         Requester { caller, authority: local_authority(), era, capabilities, affinity: Arc::clone(&self.affinity_guard.affinity) }
     }
 
     /// Begins a session, in place of one that was there.
-    fn begin_session(&mut self, welcome: ClientInitialization) -> String {
-        let ClientInitialization { result, client, capabilities, version } = welcome;
-        let guest = self.guest(Caller { client, ..Caller::local() }, Era::Legacy, capabilities);
+    fn begin_session(&mut self, initialization: ClientInitialization) -> String {
+        let ClientInitialization { result, client, capabilities, version } = initialization;
+        let requester = self.requester(Caller { client, ..Caller::local() }, Era::Legacy, capabilities);
         let limits = SessionLimits { questions_max: self.options.questions_max, watches_max: self.options.watches_max };
-        let session = Arc::new(LegacyClientSession::new(guest, version, Arc::clone(&self.in_flight), limits));
+        let session = Arc::new(LegacyClientSession::new(requester, version, Arc::clone(&self.in_flight), limits));
         let gateway = &self.affinity_guard.gateway;
         if self.handshake.legacy().is_some() {
             gateway.end_session(&self.affinity_guard.affinity);
@@ -374,7 +374,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
             }
             method::ROOTS_LIST_CHANGED => {
                 if let Some(legacy) = self.handshake.legacy() {
-                    self.desk.gateway.roots_changed(&legacy.session.guest);
+                    self.dispatcher.gateway.roots_changed(&legacy.session.requester);
                 }
             }
             _ => {}

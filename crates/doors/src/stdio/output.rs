@@ -79,21 +79,21 @@ mod tests {
     #[tokio::test]
     async fn a_batch_is_answered_when_the_last_of_it_is() {
         let (output, mut lines) = mpsc::channel(4);
-        let outlet = StdioDoorOutput::batch(output);
+        let output = StdioDoorOutput::batch(output);
         for _ in 0..3 {
-            outlet.expect_answer();
+            output.expect_answer();
         }
-        outlet.answer(Some(b"1".to_vec())).await.unwrap();
-        outlet.answer(None).await.unwrap();
-        outlet.answer(None).await.unwrap();
-        outlet.send(b"note".to_vec()).await.unwrap();
+        output.answer(Some(b"1".to_vec())).await.unwrap();
+        output.answer(None).await.unwrap();
+        output.answer(None).await.unwrap();
+        output.send(b"note".to_vec()).await.unwrap();
         assert_eq!(lines.recv().await.unwrap(), b"note");
-        outlet.answer(Some(b"2".to_vec())).await.unwrap();
+        output.answer(Some(b"2".to_vec())).await.unwrap();
         assert_eq!(lines.recv().await.unwrap(), b"[1,2]");
 
-        let silent = StdioDoorOutput::batch(outlet.output.clone());
+        let silent = StdioDoorOutput::batch(output.output.clone());
         silent.answer(None).await.unwrap();
-        drop((outlet, silent));
+        drop((output, silent));
         assert!(lines.recv().await.is_none(), "a batch of notifications is answered with nothing");
     }
 }

@@ -186,18 +186,18 @@ pub(crate) fn definition(name: &str) -> Value {
 }
 
 impl Gateway for Fixture {
-    async fn listing(&self, _guest: &Requester) -> Arc<Listing> {
+    async fn listing(&self, _requester: &Requester) -> Arc<Listing> {
         self.lists.subscribe().wait_for(|given| *given).await.unwrap();
         *self.listed_on.lock().unwrap() = std::thread::current().name().map(str::to_owned);
         Arc::clone(&self.listing.lock().unwrap())
     }
 
-    fn known_listing(&self, guest: &Requester) -> Arc<Listing> {
+    fn known_listing(&self, requester: &Requester) -> Arc<Listing> {
         // One principal is shown nothing.
-        if guest.caller.principal == "blind" { Arc::default() } else { self.whole_listing(guest) }
+        if requester.caller.principal == "blind" { Arc::default() } else { self.whole_listing(requester) }
     }
 
-    fn whole_listing(&self, _guest: &Requester) -> Arc<Listing> {
+    fn whole_listing(&self, _requester: &Requester) -> Arc<Listing> {
         Arc::clone(&self.listing.lock().unwrap())
     }
 
@@ -217,7 +217,7 @@ impl Gateway for Fixture {
         let facts = json!({
             "params": inquiry.params.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),
             "terms": term_facts(&inquiry.terms),
-            "guest": guest_facts(&inquiry.requester),
+            "guest": requester_facts(&inquiry.requester),
         });
         Ok(InquiryAnswer::Complete(inquired(inquiry.subject, inquiry.requester.era, &facts).to_string()))
     }
@@ -226,9 +226,9 @@ impl Gateway for Fixture {
         self.news.subscribe()
     }
 
-    async fn watch(&self, guest: &Requester, uri: &str) -> Result<ResourceWatchGuard, RpcError> {
-        if uri.starts_with("missing:") || !guest.authority.rights().resources.covers(uri) {
-            let code = if guest.era == Era::Modern { -32602 } else { -32002 };
+    async fn watch(&self, requester: &Requester, uri: &str) -> Result<ResourceWatchGuard, RpcError> {
+        if uri.starts_with("missing:") || !requester.authority.rights().resources.covers(uri) {
+            let code = if requester.era == Era::Modern { -32602 } else { -32002 };
             return Err(RpcError::new(code, "no such resource"));
         }
         if uri.starts_with("b:") && !self.watchable.load(Ordering::SeqCst) {
@@ -240,18 +240,18 @@ impl Gateway for Fixture {
         Ok(ResourceWatchGuard::new(move || events.send_modify(|events| events.push(format!("unwatch {uri}")))))
     }
 
-    async fn known_tasks(&self, _guest: &Requester, mut task_ids: Vec<String>) -> Vec<String> {
+    async fn known_tasks(&self, _requester: &Requester, mut task_ids: Vec<String>) -> Vec<String> {
         task_ids.retain(|task_id| task_id != "missing");
         task_ids
     }
 
-    async fn set_log_level(&self, guest: &Requester, level: &str) -> Result<(), RpcError> {
-        self.record(format!("level {level} {}", guest.affinity));
+    async fn set_log_level(&self, requester: &Requester, level: &str) -> Result<(), RpcError> {
+        self.record(format!("level {level} {}", requester.affinity));
         Ok(())
     }
 
-    fn roots_changed(&self, guest: &Requester) {
-        self.record(format!("roots {}", guest.affinity));
+    fn roots_changed(&self, requester: &Requester) {
+        self.record(format!("roots {}", requester.affinity));
     }
 
     fn subscribe_session(&self, affinity: &str) -> mpsc::Receiver<ClientMessage> {
@@ -279,7 +279,7 @@ impl Gateway for Fixture {
             "chain": request.chain,
             "keys": keys_facts(&request.keys),
             "task": request.task,
-            "guest": guest_facts(&request.requester),
+            "guest": requester_facts(&request.requester),
             "terms": term_facts(&request.terms),
         });
         match request.tool.as_str() {
@@ -400,12 +400,12 @@ fn term_facts(terms: &RequestTerms) -> Value {
     })
 }
 
-fn guest_facts(guest: &Requester) -> Value {
+fn requester_facts(requester: &Requester) -> Value {
     json!({
-        "era": format!("{:?}", guest.era),
-        "capabilities": guest.capabilities.as_json(),
-        "affinity": &*guest.affinity,
-        "principal": guest.caller.principal,
+        "era": format!("{:?}", requester.era),
+        "capabilities": requester.capabilities.as_json(),
+        "affinity": &*requester.affinity,
+        "principal": requester.caller.principal,
     })
 }
 

@@ -168,7 +168,7 @@ impl Server {
     }
 }
 
-/// Who calls, in the header that the doorkeeper is shown.
+/// Who calls, in the header that the authenticator is shown.
 fn authorization(call: &Call) -> Option<String> {
     let said = |name: &str, otherwise: &str| call.headers.get(name).map_or(otherwise.to_owned(), Clone::clone);
     let principal = call.headers.get("x-test-principal")?;

@@ -220,7 +220,7 @@ async fn a_modern_callers_requests_belong_together() {
         (of("local", "acme"), "local", "acme\nlocal"),
     ] {
         let answer = server.send(&call).await;
-        let guest = answer.json()["result"]["_meta"]["facts"]["guest"].clone();
-        assert_eq!((&guest["principal"], &guest["affinity"]), (&json!(principal), &json!(affinity)));
+        let requester = answer.json()["result"]["_meta"]["facts"]["guest"].clone();
+        assert_eq!((&requester["principal"], &requester["affinity"]), (&json!(principal), &json!(affinity)));
     }
 }

@@ -61,8 +61,8 @@ impl InMemoryBudgets {
 impl State {
     fn apply_entry(&mut self, entry: &AccountEntry, now_ms: u64) -> EntryReply {
         let before = BudgetSnapshot { hold: self.holds.get(entry.id()), balances: &self.balances };
-        let BudgetTransition { hold, balances: standings, reply } = step(before, entry, now_ms);
-        self.balances.extend(standings.into_iter().map(|standing| (standing.account.digest(), standing)));
+        let BudgetTransition { hold, balances: balances, reply } = step(before, entry, now_ms);
+        self.balances.extend(balances.into_iter().map(|balance| (balance.account.digest(), balance)));
         self.holds.extend(hold.map(|hold| (hold.id.clone(), hold)));
         reply
     }
@@ -77,7 +77,7 @@ impl State {
     fn forget(&mut self, now_ms: u64) {
         let is_kept = |expires_ms: Option<u64>| expires_ms.is_none_or(|expires_ms| now_ms < expires_ms);
         self.holds.retain(|_, hold| is_kept(hold.expires_ms()));
-        self.balances.retain(|_, standing| is_kept(standing.expires_ms()));
+        self.balances.retain(|_, balance| is_kept(balance.expires_ms()));
     }
 }
 
@@ -125,12 +125,12 @@ impl BudgetStore for InMemoryBudgets {
 
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         let now_ms = self.now_ms();
-        let wanted = |standing: &&AccountBalance| {
-            query.tenant.as_deref().is_none_or(|tenant| tenant == standing.account.scope.tenant())
+        let wanted = |balance: &&AccountBalance| {
+            query.tenant.as_deref().is_none_or(|tenant| tenant == balance.account.scope.tenant())
         };
-        let mut standings: Vec<AccountBalance> = self.books().balances.values().filter(wanted).cloned().collect();
-        standings.sort_by_key(|standing| std::cmp::Reverse(standing.changed_ms));
-        standings.truncate(usize::try_from(query.limit).unwrap_or(usize::MAX));
-        Box::pin(std::future::ready(Ok(standings.iter().map(|standing| standing.at(now_ms)).collect())))
+        let mut balances: Vec<AccountBalance> = self.books().balances.values().filter(wanted).cloned().collect();
+        balances.sort_by_key(|balance| std::cmp::Reverse(balance.changed_ms));
+        balances.truncate(usize::try_from(query.limit).unwrap_or(usize::MAX));
+        Box::pin(std::future::ready(Ok(balances.iter().map(|balance| balance.at(now_ms)).collect())))
     }
 }

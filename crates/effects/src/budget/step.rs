@@ -103,37 +103,37 @@ impl BudgetHold {
 
 fn reserve(before: BudgetSnapshot<'_>, reservation: &Reservation, now_ms: u64) -> BudgetTransition {
     let Reservation { id, effect, draws } = reservation;
-    let mut standings: BTreeMap<Digest, AccountBalance> = BTreeMap::new();
+    let mut balances: BTreeMap<Digest, AccountBalance> = BTreeMap::new();
     let (mut kept, mut exhausted) = (Vec::new(), None);
     for draw in draws {
         let digest = draw.account.digest();
-        let known = standings.get(&digest).or_else(|| before.balances.get(&digest));
-        let mut standing = current_balance(known, &draw.account, draw.limit, now_ms);
-        if draw.amount > standing.left() {
-            exhausted = Some(later(exhausted, standing.exhausted()));
+        let known = balances.get(&digest).or_else(|| before.balances.get(&digest));
+        let mut balance = current_balance(known, &draw.account, draw.limit, now_ms);
+        if draw.amount > balance.left() {
+            exhausted = Some(later(exhausted, balance.exhausted()));
             continue;
         }
-        kept.push(HeldDraw::new(&standing, draw.amount));
-        standing.reserved = standing.reserved.saturating_add(draw.amount);
-        standings.insert(digest, standing);
+        kept.push(HeldDraw::new(&balance, draw.amount));
+        balance.reserved = balance.reserved.saturating_add(draw.amount);
+        balances.insert(digest, balance);
     }
     if let Some(exhausted) = exhausted {
         return BudgetTransition::reply(EntryReply::Exhausted(exhausted));
     }
     let hold = opened(id, BudgetHoldKind::Reservation, effect.clone(), kept, now_ms);
-    BudgetTransition { reply: hold.reply(now_ms), hold: Some(hold), balances: standings.into_values().collect() }
+    BudgetTransition { reply: hold.reply(now_ms), hold: Some(hold), balances: balances.into_values().collect() }
 }
 
 fn grant(before: BudgetSnapshot<'_>, lease: &ChunkLease, now_ms: u64) -> BudgetTransition {
     let known = before.balances.get(&lease.account.digest());
-    let mut standing = current_balance(known, &lease.account, lease.limit, now_ms);
-    let granted = lease.wanted.min(standing.left());
+    let mut balance = current_balance(known, &lease.account, lease.limit, now_ms);
+    let granted = lease.wanted.min(balance.left());
     if granted == 0 {
-        return BudgetTransition::reply(EntryReply::Exhausted(standing.exhausted()));
+        return BudgetTransition::reply(EntryReply::Exhausted(balance.exhausted()));
     }
-    let hold = opened(&lease.id, BudgetHoldKind::Lease, None, vec![HeldDraw::new(&standing, granted)], now_ms);
-    standing.leased = standing.leased.saturating_add(granted);
-    BudgetTransition { reply: hold.reply(now_ms), hold: Some(hold), balances: vec![standing] }
+    let hold = opened(&lease.id, BudgetHoldKind::Lease, None, vec![HeldDraw::new(&balance, granted)], now_ms);
+    balance.leased = balance.leased.saturating_add(granted);
+    BudgetTransition { reply: hold.reply(now_ms), hold: Some(hold), balances: vec![balance] }
 }
 
 /// The same entry made again is told what it was told; an id that was used for something else is not.
@@ -167,21 +167,21 @@ fn close(
     };
     let draws = hold.draws.iter().map(use_up).collect();
     let closed = BudgetHold { draws, stage, closed_by: Some(by), closed_ms: Some(now_ms), ..hold.clone() };
-    let mut standings: BTreeMap<Digest, AccountBalance> = BTreeMap::new();
+    let mut balances: BTreeMap<Digest, AccountBalance> = BTreeMap::new();
     for (draw, used) in hold.draws.iter().zip(&closed.draws) {
         let digest = draw.account.digest();
-        let Some(standing) = before.balances.get(&digest) else { continue };
-        let standing = standings.entry(digest).or_insert_with(|| standing.clone());
-        standing.move_share((hold, draw), (&closed, used), now_ms);
+        let Some(balance) = before.balances.get(&digest) else { continue };
+        let balance = balances.entry(digest).or_insert_with(|| balance.clone());
+        balance.move_share((hold, draw), (&closed, used), now_ms);
     }
-    let standings = standings.into_values().collect();
-    BudgetTransition { reply: closed.reply(now_ms), hold: Some(closed), balances: standings }
+    let balances = balances.into_values().collect();
+    BudgetTransition { reply: closed.reply(now_ms), hold: Some(closed), balances: balances }
 }
 
 fn current_balance(known: Option<&AccountBalance>, account: &Account, limit: u64, now_ms: u64) -> AccountBalance {
-    let standing =
-        known.map_or_else(|| AccountBalance::new(account.clone(), limit, now_ms), |standing| standing.at(now_ms));
-    AccountBalance { limit, changed_ms: now_ms, ..standing }
+    let balance =
+        known.map_or_else(|| AccountBalance::new(account.clone(), limit, now_ms), |balance| balance.at(now_ms));
+    AccountBalance { limit, changed_ms: now_ms, ..balance }
 }
 
 fn opened(id: &BudgetHoldId, kind: BudgetHoldKind, effect: Option<EffectId>, draws: Vec<HeldDraw>, now_ms: u64) -> BudgetHold {
@@ -196,8 +196,8 @@ fn later(one: Option<ExhaustedAccount>, other: ExhaustedAccount) -> ExhaustedAcc
 }
 
 impl HeldDraw {
-    fn new(standing: &AccountBalance, amount: u64) -> Self {
-        let AccountBalance { account, window_start_ms, .. } = standing;
+    fn new(balance: &AccountBalance, amount: u64) -> Self {
+        let AccountBalance { account, window_start_ms, .. } = balance;
         Self { account: account.clone(), window_start_ms: *window_start_ms, amount, spent: 0, over: 0 }
     }
 }

@@ -22,22 +22,22 @@ const HOUR_MS: u64 = 3_600_000;
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Books {
     holds: BTreeMap<BudgetHoldId, BudgetHold>,
-    standings: BTreeMap<Digest, AccountBalance>,
+    balances: BTreeMap<Digest, AccountBalance>,
 }
 
 impl Books {
     fn book(&mut self, entry: &AccountEntry, now_ms: u64) -> EntryReply {
-        let before = BudgetSnapshot { hold: self.holds.get(entry.id()), balances: &self.standings };
+        let before = BudgetSnapshot { hold: self.holds.get(entry.id()), balances: &self.balances };
         let after = step(before, entry, now_ms);
-        self.standings.extend(after.balances.into_iter().map(|standing| (standing.account.digest(), standing)));
+        self.balances.extend(after.balances.into_iter().map(|balance| (balance.account.digest(), balance)));
         self.holds.extend(after.hold.map(|hold| (hold.id.clone(), hold)));
         after.reply
     }
 
     /// Spent, kept back, leased, and used beyond what was kept back.
     fn stands(&self, account: &Account) -> (u64, u64, u64, u64) {
-        let standing = &self.standings[&account.digest()];
-        (standing.spent, standing.reserved, standing.leased, standing.over)
+        let balance = &self.balances[&account.digest()];
+        (balance.spent, balance.reserved, balance.leased, balance.over)
     }
 }
 

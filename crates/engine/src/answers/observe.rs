@@ -73,7 +73,7 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
             // Only Servanda may write members with its own prefix.
             .without_prefix(fields::meta::OWN),
     };
-    // A result must not carry questions: they would reach the guest unchecked.
+    // A result must not carry questions: they would reach the requester unchecked.
     let mut left_out = vec!["_meta", "resultType", fields::member::INPUT_REQUESTS, fields::member::REQUEST_STATE];
     let (class, error_text) = if is_error {
         let text = first_text(content).unwrap_or_default();

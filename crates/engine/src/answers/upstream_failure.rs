@@ -88,13 +88,13 @@ fn earlier_dispatch_in_doubt(
 
 /// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. No tool
 /// result can say what it says, and the client knows what to do about it. That is for the client; it proves nothing.
-pub(crate) fn protocol_error(failure: &ClientFailure, guest_era: Era, wants_task: bool) -> Option<RpcError> {
+pub(crate) fn protocol_error(failure: &ClientFailure, requester_era: Era, wants_task: bool) -> Option<RpcError> {
     let error = server_error(failure)?;
     let passes = match error.code {
         code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION => true,
-        code::URL_ELICITATION_REQUIRED => guest_era == Era::Legacy,
+        code::URL_ELICITATION_REQUIRED => requester_era == Era::Legacy,
         // A tool that is never a task.
-        code::METHOD_NOT_FOUND => guest_era == Era::Legacy && wants_task,
+        code::METHOD_NOT_FOUND => requester_era == Era::Legacy && wants_task,
         _ => false,
     };
     passes.then_some(error)
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_protocol_itself_pass() {
-        // code, for a modern guest, for a legacy one, for a legacy one that wants a task
+        // code, for a modern requester, for a legacy one, for a legacy one that wants a task
         let table = [
             (-32020, true, true, true),
             (-32021, true, true, true),

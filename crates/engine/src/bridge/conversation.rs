@@ -39,20 +39,20 @@ const GATHER_MS: u64 = 20;
 /// A request to a server that can be made again with what the server asked for.
 pub(crate) trait RepeatableRequest: Send {
     /// Makes it.
-    fn send(&mut self, leg: DeliveryAttempt) -> impl Future<Output = Result<Answer, PerformFailure>> + Send;
+    fn send(&mut self, attempt: DeliveryAttempt) -> impl Future<Output = Result<Answer, PerformFailure>> + Send;
 }
 
 /// One request and everybody who takes part.
 #[derive(Debug)]
 pub(crate) struct Conversation<'a> {
     pub(crate) bridge: &'a Bridge,
-    pub(crate) listener: QuestionTarget,
-    pub(crate) outlet: MessageTranslator,
-    /// Who hears remarks, where nobody can come again.
-    pub(crate) hearer: MessageSubscriber,
-    /// Where a modern guest can come again.
-    pub(crate) reception: Option<Arc<ParkedRequest>>,
-    /// Cancelled when the guest gives up.
+    pub(crate) question_target: QuestionTarget,
+    pub(crate) message_translator: MessageTranslator,
+    /// Who hears messages, where nobody can come again.
+    pub(crate) subscriber: MessageSubscriber,
+    /// Where a modern requester can come again.
+    pub(crate) parked_request: Option<Arc<ParkedRequest>>,
+    /// Cancelled when the requester gives up.
     pub(crate) cancel: CancellationToken,
     pub(crate) deadline: Instant,
     pub(crate) continuation: Continuation,
@@ -64,7 +64,7 @@ pub(crate) struct Conversation<'a> {
 #[derive(Debug)]
 pub(crate) struct RequiredInput {
     pub(crate) answer: Answer,
-    /// Its questions as the guest gets them, as JSON.
+    /// Its questions as the requester gets them, as JSON.
     pub(crate) input_requests: String,
 }
 
@@ -77,21 +77,21 @@ pub(crate) enum ConversationEnd {
     Task(Answer),
     /// There is none.
     Failed(ClientFailure),
-    /// The server wants input, and the modern guest can give it.
+    /// The server wants input, and the modern requester can give it.
     Input(RequiredInput),
-    /// The server wants input that the modern guest never said it could give; what it would have to declare, as JSON.
+    /// The server wants input that the modern requester never said it could give; what it would have to declare, as JSON.
     Undeclared { answer: Answer, required: String },
-    /// The legacy guest did not give what the server wanted.
+    /// The legacy requester did not give what the server wanted.
     NotGiven { answer: Answer, what: MissingInput },
 }
 
 /// A conversation under way.
 struct ConversationDriver<'a> {
-    dialogue: Option<ConversationState>,
+    conversation_state: Option<ConversationState>,
     bridge: &'a Bridge,
-    outlet: MessageTranslator,
-    hearer: MessageSubscriber,
-    reception: Option<Arc<ParkedRequest>>,
+    message_translator: MessageTranslator,
+    subscriber: MessageSubscriber,
+    parked_request: Option<Arc<ParkedRequest>>,
     /// Where answers to kept questions go.
     kept: BTreeMap<String, oneshot::Sender<QuestionReply>>,
     gather_at: Option<Instant>,
@@ -111,23 +111,23 @@ enum ConversationStep {
 
 impl Conversation<'_> {
     /// Makes the request and goes on to its last answer. The server's questions are added to `questions`.
-    pub(crate) async fn run<E: RepeatableRequest>(self, errand: &mut E, questions: &mut Vec<QuestionRecord>) -> ConversationEnd {
-        let Self { bridge, listener, outlet, hearer, reception, cancel, mut deadline, mut continuation, rules } = self;
-        let hears = hearer.sink.is_some() || reception.is_some() || outlet.ear.is_some();
-        let (sink, mut remarks) = hears.then(|| mpsc::channel(UNSENT_MESSAGES_MAX)).unzip();
-        let host = reception.clone();
+    pub(crate) async fn run<E: RepeatableRequest>(self, repeatable: &mut E, questions: &mut Vec<QuestionRecord>) -> ConversationEnd {
+        let Self { bridge, question_target, message_translator, subscriber, parked_request, cancel, mut deadline, mut continuation, rules } = self;
+        let hears = subscriber.sink.is_some() || parked_request.is_some() || message_translator.progress_recorder.is_some();
+        let (sink, mut messages) = hears.then(|| mpsc::channel(UNSENT_MESSAGES_MAX)).unzip();
+        let host = parked_request.clone();
         let mut arrivals = match &host {
-            Some(reception) => Some(reception.arrivals.lock().await),
+            Some(parked_request) => Some(parked_request.arrivals.lock().await),
             None => None,
         };
-        let dialogue = Some(ConversationState::new(listener));
+        let conversation_state = Some(ConversationState::new(question_target));
         let (kept, gather_at, lapse_at) = (BTreeMap::new(), None, None);
-        let mut shell = ConversationDriver {
-            dialogue,
+        let mut driver = ConversationDriver {
+            conversation_state,
             bridge,
-            outlet,
-            hearer,
-            reception,
+            message_translator,
+            subscriber,
+            parked_request,
             kept,
             gather_at,
             lapse_at,
@@ -137,18 +137,18 @@ impl Conversation<'_> {
         };
         let mut answered_before = false;
         loop {
-            let leg = DeliveryAttempt { deadline, remarks: sink.clone(), continuation };
-            let sent = errand.send(leg);
-            let answer = match shell.wait_for_answer(sent, remarks.as_mut(), arrivals.as_deref_mut()).await {
+            let attempt = DeliveryAttempt { deadline, messages: sink.clone(), continuation };
+            let sent = repeatable.send(attempt);
+            let answer = match driver.wait_for_answer(sent, messages.as_mut(), arrivals.as_deref_mut()).await {
                 Ok(answer) => answer,
-                Err(failure) => return shell.failed(failure, answered_before),
+                Err(failure) => return driver.failed(failure, answered_before),
             };
             answered_before = true;
             let asked_at = Instant::now();
             let (event, input_requests) = match answer_kind(&answer) {
                 UpstreamAnswerKind::Last => (ConversationEvent::Concluded, String::new()),
                 UpstreamAnswerKind::Task => return ConversationEnd::Task(answer),
-                UpstreamAnswerKind::WantsInput { requests, state } => match shell.check_questions(requests) {
+                UpstreamAnswerKind::WantsInput { requests, state } => match driver.check_questions(requests) {
                     Ok(requests) => {
                         let input_requests = input_requests(&requests);
                         (ConversationEvent::WantsInput { requests, state }, input_requests)
@@ -156,11 +156,11 @@ impl Conversation<'_> {
                     Err(what) => return ConversationEnd::NotGiven { answer, what },
                 },
             };
-            match shell.handle_answer(event, &cancel).await {
-                ConversationStep::End(end) => return ConversationEnd::from_outcome(end, RequiredInput { answer, input_requests }, shell.asked),
-                ConversationStep::Again(again) => (continuation, shell.asked) = (again, true),
+            match driver.handle_answer(event, &cancel).await {
+                ConversationStep::End(end) => return ConversationEnd::from_outcome(end, RequiredInput { answer, input_requests }, driver.asked),
+                ConversationStep::Again(again) => (continuation, driver.asked) = (again, true),
             }
-            // The server's time stands still while the guest is being asked.
+            // The server's time stands still while the requester is being asked.
             deadline += asked_at.elapsed();
         }
     }
@@ -192,7 +192,7 @@ impl ConversationDriver<'_> {
     async fn wait_for_answer(
         &mut self,
         sent: impl Future<Output = Result<Answer, PerformFailure>>,
-        mut remarks: Option<&mut mpsc::Receiver<ServerRemark>>,
+        mut messages: Option<&mut mpsc::Receiver<ServerRemark>>,
         mut arrivals: Option<&mut mpsc::Receiver<ReturningRequest>>,
     ) -> Result<Answer, PerformFailure> {
         let mut sent = pin!(sent);
@@ -200,8 +200,8 @@ impl ConversationDriver<'_> {
             tokio::select! {
                 biased;
                 answered = &mut sent => break answered,
-                Some(remark) = next_message(&mut remarks) => self.handle_message(remark),
-                Some(visitor) = next_message(&mut arrivals) => self.readmit(visitor).await,
+                Some(message) = next_message(&mut messages) => self.handle_message(message),
+                Some(returning_request) = next_message(&mut arrivals) => self.readmit(returning_request).await,
                 () = sleep_until_or_forever(self.gather_at) => {
                     self.gather_at = None;
                     self.handle_event(ConversationEvent::Gathered).await;
@@ -210,16 +210,16 @@ impl ConversationDriver<'_> {
                 () = self.bridge.closing.cancelled(), if self.lapse_at.is_some() => self.lapse().await,
             }
         };
-        while let Some(remark) = remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {
+        while let Some(message) = messages.as_mut().and_then(|messages| messages.try_recv().ok()) {
             // A question whose request is over needs no answer.
-            if !matches!(remark, ServerRemark::Ask(_)) {
-                self.forward(remark);
+            if !matches!(message, ServerRemark::Ask(_)) {
+                self.forward(message);
             }
         }
         answered
     }
 
-    /// What follows an answer. A legacy guest is asked here what a modern server wants.
+    /// What follows an answer. A legacy requester is asked here what a modern server wants.
     async fn handle_answer(&mut self, event: ConversationEvent, cancel: &CancellationToken) -> ConversationStep {
         let mut actions = self.step(event);
         let mut replies = Vec::new();
@@ -251,7 +251,7 @@ impl ConversationDriver<'_> {
         }
     }
 
-    /// The questions of a modern server as the guest gets them. A question that may not be asked ends the request: the server takes
+    /// The questions of a modern server as the requester gets them. A question that may not be asked ends the request: the server takes
     /// answers only, and no error in the place of one.
     fn check_questions(&mut self, requests: Vec<(String, ServerQuestion)>) -> Result<Vec<(String, ClientQuestion)>, MissingInput> {
         let put = requests.into_iter().map(|(key, asking)| match self.rules.check_keyed(&key, asking, self.questions) {
@@ -261,12 +261,12 @@ impl ConversationDriver<'_> {
         put.collect()
     }
 
-    fn handle_message(&mut self, remark: ServerRemark) {
-        let ServerRemark::Ask(ServerAsk { method, params, reply }) = remark else {
-            return self.forward(remark);
+    fn handle_message(&mut self, message: ServerRemark) {
+        let ServerRemark::Ask(ServerAsk { method, params, reply }) = message else {
+            return self.forward(message);
         };
         self.asked = true;
-        let params = self.outlet.translate_params(params);
+        let params = self.message_translator.translate_params(params);
         let asking = match self.rules.check(ServerQuestion { method, params }, self.questions) {
             Ok(asking) => asking,
             Err(not_put) => return drop(reply.send(Err(not_put.to_error()))),
@@ -275,7 +275,7 @@ impl ConversationDriver<'_> {
         for action in self.step(ConversationEvent::Asked(asking)) {
             match (action, reply.take()) {
                 (ConversationAction::PassOn(question), Some(reply)) => {
-                    self.outlet.send(&self.hearer, ClientMessage::Ask(PendingQuestion { question, reply }));
+                    self.message_translator.send(&self.subscriber, ClientMessage::Ask(PendingQuestion { question, reply }));
                 }
                 (ConversationAction::Keep(key), Some(reply)) => drop(self.kept.insert(key, reply)),
                 (ConversationAction::Gather, _) => self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS)),
@@ -285,24 +285,24 @@ impl ConversationDriver<'_> {
         }
     }
 
-    async fn readmit(&mut self, visitor: ReturningRequest) {
-        let ReturningRequest { answers, waiter } = visitor;
+    async fn readmit(&mut self, returning_request: ReturningRequest) {
+        let ReturningRequest { answers, waiting_requester } = returning_request;
         let actions = self.step(ConversationEvent::ClientReturned(answers));
-        match (&self.reception, actions.first()) {
-            (Some(reception), first) if !matches!(first, Some(ConversationAction::TurnAway)) => {
-                reception.set_waiting(waiter);
+        match (&self.parked_request, actions.first()) {
+            (Some(parked_request), first) if !matches!(first, Some(ConversationAction::TurnAway)) => {
+                parked_request.set_waiting(waiting_requester);
                 self.lapse_at = None;
                 self.perform_actions(actions).await;
             }
-            _ => waiter.refuse(already_waiting()),
+            _ => waiting_requester.refuse(already_waiting()),
         }
     }
 
     async fn lapse(&mut self) {
         self.lapse_at = None;
-        if let Some(reception) = &self.reception {
-            reception.set_lapse(None);
-            self.bridge.parked.leave(reception);
+        if let Some(parked_request) = &self.parked_request {
+            parked_request.set_lapse(None);
+            self.bridge.parked.leave(parked_request);
         }
         self.handle_event(ConversationEvent::Lapsed).await;
     }
@@ -327,7 +327,7 @@ impl ConversationDriver<'_> {
         }
     }
 
-    /// Tells the waiting guest what is open and lets it go. Without a place to wait for it, what is open is declined.
+    /// Tells the waiting requester what is open and lets it go. Without a place to wait for it, what is open is declined.
     async fn tell_open_questions(&mut self, input_requests: &str) {
         if !self.park(input_requests).await {
             for action in self.step(ConversationEvent::NoRoom) {
@@ -339,45 +339,45 @@ impl ConversationDriver<'_> {
     }
 
     async fn park(&mut self, input_requests: &str) -> bool {
-        let Some(reception) = &self.reception else { return false };
-        if reception.is_abandoned() {
+        let Some(parked_request) = &self.parked_request else { return false };
+        if parked_request.is_abandoned() {
             return false;
         }
-        if self.bridge.closing.is_cancelled() || !self.bridge.parked.enter(reception) {
+        if self.bridge.closing.is_cancelled() || !self.bridge.parked.enter(parked_request) {
             tracing::warn!("questions of an upstream are declined: there is no place for a request that waits");
             return false;
         }
-        let carried = reception.parked_state(self.bridge.expiry(INPUT_MS_MAX));
+        let carried = parked_request.parked_state(self.bridge.expiry(INPUT_MS_MAX));
         let Ok(state) = self.bridge.sign_state(&carried).await else { return false };
         let raw = format!(r#"{{"{}":{input_requests}}}"#, member::INPUT_REQUESTS);
         let members: RawObject<'_> = serde_json::from_str(&raw).unwrap_or_default();
         let lapses_at = Instant::now() + Duration::from_millis(INPUT_MS_MAX);
         self.lapse_at = Some(lapses_at);
-        reception.set_lapse(Some(lapses_at));
-        let _ = reception.reply(ParkedReply::Input(with_state(&members, &state)));
+        parked_request.set_lapse(Some(lapses_at));
+        let _ = parked_request.reply(ParkedReply::Input(with_state(&members, &state)));
         true
     }
 
-    /// Asks the legacy guest; the answer comes on what is returned.
+    /// Asks the legacy requester; the answer comes on what is returned.
     fn ask(&self, question: ClientQuestion) -> oneshot::Receiver<QuestionReply> {
         let (reply, replied) = oneshot::channel();
-        self.outlet.send(&self.hearer, ClientMessage::Ask(PendingQuestion { question, reply }));
+        self.message_translator.send(&self.subscriber, ClientMessage::Ask(PendingQuestion { question, reply }));
         replied
     }
 
     fn step(&mut self, event: ConversationEvent) -> Vec<ConversationAction> {
-        let Some(dialogue) = self.dialogue.take() else { return Vec::new() };
-        let (dialogue, actions) = dialogue.step(event);
-        self.dialogue = Some(dialogue);
+        let Some(conversation_state) = self.conversation_state.take() else { return Vec::new() };
+        let (conversation_state, actions) = conversation_state.step(event);
+        self.conversation_state = Some(conversation_state);
         actions
     }
 
-    fn forward(&self, remark: ServerRemark) {
-        let Some(remark) = self.outlet.translate(remark) else { return };
-        self.outlet.keep_progress(&remark);
-        match &self.reception {
-            None => drop(self.outlet.send(&self.hearer, remark)),
-            Some(reception) => reception.send(&self.outlet, remark),
+    fn forward(&self, message: ServerRemark) {
+        let Some(message) = self.message_translator.translate(message) else { return };
+        self.message_translator.keep_progress(&message);
+        match &self.parked_request {
+            None => drop(self.message_translator.send(&self.subscriber, message)),
+            Some(parked_request) => parked_request.send(&self.message_translator, message),
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct QuestionTarget {
 /// Where a dialogue stands.
 #[derive(Debug)]
 pub(crate) struct ConversationState {
-    listener: QuestionTarget,
+    question_target: QuestionTarget,
     /// How often the request was made again.
     rounds: u32,
     /// Questions of a legacy server so far; the next gets the next number.
@@ -115,9 +115,9 @@ pub(crate) enum ConversationOutcome {
 
 impl ConversationState {
     /// A request that is about to be made, with its client waiting.
-    pub(crate) fn new(listener: QuestionTarget) -> Self {
+    pub(crate) fn new(question_target: QuestionTarget) -> Self {
         Self {
-            listener,
+            question_target,
             rounds: 0,
             numbered: 0,
             open: Vec::new(),
@@ -131,7 +131,7 @@ impl ConversationState {
 
     /// What happens next.
     pub(crate) fn step(mut self, event: ConversationEvent) -> (Self, Vec<ConversationAction>) {
-        let actions = match (event, self.listener.era) {
+        let actions = match (event, self.question_target.era) {
             (ConversationEvent::Asked(asking), Era::Legacy) => self.pass_on(asking),
             (ConversationEvent::Asked(asking), Era::Modern) => self.keep(asking),
             (ConversationEvent::Gathered, _) => self.tell(),
@@ -157,7 +157,7 @@ impl ConversationState {
     }
 
     fn may_be_asked(&self, asking: &ClientQuestion) -> bool {
-        self.listener.can_be_asked && self.listener.capabilities.answers(asking.method(), asking.params())
+        self.question_target.can_be_asked && self.question_target.capabilities.answers(asking.method(), asking.params())
     }
 
     /// Legacy to legacy.
@@ -215,7 +215,7 @@ impl ConversationState {
 
     /// Modern to modern: passed on, if the client ever said that it can be asked that.
     fn declared(&self, requests: &[(String, ClientQuestion)]) -> ConversationOutcome {
-        let undeclared = |asking: &&ClientQuestion| !self.listener.capabilities.answers(asking.method(), asking.params());
+        let undeclared = |asking: &&ClientQuestion| !self.question_target.capabilities.answers(asking.method(), asking.params());
         match requests.iter().map(|(_, asking)| asking).find(undeclared) {
             None => ConversationOutcome::Input,
             Some(asking) => {

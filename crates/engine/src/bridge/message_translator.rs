@@ -1,5 +1,5 @@
-//! What a server says on the way, in the guest's own terms: our task ids, nothing that does not show, the server's name on its log, and
-//! only as much of the log as the guest asked for.
+//! What a server says on the way, in the requester's own terms: our task ids, nothing that does not show, the server's name on its log, and
+//! only as much of the log as the requester asked for.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -39,56 +39,56 @@ pub(crate) struct MessageSubscriber {
 #[derive(Debug, Clone)]
 pub(crate) struct MessageTranslator {
     upstream: Arc<str>,
-    guest_era: Era,
-    /// The guest's affinity.
+    requester_era: Era,
+    /// The requester's affinity.
     affinity: Arc<str>,
     tasks: Arc<TaskIndex>,
     elicitations: Arc<Elicitations>,
     /// Who keeps the progress of long work.
-    pub(super) ear: Option<ProgressRecorder>,
+    pub(super) progress_recorder: Option<ProgressRecorder>,
 }
 
 impl MessageTranslator {
-    /// An outlet of one server, for a guest of that era and affinity.
-    pub(crate) fn new(bridge: &Bridge, member: &UpstreamMember, guest_era: Era, affinity: &Arc<str>) -> Self {
+    /// A message translator of one server, for a requester of that era and affinity.
+    pub(crate) fn new(bridge: &Bridge, member: &UpstreamMember, requester_era: Era, affinity: &Arc<str>) -> Self {
         Self {
             upstream: Arc::clone(&member.id),
-            guest_era,
+            requester_era,
             affinity: Arc::clone(affinity),
             tasks: Arc::clone(&bridge.tasks),
             elicitations: Arc::clone(&bridge.elicitations),
-            ear: None,
+            progress_recorder: None,
         }
     }
 
-    /// The same outlet, whose progress a long work also keeps.
-    pub(crate) fn with_progress_recorder(self, ear: Option<ProgressRecorder>) -> Self {
-        Self { ear, ..self }
+    /// The same message translator, whose progress a long work also keeps.
+    pub(crate) fn with_progress_recorder(self, progress_recorder: Option<ProgressRecorder>) -> Self {
+        Self { progress_recorder, ..self }
     }
 
-    /// Sends a remark to the hearer. A remark that does not fit is dropped, and a dropped question is declined. False if it was not sent.
-    pub(crate) fn send(&self, hearer: &MessageSubscriber, remark: ClientMessage) -> bool {
-        let Some(sink) = &hearer.sink else { return false };
-        let wants = !matches!(&remark, ClientMessage::LogMessage(line) if !self.wants_log_line(hearer.level, line));
-        wants && sink.try_send(remark).is_ok()
+    /// Sends a message to the subscriber. A message that does not fit is dropped, and a dropped question is declined. False if it was not sent.
+    pub(crate) fn send(&self, subscriber: &MessageSubscriber, message: ClientMessage) -> bool {
+        let Some(sink) = &subscriber.sink else { return false };
+        let wants = !matches!(&message, ClientMessage::LogMessage(line) if !self.wants_log_line(subscriber.level, line));
+        wants && sink.try_send(message).is_ok()
     }
 
     /// Writes the progress of long work down, so that a client can ask for it later. The client that waits is told by [`Outlet::pass`].
-    pub(crate) fn keep_progress(&self, remark: &ClientMessage) {
-        if let (Some(ear), ClientMessage::Progress(params)) = (&self.ear, remark) {
-            ear.record_notification(params);
+    pub(crate) fn keep_progress(&self, message: &ClientMessage) {
+        if let (Some(progress_recorder), ClientMessage::Progress(params)) = (&self.progress_recorder, message) {
+            progress_recorder.record_notification(params);
         }
     }
 
-    /// A question's parameters, with the ids that the guest knows.
+    /// A question's parameters, with the ids that the requester knows.
     pub(crate) fn translate_params(&self, params: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
         let params = params?;
         Some(self.with_our_related_task(&params).unwrap_or(params))
     }
 
-    /// A remark as the guest may get it; none if it may not. A question is none too: it has to go through the rules of questions first.
-    pub(crate) fn translate(&self, remark: ServerRemark) -> Option<ClientMessage> {
-        match remark {
+    /// A message as the requester may get it; none if it may not. A question is none too: it has to go through the rules of questions first.
+    pub(crate) fn translate(&self, message: ServerRemark) -> Option<ClientMessage> {
+        match message {
             ServerRemark::Progress(params) => legible_json(&params).map(ClientMessage::Progress),
             ServerRemark::LogMessage(line) => self.log_line(&line).map(ClientMessage::LogMessage),
             ServerRemark::Notification { method, params } => self.notification(method, &params?),
@@ -111,16 +111,16 @@ impl MessageTranslator {
         RawValue::from_string(json).ok()
     }
 
-    /// What a guest asked for, whatever a server says to others on the same connection. A modern guest that did not ask
+    /// What a requester asked for, whatever a server says to others on the same connection. A modern requester that did not ask
     /// wants nothing; a legacy one leaves it to the server.
     fn wants_log_line(&self, level: Option<LogLevel>, line: &RawValue) -> bool {
         match level {
             Some(level) => log_level::level_of_line(line).is_none_or(|of_line| of_line >= level),
-            None => self.guest_era == Era::Legacy,
+            None => self.requester_era == Era::Legacy,
         }
     }
 
-    /// The notification that an elicitation is done, if the guest was given that elicitation. Guests get no other notification here.
+    /// The notification that an elicitation is done, if the requester was given that elicitation. Requesters get no other notification here.
     fn notification(&self, method: String, params: &RawValue) -> Option<ClientMessage> {
         if method != method::ELICITATION_COMPLETE {
             return None;
@@ -142,7 +142,7 @@ impl MessageTranslator {
     }
 
     /// With our id in `_meta["io.modelcontextprotocol/related-task"]`, where one stands there; without that member where
-    /// the guest knows of no such task, because the engine made it.
+    /// the requester knows of no such task, because the engine made it.
     fn with_our_related_task(&self, params: &RawValue) -> Option<Box<RawValue>> {
         if !params.get().contains(meta::RELATED_TASK) {
             return None;
@@ -188,21 +188,21 @@ mod tests {
         RawValue::from_string(text.to_owned()).unwrap()
     }
 
-    fn outlet(guest_era: Era) -> MessageTranslator {
+    fn message_translator(requester_era: Era) -> MessageTranslator {
         let (tasks, elicitations) = (TaskIndex::default(), Elicitations::default());
         tasks.insert("up", "theirs", "ours");
         let [upstream, affinity] = ["up", "client"].map(Arc::from);
         elicitations.insert(&upstream, &affinity, "given");
         let (tasks, elicitations) = (Arc::new(tasks), Arc::new(elicitations));
-        MessageTranslator { upstream, guest_era, affinity, tasks, elicitations, ear: None }
+        MessageTranslator { upstream, requester_era, affinity, tasks, elicitations, progress_recorder: None }
     }
 
-    /// What a guest of that era hears of a remark.
-    fn heard(guest_era: Era, level: Option<LogLevel>, remark: ServerRemark) -> Option<String> {
-        let (sink, mut remarks) = mpsc::channel(1);
-        let outlet = outlet(guest_era);
-        outlet.send(&MessageSubscriber { sink: Some(sink), level }, outlet.translate(remark)?);
-        Some(match remarks.try_recv().ok()? {
+    /// What a requester of that era hears of a message.
+    fn heard(requester_era: Era, level: Option<LogLevel>, message: ServerRemark) -> Option<String> {
+        let (sink, mut messages) = mpsc::channel(1);
+        let message_translator = message_translator(requester_era);
+        message_translator.send(&MessageSubscriber { sink: Some(sink), level }, message_translator.translate(message)?);
+        Some(match messages.try_recv().ok()? {
             ClientMessage::Progress(params) | ClientMessage::LogMessage(params) => params.get().to_owned(),
             ClientMessage::Notification { params, .. } => params.map_or("-".into(), |raw| raw.get().to_owned()),
             ClientMessage::Ask(ask) => ask.question.method().to_owned(),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_modern_guest_hears_of_the_log_what_it_asked_for() {
+    fn a_modern_requester_hears_of_the_log_what_it_asked_for() {
         let line = |level: &str| ServerRemark::LogMessage(raw(&format!(r#"{{"level":"{level}","data":1}}"#)));
         let table = [
             (Era::Legacy, None, "debug", true),
@@ -272,8 +272,8 @@ mod tests {
             ("acme/said", given.to_owned(), None),
         ];
         for (method, params, expected) in table {
-            let remark = ServerRemark::Notification { method: method.to_owned(), params: Some(raw(&params)) };
-            assert_eq!(heard(Era::Legacy, None, remark), expected, "{method} {params}");
+            let message = ServerRemark::Notification { method: method.to_owned(), params: Some(raw(&params)) };
+            assert_eq!(heard(Era::Legacy, None, message), expected, "{method} {params}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The bridge between the eras: a request of a guest of either, made of a server of either, with questions in both
+//! The bridge between the eras: a request of a requester of either, made of a server of either, with questions in both
 //! directions' forms.
 //!
-//! [`dialogue`] decides, [`conversation`] performs, [`reception`] is where requests wait for guests that have gone to find
-//! answers, [`outlet`] puts what servers say on the way into the guest's terms, [`bystander`] does so for what belongs to no request.
+//! [`dialogue`] decides, [`conversation`] performs, [`reception`] is where requests wait for requesters that have gone to find
+//! answers, [`message_translator`] puts what servers say on the way into the requester's terms, [`session_forwarder`] does so for what belongs to no request.
 //! [`sessions`] keeps what outlasts a request. It is about requests, not about tool calls: prompts and resources cross it the same
 //! way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
 
@@ -45,7 +45,7 @@ use self::{
 };
 use crate::{deferred::TaskIndex, long_running::LongWork, questions::Elicitations};
 
-/// How long a guest may look for answers before a request at a legacy server goes on without them.
+/// How long a requester may look for answers before a request at a legacy server goes on without them.
 pub(crate) const INPUT_MS_MAX: u64 = 600_000;
 /// How long a state of a modern server is good for: nothing is held for it here.
 pub(crate) const ROUND_MS_MAX: u64 = 3_600_000;
@@ -84,14 +84,14 @@ pub(crate) enum OpenedRequest {
     Parked { id: String, first_call: Option<CallId> },
 }
 
-/// What a guest brings again.
+/// What a requester brings again.
 #[derive(Debug, Default)]
 pub(crate) struct ClientContinuation {
     pub(crate) input_responses: Option<Box<RawValue>>,
     pub(crate) request_state: Option<String>,
 }
 
-/// A server's request for input, as its guest gets it.
+/// A server's request for input, as its requester gets it.
 #[derive(Debug)]
 pub(crate) struct InputRequiredResult {
     /// The members of an `input_required` result.
@@ -116,7 +116,7 @@ impl Bridge {
         self.closing.cancel();
     }
 
-    /// Reads what a modern guest brings. The claim is the request it makes now.
+    /// Reads what a modern requester brings. The claim is the request it makes now.
     pub(crate) async fn open(&self, brought: ClientContinuation, claim: &RequestBinding) -> Result<OpenedRequest, RpcError> {
         let ClientContinuation { input_responses, request_state } = brought;
         let Some(text) = request_state else {
@@ -156,7 +156,7 @@ impl Bridge {
         }
     }
 
-    /// The members of an `input_required` result for a modern guest: the server's, with its state inside ours.
+    /// The members of an `input_required` result for a modern requester: the server's, with its state inside ours.
     pub(crate) async fn input_required_result(
         &self,
         wanted: &RequiredInput,
@@ -175,11 +175,11 @@ impl Bridge {
         Ok(InputRequiredResult { json, nonce, expires_at })
     }
 
-    /// Waits with the guest that made a request until it is over or the guest is asked something. Then the request goes on
+    /// Waits with the requester that made a request until it is over or the requester is asked something. Then the request goes on
     /// in a task of its own.
     pub(crate) async fn run_until_answer(
         self: &Arc<Self>,
-        reception: Arc<ParkedRequest>,
+        parked_request: Arc<ParkedRequest>,
         mut turns: oneshot::Receiver<ParkedReply>,
         mut underway: RequestFuture,
         gives_up: &CancellationToken,
@@ -188,14 +188,14 @@ impl Bridge {
             tokio::select! {
                 biased;
                 done = &mut underway => {
-                    self.parked.leave(&reception);
+                    self.parked.leave(&parked_request);
                     return ParkedReply::Done(done);
                 }
                 turn = &mut turns => {
-                    tokio::spawn(Arc::clone(self).finish_parked(reception, underway));
+                    tokio::spawn(Arc::clone(self).finish_parked(parked_request, underway));
                     return turn.unwrap_or_else(|_| ParkedReply::Refused(request_gone(None)));
                 }
-                () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
+                () = gives_up.cancelled(), if !parked_request.cancel.is_cancelled() => parked_request.cancel.cancel(),
             }
         }
     }
@@ -206,51 +206,51 @@ impl Bridge {
         id: &str,
         first_call: Option<&CallId>,
         input_responses: Option<&RawValue>,
-        hearer: MessageSubscriber,
+        subscriber: MessageSubscriber,
         gives_up: &CancellationToken,
     ) -> ParkedReply {
         let Some(answers) = input_responses.map_or_else(|| Some(Vec::new()), conversation_state::read_input_responses) else {
             let error = RpcError::new(code::INVALID_PARAMS, "`inputResponses` must be an object");
             return ParkedReply::Refused(error.with_hint("send one member for every key of `inputRequests`"));
         };
-        let Some(reception) = self.parked.find(id) else { return ParkedReply::Refused(request_gone(first_call)) };
-        let mut turns = match reception.rejoin(answers, hearer) {
+        let Some(parked_request) = self.parked.find(id) else { return ParkedReply::Refused(request_gone(first_call)) };
+        let mut turns = match parked_request.rejoin(answers, subscriber) {
             Ok(turns) => turns,
             Err(error) => return ParkedReply::Refused(error),
         };
         loop {
             tokio::select! {
                 turn = &mut turns => return turn.unwrap_or_else(|_| ParkedReply::Refused(request_gone(first_call))),
-                () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
+                () = gives_up.cancelled(), if !parked_request.cancel.is_cancelled() => parked_request.cancel.cancel(),
             }
         }
     }
 
     /// The request that waits under that id, and the long work it is, if it is one.
     pub(crate) fn waiting_work(&self, id: &str) -> Option<(Arc<ParkedRequest>, Arc<LongWork>)> {
-        let reception = self.parked.find(id)?;
-        let work = Arc::clone(reception.work()?);
-        Some((reception, work))
+        let parked_request = self.parked.find(id)?;
+        let work = Arc::clone(parked_request.work()?);
+        Some((parked_request, work))
     }
 
-    /// A request whose guest was asked something, to its end. An answer that nobody waits for is kept for a while.
-    async fn finish_parked(self: Arc<Self>, reception: Arc<ParkedRequest>, underway: RequestFuture) {
+    /// A request whose requester was asked something, to its end. An answer that nobody waits for is kept for a while.
+    async fn finish_parked(self: Arc<Self>, parked_request: Arc<ParkedRequest>, underway: RequestFuture) {
         let done = underway.await;
-        if let Err(turn) = reception.reply(ParkedReply::Done(done))
-            && let Some(until) = reception.lapses_at()
+        if let Err(turn) = parked_request.reply(ParkedReply::Done(done))
+            && let Some(until) = parked_request.lapses_at()
         {
-            let mut arrivals = reception.arrivals.lock().await;
+            let mut arrivals = parked_request.arrivals.lock().await;
             tokio::select! {
-                Some(visitor) = arrivals.recv() => {
-                    reception.send_unsent(&visitor.waiter);
-                    visitor.waiter.reply(turn);
+                Some(returning_request) = arrivals.recv() => {
+                    parked_request.send_unsent(&returning_request.waiting_requester);
+                    returning_request.waiting_requester.reply(turn);
                 }
                 () = tokio::time::sleep_until(until) => {}
                 () = self.closing.cancelled() => {}
             }
         }
-        self.parked.leave(&reception);
-        reception.close().await;
+        self.parked.leave(&parked_request);
+        parked_request.close().await;
     }
 
     async fn seal(&self) -> Result<&Seal, RpcError> {
@@ -282,7 +282,7 @@ fn with_state(members: &RawObject<'_>, state: &str) -> String {
     json
 }
 
-/// The answer to a guest whose state was used already, by the call in that JSON text.
+/// The answer to a requester whose state was used already, by the call in that JSON text.
 fn state_spent(by: &str) -> RpcError {
     let call: String = serde_json::from_str(by).unwrap_or_default();
     RpcError::new(code::INVALID_PARAMS, format!("the `requestState` was used already, by call {call}"))
@@ -294,7 +294,7 @@ fn notebook_unavailable() -> RpcError {
         .with_hint("try again later; operators: `servanda doctor` looks at the ledger")
 }
 
-/// The answer to a guest whose request does not wait any more.
+/// The answer to a requester whose request does not wait any more.
 fn request_gone(first_call: Option<&CallId>) -> RpcError {
     let hint = match first_call {
         Some(call) => format!("look how it ended with `servanda explain {call}` before calling again"),

@@ -1,7 +1,7 @@
-//! Where a modern guest's request waits while the guest looks for answers that a legacy server wants. The request goes on meanwhile; a
-//! guest that comes again with its state is let in and told what happens next.
+//! Where a modern requester's request waits while the requester looks for answers that a legacy server wants. The request goes on meanwhile; a
+//! requester that comes again with its state is let in and told what happens next.
 //!
-//! Places are bounded, in all and per principal, and so is the time: a request whose guest stays away goes on alone.
+//! Places are bounded, in all and per principal, and so is the time: a request whose requester stays away goes on alone.
 
 use std::{
     collections::HashMap,
@@ -30,13 +30,13 @@ use crate::{
     long_running::LongWork,
 };
 
-/// Remarks that may wait to be looked at.
+/// Messages that may wait to be looked at.
 pub(super) const UNSENT_MESSAGES_MAX: usize = 64;
-/// Requests that wait for their guests, in all.
+/// Requests that wait for their requesters, in all.
 const PARKED_MAX: usize = 1_024;
 /// And of one principal.
 const PARKED_PER_PRINCIPAL_MAX: usize = 64;
-/// Guests that come again before the request has looked at the first.
+/// Requesters that come again before the request has looked at the first.
 const RETURNING_REQUESTS_MAX: usize = 4;
 
 /// What happens next, to whoever waits.
@@ -46,7 +46,7 @@ pub(crate) enum ParkedReply {
     Input(String),
     /// It is over.
     Done(RequestAnswer),
-    /// This guest is not let in.
+    /// This requester is not let in.
     Refused(RpcError),
 }
 
@@ -72,35 +72,35 @@ pub(crate) struct RequestBinding {
 pub(crate) struct ParkedRequest {
     pub(super) id: String,
     binding: RequestBinding,
-    /// Cancelled when a guest that waits gives up.
+    /// Cancelled when a requester that waits gives up.
     pub(crate) cancel: CancellationToken,
-    visitors: mpsc::Sender<ReturningRequest>,
+    returning_requests: mpsc::Sender<ReturningRequest>,
     pub(super) arrivals: AsyncMutex<mpsc::Receiver<ReturningRequest>>,
     waiting: Mutex<Option<WaitingRequester>>,
     lapses_at: Mutex<Option<Instant>>,
-    /// What was said while the guest was away, and how it is put. Bounded by [`REMARKS_MAX`].
+    /// What was said while the requester was away, and how it is put. Bounded by [`REMARKS_MAX`].
     unsent: Mutex<Vec<(MessageTranslator, ClientMessage)>>,
-    /// Whether its guest was told that it need not wait any longer, and asks for the end in another way.
+    /// Whether its requester was told that it need not wait any longer, and asks for the end in another way.
     abandoned: AtomicBool,
     /// The long work that the request is.
     work: OnceLock<Arc<LongWork>>,
 }
 
-/// A guest that comes again.
+/// A requester that comes again.
 #[derive(Debug)]
 pub(crate) struct ReturningRequest {
     pub(super) answers: Vec<(String, Box<RawValue>)>,
-    pub(super) waiter: WaitingRequester,
+    pub(super) waiting_requester: WaitingRequester,
 }
 
-/// A guest that waits.
+/// A requester that waits.
 #[derive(Debug)]
 pub(crate) struct WaitingRequester {
     reply: oneshot::Sender<ParkedReply>,
-    hearer: MessageSubscriber,
+    subscriber: MessageSubscriber,
 }
 
-/// All requests that wait for their guests.
+/// All requests that wait for their requesters.
 #[derive(Debug, Default)]
 pub(crate) struct ParkedRequestTable {
     places: Mutex<HashMap<String, Arc<ParkedRequest>>>,
@@ -126,26 +126,26 @@ impl RequestBinding {
 }
 
 impl ParkedRequest {
-    /// A reception with the first guest waiting.
-    pub(crate) fn open(claim: RequestBinding, hearer: MessageSubscriber) -> (Arc<Self>, oneshot::Receiver<ParkedReply>) {
-        let (visitors, arrivals) = mpsc::channel(RETURNING_REQUESTS_MAX);
+    /// A reception with the first requester waiting.
+    pub(crate) fn open(claim: RequestBinding, subscriber: MessageSubscriber) -> (Arc<Self>, oneshot::Receiver<ParkedReply>) {
+        let (returning_requests, arrivals) = mpsc::channel(RETURNING_REQUESTS_MAX);
         let (turn, turns) = oneshot::channel();
-        let reception = Self {
+        let parked_request = Self {
             id: uuid::Uuid::new_v4().to_string(),
             binding: claim,
             cancel: CancellationToken::new(),
-            visitors,
+            returning_requests,
             arrivals: AsyncMutex::new(arrivals),
-            waiting: Mutex::new(Some(WaitingRequester { reply: turn, hearer })),
+            waiting: Mutex::new(Some(WaitingRequester { reply: turn, subscriber })),
             lapses_at: Mutex::new(None),
             unsent: Mutex::default(),
             abandoned: AtomicBool::new(false),
             work: OnceLock::new(),
         };
-        (Arc::new(reception), turns)
+        (Arc::new(parked_request), turns)
     }
 
-    /// The state that lets a guest in again.
+    /// The state that lets a requester in again.
     pub(super) fn parked_state(&self, expires_at: Timestamp) -> RequestStatePayload {
         let purpose = StatePurpose::Parked { id: self.id.clone() };
         RequestStatePayload::new(self.binding.audience(), expires_at, self.binding.first_call.clone(), purpose)
@@ -178,53 +178,53 @@ impl ParkedRequest {
         *locked(&self.lapses_at)
     }
 
-    pub(super) fn set_waiting(&self, waiter: WaitingRequester) {
-        self.send_unsent(&waiter);
-        *locked(&self.waiting) = Some(waiter);
+    pub(super) fn set_waiting(&self, waiting_requester: WaitingRequester) {
+        self.send_unsent(&waiting_requester);
+        *locked(&self.waiting) = Some(waiting_requester);
     }
 
     /// Tells whoever waits, if anybody does; gives it back otherwise.
     pub(super) fn reply(&self, turn: ParkedReply) -> Result<(), ParkedReply> {
         match locked(&self.waiting).take() {
-            Some(waiter) => waiter.reply.send(turn),
+            Some(waiting_requester) => waiting_requester.reply.send(turn),
             None => Err(turn),
         }
     }
 
-    /// Passes a remark to the guest that waits. While the guest is away to look for answers, the remark is kept until it comes again.
-    pub(super) fn send(&self, outlet: &MessageTranslator, remark: ClientMessage) {
-        let hearer = locked(&self.waiting).as_ref().map(|waiter| waiter.hearer.clone());
-        match hearer {
-            Some(hearer) => drop(outlet.send(&hearer, remark)),
+    /// Passes a message to the requester that waits. While the requester is away to look for answers, the message is kept until it comes again.
+    pub(super) fn send(&self, message_translator: &MessageTranslator, message: ClientMessage) {
+        let subscriber = locked(&self.waiting).as_ref().map(|waiting_requester| waiting_requester.subscriber.clone());
+        match subscriber {
+            Some(subscriber) => drop(message_translator.send(&subscriber, message)),
             None if self.lapses_at().is_some() => {
                 let mut unheard = locked(&self.unsent);
                 if unheard.len() < UNSENT_MESSAGES_MAX {
-                    unheard.push((outlet.clone(), remark));
+                    unheard.push((message_translator.clone(), message));
                 }
             }
             None => {}
         }
     }
 
-    /// Tells a guest that came again what was said while it was away.
-    pub(super) fn send_unsent(&self, waiter: &WaitingRequester) {
-        for (outlet, remark) in locked(&self.unsent).drain(..) {
-            outlet.send(&waiter.hearer, remark);
+    /// Tells a requester that came again what was said while it was away.
+    pub(super) fn send_unsent(&self, waiting_requester: &WaitingRequester) {
+        for (message_translator, message) in locked(&self.unsent).drain(..) {
+            message_translator.send(&waiting_requester.subscriber, message);
         }
     }
 
-    /// Comes again. An error means that the request cannot take another guest now.
+    /// Comes again. An error means that the request cannot take another requester now.
     pub(super) fn rejoin(
         &self,
         answers: Vec<(String, Box<RawValue>)>,
-        hearer: MessageSubscriber,
+        subscriber: MessageSubscriber,
     ) -> Result<oneshot::Receiver<ParkedReply>, RpcError> {
         let (turn, turns) = oneshot::channel();
-        let visitor = ReturningRequest { answers, waiter: WaitingRequester { reply: turn, hearer } };
-        self.visitors.try_send(visitor).map(|()| turns).map_err(|_| already_waiting())
+        let returning_request = ReturningRequest { answers, waiting_requester: WaitingRequester { reply: turn, subscriber } };
+        self.returning_requests.try_send(returning_request).map(|()| turns).map_err(|_| already_waiting())
     }
 
-    /// Lets nobody in any more. Visitors that came too late learn it by that.
+    /// Lets nobody in any more. Returning requests that came too late learn it by that.
     pub(super) async fn close(&self) {
         let mut arrivals = self.arrivals.lock().await;
         arrivals.close();
@@ -248,21 +248,21 @@ impl WaitingRequester {
 
 impl ParkedRequestTable {
     /// Gives a request a place. False if there is none.
-    pub(super) fn enter(&self, reception: &Arc<ParkedRequest>) -> bool {
+    pub(super) fn enter(&self, parked_request: &Arc<ParkedRequest>) -> bool {
         let mut places = locked(&self.places);
-        if places.contains_key(&reception.id) {
+        if places.contains_key(&parked_request.id) {
             return true;
         }
-        let of_principal = places.values().filter(|other| other.is_from(&reception.binding.caller)).count();
+        let of_principal = places.values().filter(|other| other.is_from(&parked_request.binding.caller)).count();
         if places.len() >= PARKED_MAX || of_principal >= PARKED_PER_PRINCIPAL_MAX {
             return false;
         }
-        places.insert(reception.id.clone(), Arc::clone(reception));
+        places.insert(parked_request.id.clone(), Arc::clone(parked_request));
         true
     }
 
-    pub(super) fn leave(&self, reception: &ParkedRequest) {
-        locked(&self.places).remove(&reception.id);
+    pub(super) fn leave(&self, parked_request: &ParkedRequest) {
+        locked(&self.places).remove(&parked_request.id);
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<ParkedRequest>> {
@@ -275,7 +275,7 @@ impl ParkedRequestTable {
     }
 }
 
-/// The answer to a guest whose earlier request has not been answered yet.
+/// The answer to a requester whose earlier request has not been answered yet.
 pub(super) fn already_waiting() -> RpcError {
     RpcError::new(code::INVALID_PARAMS, "a request with this `requestState` is still waiting for its answer")
         .with_hint("wait for the answer of the other request; each state is for one request at a time")
@@ -291,7 +291,7 @@ mod tests {
 
     use super::{RequestBinding, MessageSubscriber, PARKED_MAX, PARKED_PER_PRINCIPAL_MAX, ParkedRequestTable, ParkedRequest};
 
-    fn reception(principal: &str) -> std::sync::Arc<ParkedRequest> {
+    fn parked_request(principal: &str) -> std::sync::Arc<ParkedRequest> {
         let caller = Caller { principal: principal.to_owned(), ..Caller::local() };
         let request = Digest::compute(DigestDomain::Request, &[]);
         ParkedRequest::open(RequestBinding { caller, request, first_call: None, key: None }, MessageSubscriber::default()).0
@@ -300,13 +300,13 @@ mod tests {
     #[test]
     fn places_are_bounded_in_all_and_per_principal() {
         let parked = ParkedRequestTable::default();
-        let first = reception("one");
+        let first = parked_request("one");
         assert!(parked.enter(&first) && parked.enter(&first), "a place is kept");
-        let mut entered = (1..PARKED_PER_PRINCIPAL_MAX + 10).filter(|_| parked.enter(&reception("one"))).count() + 1;
+        let mut entered = (1..PARKED_PER_PRINCIPAL_MAX + 10).filter(|_| parked.enter(&parked_request("one"))).count() + 1;
         assert_eq!(entered, PARKED_PER_PRINCIPAL_MAX);
-        entered += (0..PARKED_MAX).filter(|number| parked.enter(&reception(&number.to_string()))).count();
+        entered += (0..PARKED_MAX).filter(|number| parked.enter(&parked_request(&number.to_string()))).count();
         assert_eq!((entered, parked.len()), (PARKED_MAX, PARKED_MAX));
         parked.leave(&first);
-        assert!(parked.enter(&reception("one")), "a place that was left is free");
+        assert!(parked.enter(&parked_request("one")), "a place that was left is free");
     }
 }

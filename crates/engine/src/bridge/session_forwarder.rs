@@ -12,8 +12,8 @@ use crate::{
 /// Passes on to one session what one server says outside of its requests.
 #[derive(Debug)]
 pub(crate) struct SessionForwarder {
-    pub(crate) hearer: MessageSubscriber,
-    pub(crate) outlet: MessageTranslator,
+    pub(crate) subscriber: MessageSubscriber,
+    pub(crate) message_translator: MessageTranslator,
     /// What may be asked outside of calls.
     pub(crate) rules: QuestionRules,
 }
@@ -22,11 +22,11 @@ impl SessionForwarder {
     /// Asks the client, or tells the server why not. No call is under way whose record could name the question, so only the log does.
     fn ask(&self, ask: ServerAsk) -> bool {
         let ServerAsk { method, params, reply } = ask;
-        let params = self.outlet.translate_params(params);
+        let params = self.message_translator.translate_params(params);
         match self.rules.check(ServerQuestion { method, params }, &mut Vec::new()) {
             Ok(question) => {
                 tracing::info!(method = question.method(), "a question of an upstream belongs to no one call");
-                self.outlet.send(&self.hearer, ClientMessage::Ask(PendingQuestion { question, reply }))
+                self.message_translator.send(&self.subscriber, ClientMessage::Ask(PendingQuestion { question, reply }))
             }
             Err(not_put) => {
                 let _ = reply.send(Err(not_put.to_error()));
@@ -37,14 +37,14 @@ impl SessionForwarder {
 }
 
 impl ServerMessageSink for SessionForwarder {
-    fn receive(&self, remark: ServerRemark) -> bool {
-        match remark {
+    fn receive(&self, message: ServerRemark) -> bool {
+        match message {
             ServerRemark::Ask(ask) => self.ask(ask),
-            other => self.outlet.translate(other).is_some_and(|remark| self.outlet.send(&self.hearer, remark)),
+            other => self.message_translator.translate(other).is_some_and(|message| self.message_translator.send(&self.subscriber, message)),
         }
     }
 
     fn is_gone(&self) -> bool {
-        self.hearer.sink.as_ref().is_none_or(tokio::sync::mpsc::Sender::is_closed)
+        self.subscriber.sink.as_ref().is_none_or(tokio::sync::mpsc::Sender::is_closed)
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept about guests between their requests: where those of a session are told what servers say, and how much of
+//! What is kept about requesters between their requests: where those of a session are told what servers say, and how much of
 //! the servers' logs they want.
 
 use std::{
@@ -21,7 +21,7 @@ use crate::{
     world::{UpstreamMember, WorldSnapshot},
 };
 
-/// Remarks a slow session may be behind with.
+/// Messages a slow session may be behind with.
 const SESSION_MESSAGES_MAX: usize = 64;
 /// Sessions that are remembered at once; doors allow fewer.
 const SESSIONS_MAX: usize = 65_536;
@@ -47,27 +47,27 @@ struct ClientSession {
 
 impl ClientSessions {
     /// Begins to hear what servers say to an affinity between its requests.
-    pub(crate) fn subscribe(&self, affinity: &str, bridge: &Bridge, scene: &WorldSnapshot) -> mpsc::Receiver<ClientMessage> {
-        let (sink, remarks) = mpsc::channel(SESSION_MESSAGES_MAX);
-        attach(bridge, scene, &Arc::from(affinity), &sink);
+    pub(crate) fn subscribe(&self, affinity: &str, bridge: &Bridge, snapshot: &WorldSnapshot) -> mpsc::Receiver<ClientMessage> {
+        let (sink, messages) = mpsc::channel(SESSION_MESSAGES_MAX);
+        attach(bridge, snapshot, &Arc::from(affinity), &sink);
         self.change(affinity, |session| session.sink = Some(sink));
-        remarks
+        messages
     }
 
     /// Attaches everybody who attends to the servers of another world.
-    pub(crate) fn attach_all(&self, bridge: &Bridge, scene: &WorldSnapshot) {
+    pub(crate) fn attach_all(&self, bridge: &Bridge, snapshot: &WorldSnapshot) {
         let sessions = locked(&self.sessions);
         let attending = sessions.iter().filter_map(|(affinity, session)| Some((affinity, session.sink.as_ref()?)));
         for (affinity, sink) in attending {
-            attach(bridge, scene, affinity, sink);
+            attach(bridge, snapshot, affinity, sink);
         }
     }
 
     /// Lets everything go that is kept for an affinity.
-    pub(crate) fn end(&self, affinity: &str, scene: &WorldSnapshot) {
+    pub(crate) fn end(&self, affinity: &str, snapshot: &WorldSnapshot) {
         locked(&self.sessions).remove(affinity);
         locked(&self.sent_levels).retain(|(_, told), _| told.as_ref() != affinity);
-        for member in scene.members() {
+        for member in snapshot.members() {
             member.server.release(affinity);
         }
     }
@@ -78,32 +78,32 @@ impl ClientSessions {
     }
 
     /// How much of the log a request is to bring: its own wish, or the session's.
-    pub(crate) fn level(&self, guest: &Requester, of_request: Option<&str>) -> Option<LogLevel> {
-        match guest.era {
+    pub(crate) fn level(&self, requester: &Requester, of_request: Option<&str>) -> Option<LogLevel> {
+        match requester.era {
             Era::Modern => of_request.and_then(LogLevel::from_wire),
-            Era::Legacy => locked(&self.sessions).get(&guest.affinity)?.level,
+            Era::Legacy => locked(&self.sessions).get(&requester.affinity)?.level,
         }
     }
 
-    /// Tells a legacy server how much to log for this counterpart, if it keeps a log and does not know yet. A server that
+    /// Tells a legacy server how much to log for this upstream requester, if it keeps a log and does not know yet. A server that
     /// cannot be told says less or more than is wanted, which fails nothing.
     pub(crate) async fn send_level(
         &self,
         member: &UpstreamMember,
-        counterpart: &UpstreamRequester,
+        upstream_requester: &UpstreamRequester,
         level: Option<LogLevel>,
         deadline: Instant,
     ) {
         let Some(level) = level else { return };
-        let key = (Arc::clone(&member.id), Arc::clone(&counterpart.affinity));
+        let key = (Arc::clone(&member.id), Arc::clone(&upstream_requester.affinity));
         // Where a connection is shared, the server says what the most curious wants, and each hears its part.
-        let shared = !counterpart.capabilities.answers_anything();
-        let edition = member.server.edition(counterpart);
+        let shared = !upstream_requester.capabilities.answers_anything();
+        let edition = member.server.edition(upstream_requester);
         let told = locked(&self.sent_levels).get(&key).filter(|(_, on)| *on == edition).map(|(level, _)| *level);
         if told.is_some_and(|told| told == level || (shared && told < level)) {
             return;
         }
-        let legacy = match member.offers_to(counterpart, "logging", deadline).await {
+        let legacy = match member.offers_to(upstream_requester, "logging", deadline).await {
             Ok(offer) => offer.is_some_and(|offer| offer.era == Era::Legacy),
             Err(_) => return,
         };
@@ -111,7 +111,7 @@ impl ClientSessions {
             let Ok(word) = RawValue::from_string(format!("\"{}\"", level.as_str())) else { return };
             let params = vec![("level".to_owned(), word)];
             let question = UpstreamInquiry { method: method::LOGGING_SET_LEVEL, name: None, params };
-            let delivery = RequestOptions { requester: counterpart.clone(), ..RequestOptions::for_gateway(deadline) };
+            let delivery = RequestOptions { requester: upstream_requester.clone(), ..RequestOptions::for_gateway(deadline) };
             if let Err(error) = member.server.ask(question, delivery).await {
                 tracing::debug!(upstream = %member.id, %error, "the server could not be told how much to log");
                 return;
@@ -121,7 +121,7 @@ impl ClientSessions {
         if told.len() >= TOLD_MAX {
             told.clear();
         }
-        told.insert(key, (level, member.server.edition(counterpart)));
+        told.insert(key, (level, member.server.edition(upstream_requester)));
     }
 
     fn change(&self, affinity: &str, change: impl FnOnce(&mut ClientSession)) {
@@ -133,16 +133,16 @@ impl ClientSessions {
 }
 
 /// Attaches a session to every server of a world.
-fn attach(bridge: &Bridge, scene: &WorldSnapshot, affinity: &Arc<str>, sink: &ClientMessageSink) {
-    for member in scene.members() {
-        let bystander = SessionForwarder {
-            hearer: MessageSubscriber { sink: Some(sink.clone()), level: None },
+fn attach(bridge: &Bridge, snapshot: &WorldSnapshot, affinity: &Arc<str>, sink: &ClientMessageSink) {
+    for member in snapshot.members() {
+        let session_forwarder = SessionForwarder {
+            subscriber: MessageSubscriber { sink: Some(sink.clone()), level: None },
             // Only legacy sessions are spoken to outside of their requests.
-            outlet: MessageTranslator::new(bridge, member, Era::Legacy, affinity),
-            rules: scene.question_rules_outside_calls(member).asking(affinity, &bridge.elicitations),
+            message_translator: MessageTranslator::new(bridge, member, Era::Legacy, affinity),
+            rules: snapshot.question_rules_outside_calls(member).asking(affinity, &bridge.elicitations),
         };
-        let bystander: Arc<dyn ServerMessageSink> = Arc::new(bystander);
-        member.server.attach(affinity, bystander);
+        let session_forwarder: Arc<dyn ServerMessageSink> = Arc::new(session_forwarder);
+        member.server.attach(affinity, session_forwarder);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Guests that come too late: nobody is left waiting.
+//! Requesters that come too late: nobody is left waiting.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,22 +10,22 @@ use tokio_util::sync::CancellationToken;
 use super::{Bridge, RequestBinding, RequestAnswer, MessageSubscriber, ParkedRequest, ParkedReply};
 use crate::{InquiryAnswer, SystemClock};
 
-/// What two guests are told who came while nobody looked, about a request that ends just then.
+/// What two requesters are told who came while nobody looked, about a request that ends just then.
 async fn too_late(answer_is_kept: bool) -> Vec<String> {
     let bridge = Arc::new(Bridge::new(Arc::new(InMemoryNotebook::default()), Arc::new(SystemClock), Arc::default()));
     let claim =
         RequestBinding { caller: Caller::local(), request: Digest::compute(DigestDomain::Request, &[]), first_call: None, key: None };
-    let (reception, turns) = ParkedRequest::open(claim, MessageSubscriber::default());
-    assert!(bridge.parked.enter(&reception) && reception.reply(ParkedReply::Input("{}".to_owned())).is_ok());
-    reception.set_lapse(answer_is_kept.then(|| Instant::now() + Duration::from_mins(1)));
+    let (parked_request, turns) = ParkedRequest::open(claim, MessageSubscriber::default());
+    assert!(bridge.parked.enter(&parked_request) && parked_request.reply(ParkedReply::Input("{}".to_owned())).is_ok());
+    parked_request.set_lapse(answer_is_kept.then(|| Instant::now() + Duration::from_mins(1)));
     let may_end = Arc::new(Semaphore::new(0));
     let gate = Arc::clone(&may_end);
     let underway = Box::pin(async move {
         let _ = gate.acquire().await;
         RequestAnswer::Inquiry(Ok(InquiryAnswer::Complete("{}".to_owned())))
     });
-    let id = reception.id.clone();
-    let told = bridge.run_until_answer(reception, turns, underway, &CancellationToken::new()).await;
+    let id = parked_request.id.clone();
+    let told = bridge.run_until_answer(parked_request, turns, underway, &CancellationToken::new()).await;
     assert!(matches!(told, ParkedReply::Input(_)));
     let visiting: Vec<_> = (0..2)
         .map(|_| {
@@ -38,8 +38,8 @@ async fn too_late(answer_is_kept: bool) -> Vec<String> {
     tokio::time::sleep(Duration::from_secs(1)).await;
     may_end.add_permits(1);
     let mut told = Vec::new();
-    for visitor in visiting {
-        let turn = tokio::time::timeout(Duration::from_hours(1), visitor).await.expect("somebody is left waiting");
+    for returning_request in visiting {
+        let turn = tokio::time::timeout(Duration::from_hours(1), returning_request).await.expect("somebody is left waiting");
         told.push(match turn.unwrap() {
             ParkedReply::Done(_) => "done".to_owned(),
             ParkedReply::Refused(error) => error.message,

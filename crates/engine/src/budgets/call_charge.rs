@@ -22,7 +22,7 @@ const CLOSE_ATTEMPTS_MAX: u32 = 3;
 /// What one call draws.
 #[derive(Debug)]
 pub(crate) struct CallCharge {
-    till: Arc<BudgetClient>,
+    budget_client: Arc<BudgetClient>,
     units: ChargedUnits,
     hold: Option<ChargeHold>,
 }
@@ -77,8 +77,8 @@ impl DispatchCertainty {
 }
 
 impl CallCharge {
-    pub(crate) fn new(till: &Arc<BudgetClient>) -> Self {
-        Self { till: Arc::clone(till), units: ChargedUnits::None, hold: None }
+    pub(crate) fn new(budget_client: &Arc<BudgetClient>) -> Self {
+        Self { budget_client: Arc::clone(budget_client), units: ChargedUnits::None, hold: None }
     }
 
     pub(super) fn take_units(&mut self, ticket: UnitTicket) {
@@ -105,7 +105,7 @@ impl CallCharge {
     /// Closes it, where there is something to close. `took_ms` is how long the upstream had it.
     pub(crate) async fn close(&mut self, made: DispatchCertainty, took_ms: u64) {
         if let (DispatchCertainty::No, ChargedUnits::Unsent(ticket) | ChargedUnits::Sent(ticket)) = (made, std::mem::take(&mut self.units)) {
-            self.till.put_back(ticket);
+            self.budget_client.put_back(ticket);
         }
         let Some(ChargeHold { id, contract }) = self.hold.take() else { return };
         let by = ClosedBy::Caller;
@@ -114,14 +114,14 @@ impl CallCharge {
             DispatchCertainty::No => AccountEntry::Refund { id, by },
             DispatchCertainty::Unknown => return,
         };
-        Box::pin(book(&self.till, entry)).await;
+        Box::pin(book(&self.budget_client, entry)).await;
     }
 }
 
 impl Drop for CallCharge {
     fn drop(&mut self) {
         if let ChargedUnits::Unsent(ticket) = std::mem::take(&mut self.units) {
-            self.till.put_back(ticket);
+            self.budget_client.put_back(ticket);
         }
     }
 }
@@ -133,8 +133,8 @@ fn cost_micros(contract: &CompiledContract, took_ms: u64) -> Option<u64> {
     by_second.then(|| Price::from_profile(profile, took_ms).ok()?.cost.total_micros().ok()).flatten()
 }
 
-async fn book(till: &BudgetClient, entry: AccountEntry) {
-    let books = till.with_deadline(within_ms(CLOSE_MS_MAX));
+async fn book(budget_client: &BudgetClient, entry: AccountEntry) {
+    let books = budget_client.with_deadline(within_ms(CLOSE_MS_MAX));
     for _ in 0..CLOSE_ATTEMPTS_MAX {
         match books.apply_entry(entry.clone()).await {
             Ok(EntryReply::Settled { over }) if over > 0 => {

@@ -74,28 +74,28 @@ impl BudgetClient {
 /// Takes a call through gate 11, but for what is kept back when it is claimed. Nothing is asked of the store unless a chunk is empty
 /// or a call that changes nothing costs money.
 pub(crate) async fn clear(
-    till: &Arc<BudgetClient>,
+    budget_client: &Arc<BudgetClient>,
     permit: Permit,
     purse: (&[Allowance], &AuthenticatedCaller),
     deadline: Instant,
-    bill: &mut CallCharge,
+    call_charge: &mut CallCharge,
 ) -> Result<Cleared, Box<NotCleared>> {
     let (allowances, authenticated) = purse;
-    let now_ms = till.clock.now().unix_ms();
+    let now_ms = budget_client.clock.now().unix_ms();
     let run = run_of_call(permit.proposal(), allowances).map(Cow::into_owned);
     let charge = PricedCall::new(permit, &BudgetSources { allowances, authenticated, run: run.as_deref() })?;
-    let paced = charge.check_rate(&mut till.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
+    let paced = charge.check_rate(&mut budget_client.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
     let cleared = match paced.clear() {
         Ok(cleared) => cleared,
         // Only those that take units make room for it.
-        Err(paced) => Box::pin(lease(till, paced, deadline, bill)).await?,
+        Err(paced) => Box::pin(lease(budget_client, paced, deadline, call_charge)).await?,
     };
     if !cleared.is_due() || cleared.permit().effect_class().mutates() {
         return Ok(cleared);
     }
     // Whatever comes of it, it is this call's to close.
-    bill.set_hold(cleared.permit());
-    let patient = till.with_deadline(deadline);
+    call_charge.set_hold(cleared.permit());
+    let patient = budget_client.with_deadline(deadline);
     Box::pin(cleared.reserve_alone(&patient)).await
 }
 
@@ -113,25 +113,25 @@ fn run_of_call<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<C
 }
 
 async fn lease(
-    till: &Arc<BudgetClient>,
+    budget_client: &Arc<BudgetClient>,
     mut paced: Box<RateCheckedCall>,
     deadline: Instant,
-    bill: &mut CallCharge,
+    call_charge: &mut CallCharge,
 ) -> Result<Cleared, Box<NotCleared>> {
     loop {
         // Before it is looked: what is answered in between must not be missed.
-        let mut answered = std::pin::pin!(till.answered.notified());
+        let mut answered = std::pin::pin!(budget_client.answered.notified());
         answered.as_mut().enable();
-        let leasing = paced.lease(&mut till.chunks(), till.clock.now().unix_ms());
+        let leasing = paced.lease(&mut budget_client.chunks(), budget_client.clock.now().unix_ms());
         let asked = match leasing {
             UnitLeaseProgress::Cleared(cleared, ticket) => {
-                bill.take_units(ticket);
+                call_charge.take_units(ticket);
                 return Ok(*cleared);
             }
             UnitLeaseProgress::Exhausted(not_cleared) => return Err(not_cleared),
             UnitLeaseProgress::First(back, entries) => {
                 paced = back;
-                book_entries(till, entries, deadline).await
+                book_entries(budget_client, entries, deadline).await
             }
             UnitLeaseProgress::Wait(back) => {
                 paced = back;
@@ -145,9 +145,9 @@ async fn lease(
 }
 
 /// Makes entries and hands in what they came to, whoever still waits for it: others wait for the same.
-async fn book_entries(till: &Arc<BudgetClient>, entries: Vec<AccountEntry>, deadline: Instant) -> Result<(), JournalError> {
-    let inside = Arc::clone(till);
-    let asking = till.in_flight.spawn(async move {
+async fn book_entries(budget_client: &Arc<BudgetClient>, entries: Vec<AccountEntry>, deadline: Instant) -> Result<(), JournalError> {
+    let inside = Arc::clone(budget_client);
+    let asking = budget_client.in_flight.spawn(async move {
         let mut outcome = Ok(());
         for entry in entries {
             let booked = inside.store.apply_entry(entry.clone()).await;

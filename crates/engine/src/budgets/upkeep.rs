@@ -14,10 +14,10 @@ const ROUND_MS_MAX: u64 = 30_000;
 const CLOSE_MS_MAX: u64 = 5_000;
 
 /// One round.
-pub(crate) async fn run_upkeep(till: &BudgetClient) {
-    let over = till.chunks().take_expired(till.clock.now().unix_ms());
-    give(till, over, ROUND_MS_MAX).await;
-    match till.with_deadline(within_ms(ROUND_MS_MAX)).sweep(SWEPT_MAX).await {
+pub(crate) async fn run_upkeep(budget_client: &BudgetClient) {
+    let over = budget_client.chunks().take_expired(budget_client.clock.now().unix_ms());
+    give(budget_client, over, ROUND_MS_MAX).await;
+    match budget_client.with_deadline(within_ms(ROUND_MS_MAX)).sweep(SWEPT_MAX).await {
         Ok(SweepReport { settled: 0, refunded: 0 }) => {}
         Ok(SweepReport { settled, refunded }) => {
             tracing::info!(settled, refunded, "reservations that were left behind are closed");
@@ -27,13 +27,13 @@ pub(crate) async fn run_upkeep(till: &BudgetClient) {
 }
 
 /// Gives everything back that this process could still have handed out. Nothing is handed out any more.
-pub(crate) async fn return_units(till: &BudgetClient) {
-    let all = till.chunks().close();
-    give(till, all, CLOSE_MS_MAX).await;
+pub(crate) async fn return_units(budget_client: &BudgetClient) {
+    let all = budget_client.chunks().close();
+    give(budget_client, all, CLOSE_MS_MAX).await;
 }
 
-async fn give(till: &BudgetClient, entries: Vec<AccountEntry>, ms_max: u64) {
-    let books = till.with_deadline(within_ms(ms_max));
+async fn give(budget_client: &BudgetClient, entries: Vec<AccountEntry>, ms_max: u64) {
+    let books = budget_client.with_deadline(within_ms(ms_max));
     for entry in entries {
         if let Err(error) = books.apply_entry(entry.clone()).await {
             tracing::warn!(lease = %entry.id(), %error, "units that nobody wants could not be given back; they are lost until their window is over");

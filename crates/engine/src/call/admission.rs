@@ -28,7 +28,7 @@ use crate::{
 /// A call that may be judged.
 #[derive(Debug)]
 pub(super) struct AdmittedCall {
-    pub(super) scene: Arc<WorldSnapshot>,
+    pub(super) snapshot: Arc<WorldSnapshot>,
     pub(super) proposal: Proposal,
     pub(super) record: CallRecord,
     pub(super) context: CallContext,
@@ -47,18 +47,18 @@ pub(super) enum CallAdmission {
 pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<CallAdmission, CallAnswer> {
     let (proposal, context) = propose(calls, request);
     let record = CallRecord::new(&proposal);
-    let admitted = Box::new(AdmittedCall { scene: calls.core.scene(), proposal, record, context });
+    let admitted = Box::new(AdmittedCall { snapshot: calls.core.snapshot(), proposal, record, context });
     if let Some(wait_ms) = calls.core.refused_calls.wait_ms(&admitted.proposal.caller) {
         return Err(admitted.refuse_for_now(calls, wait_ms));
     }
-    let CallContext { task, terms, guest, .. } = &admitted.context;
+    let CallContext { task, terms, requester, .. } = &admitted.context;
     let task = task.as_deref().map_or(Ok(()), |task| strict_json::check("task", task, calls.core.gate_limits));
     if let Err(error) = task.and_then(|()| strict_json::check_terms(terms, calls.core.gate_limits)) {
         return Err(admitted
             .refuse(calls, error, "make the call anew, with strict JSON beside its arguments too")
             .await);
     }
-    match guest.era {
+    match requester.era {
         Era::Legacy => Ok(CallAdmission::Call(admitted)),
         Era::Modern => admitted.open_state(calls).await,
     }
@@ -66,10 +66,10 @@ pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<CallAdm
 
 /// The key of the effect of a call whose client gave an idempotency key. It is known before the gates judge the call, because an earlier
 /// call may have done something under this key, and a refusal must not claim otherwise.
-pub(super) fn given_key(scene: &WorldSnapshot, proposal: &Proposal) -> Option<EffectKey> {
+pub(super) fn given_key(snapshot: &WorldSnapshot, proposal: &Proposal) -> Option<EffectKey> {
     let keys = &proposal.keys;
     let key = keys.idempotency_key.as_ref().or(keys.header_key.as_ref())?;
-    let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
+    let contract = snapshot.catalog.entry(&proposal.tool)?.contract.contract();
     contract.effect_class().mutates().then(|| EffectKey {
         tenant: proposal.caller.tenant.clone(),
         principal: proposal.caller.principal.clone(),
@@ -111,7 +111,7 @@ impl AdmittedCall {
     /// Answers a call whose principal had too many calls refused. This call gets no record.
     fn refuse_for_now(mut self: Box<Self>, calls: &Calls, wait_ms: u64) -> CallAnswer {
         let mut refusal = refusals::too_many_refused(&self.record.call_id, wait_ms);
-        if given_key(&self.scene, &self.proposal).is_some() {
+        if given_key(&self.snapshot, &self.proposal).is_some() {
             refusal.mark_unknown_before();
         }
         self.record.finished_at = Some(calls.core.clock.now());
@@ -136,8 +136,8 @@ impl AdmittedCall {
 }
 
 fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
-    let CallRequest { requester: guest, tool, arguments, chain, keys, aims, task, terms } = request;
-    let caller = guest.caller.clone();
+    let CallRequest { requester: requester, tool, arguments, chain, keys, aims, task, terms } = request;
+    let caller = requester.caller.clone();
     let trace_parent = terms.trace_parent.as_deref();
     let trace_id = trace_parent.and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);
     // Unless the caller says otherwise, one session (or one trace, where there are no sessions) is one chain.
@@ -157,5 +157,5 @@ fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
         keys,
         aims,
     };
-    (proposal, CallContext::new(guest, terms, task, Instant::now()))
+    (proposal, CallContext::new(requester, terms, task, Instant::now()))
 }

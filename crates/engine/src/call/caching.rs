@@ -51,7 +51,7 @@ impl CallPipeline<'_> {
         if permit.effect_class().mutates() || has_key || continues || context.task.is_some() || permit.asks_first() {
             return None;
         }
-        let member = self.scene.member(&contract.binding.upstream);
+        let member = self.snapshot.member(&contract.binding.upstream);
         let is_personal = member.is_some_and(|member| member.server.is_personal());
         let shared = !is_personal && contract.security.data_classification == DataClassification::Public;
         Some(CacheableRead {
@@ -86,7 +86,7 @@ impl CallPipeline<'_> {
         let mut observation =
             tool_result::observation(&self.occasion(written), &observed, tool_result::verification(written));
         observation.result_payload.warnings.push(SERVED_FROM_CACHE.to_owned());
-        let exposure = Exposure { naming: self.scene.naming, upstream: &written.binding.upstream };
+        let exposure = Exposure { naming: self.snapshot.naming, upstream: &written.binding.upstream };
         let answered = tool_result::from_answer(&observed, observation, exposure, result.len());
         records::write_record(self.core, self.record, false, None).await;
         CallAnswer::Result(answered)

@@ -60,7 +60,7 @@ impl CallPipeline<'_> {
             mutation.end(outcome);
         }
         if let Some(around) = dispatch.probed.take() {
-            Box::pin(around.end(self.calls, self.scene, outcome)).await;
+            Box::pin(around.end(self.calls, self.snapshot, outcome)).await;
         }
         settled
     }

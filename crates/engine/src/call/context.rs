@@ -17,7 +17,7 @@ use crate::{
 /// Everything about one call that its stages read and that its arguments do not say.
 #[derive(Debug)]
 pub(super) struct CallContext {
-    pub(super) guest: Requester,
+    pub(super) requester: Requester,
     pub(super) terms: RequestTerms,
     /// The raw `task` of a legacy client that wants a task.
     pub(super) task: Option<Box<RawValue>>,
@@ -31,7 +31,7 @@ pub(super) struct CallContext {
     /// What a new `requestState` for this modern client is bound to.
     pub(super) binding: Option<RequestBinding>,
     /// Where a modern client that can be asked something waits.
-    pub(super) reception: Option<Arc<ParkedRequest>>,
+    pub(super) parked_request: Option<Arc<ParkedRequest>>,
     /// The long work that the call is, by its contract.
     pub(super) work: Option<Arc<LongWork>>,
 }
@@ -47,9 +47,9 @@ pub(super) struct ResumedState {
 }
 
 impl CallContext {
-    pub(super) fn new(guest: Requester, terms: RequestTerms, task: Option<Box<RawValue>>, started: Instant) -> Self {
+    pub(super) fn new(requester: Requester, terms: RequestTerms, task: Option<Box<RawValue>>, started: Instant) -> Self {
         Self {
-            guest,
+            requester,
             terms,
             task,
             started,
@@ -57,14 +57,14 @@ impl CallContext {
             continues: None,
             state: None,
             binding: None,
-            reception: None,
+            parked_request: None,
             work: None,
         }
     }
 
     /// Where progress, log lines and questions of the server go.
-    pub(super) fn hearer(&self, sessions: &ClientSessions) -> MessageSubscriber {
-        let level = sessions.level(&self.guest, self.terms.log_level.as_deref());
+    pub(super) fn subscriber(&self, sessions: &ClientSessions) -> MessageSubscriber {
+        let level = sessions.level(&self.requester, self.terms.log_level.as_deref());
         MessageSubscriber { sink: self.terms.messages.clone(), level }
     }
 }

@@ -32,7 +32,7 @@ impl CallPipeline<'_> {
         plan: &CallPlan,
         context: &CallContext,
     ) -> Result<Option<Box<ProbedCall>>, CallExit> {
-        let looked = probing::look_before(self.calls, self.scene, permit, plan.deadline, &context.terms.cancel).await;
+        let looked = probing::look_before(self.calls, self.snapshot, permit, plan.deadline, &context.terms.cancel).await;
         looked.map_err(|CancelledByCaller| CallExit::not_sent(refusals::given_up(permit.call_id().clone())))
     }
 
@@ -47,7 +47,7 @@ impl CallPipeline<'_> {
     ) -> Result<Box<PerformedCall>, CallExit> {
         let SendableCall { fenced, lease, mut dispatch } = sendable;
         let CallPlan { member, contract, deadline, changes, operation_id, refused_questions, .. } = plan;
-        let (binding, cancel, guest_era) = (context.binding.take(), context.terms.cancel.clone(), context.guest.era);
+        let (binding, cancel, requester_era) = (context.binding.take(), context.terms.cancel.clone(), context.requester.era);
         let call_id = fenced.call_id().clone();
         self.charge.mark_sent();
         dispatch.probed = around;
@@ -57,29 +57,29 @@ impl CallPipeline<'_> {
         dispatch.entered = entered;
         let wants_task = context.task.is_some();
         let started_us = self.stopwatch.elapsed_us();
-        let (mut errand, mut conversation) = self.prepare(&member, &contract, fenced, deadline, context, submits).await;
-        errand.outline.lease = lease;
-        errand.outline.set_key(contract.contract(), errand.fenced.as_ref(), operation_id.as_deref());
+        let (mut repeatable, mut conversation) = self.prepare(&member, &contract, fenced, deadline, context, submits).await;
+        repeatable.template.lease = lease;
+        repeatable.template.set_key(contract.contract(), repeatable.fenced.as_ref(), operation_id.as_deref());
         conversation.rules = conversation.rules.refusing(&refused_questions);
         // Before, because an answer that is read from now on may be new; and after, because it may still have been old.
         self.changed(&member, changes.as_deref());
         let mut questions = Vec::new();
-        let ending = conversation.run(&mut errand, &mut questions).await;
+        let ending = conversation.run(&mut repeatable, &mut questions).await;
         self.changed(&member, changes.as_deref());
         self.record.questions = questions;
         self.trail.note(GateName::Perform, !matches!(ending, ConversationEnd::Failed(_)), started_us);
-        self.record.attempts = Some(errand.retries.made).filter(|made| *made > 1);
-        let (retry_after_ms, was_task) = (errand.retries.retry_after_ms, errand.was_task);
+        self.record.attempts = Some(repeatable.retries.made).filter(|made| *made > 1);
+        let (retry_after_ms, was_task) = (repeatable.retries.retry_after_ms, repeatable.was_task);
         // The upstream always gives the call back; without it there is no evidence to go on with.
-        let Some(fenced) = errand.fenced else {
+        let Some(fenced) = repeatable.fenced else {
             return Err(CallExit::not_dispatched(refusals::lost_evidence(call_id), dispatch));
         };
-        let late = errand.late;
+        let late = repeatable.late;
         let exchange = CallExchange {
             member,
             contract,
             fenced,
-            guest_era,
+            requester_era,
             wants_task,
             retry_after_ms,
             was_task,
@@ -99,62 +99,62 @@ impl CallPipeline<'_> {
         context: CallContext,
         submits: bool,
     ) -> (RepeatableCall, Conversation<'_>) {
-        let hearer = context.hearer(&self.calls.sessions);
-        let ear = self.ear(&fenced);
-        let CallContext { guest, terms, task, continuation, reception, .. } = context;
-        let cancel = reception.as_ref().map_or_else(|| terms.cancel.clone(), |reception| reception.cancel.clone());
-        let wants_task = submits || (task.is_some() && guest.era == Era::Legacy);
-        let capabilities = upstream_tasks::capabilities(&guest, member, wants_task, deadline).await;
-        let counterpart = UpstreamRequester { capabilities, ..guest.counterpart() };
-        let level = self.calls.sessions.level(&guest, terms.log_level.as_deref());
-        self.calls.sessions.send_level(member, &counterpart, level, deadline).await;
+        let subscriber = context.subscriber(&self.calls.sessions);
+        let progress_recorder = self.progress_recorder(&fenced);
+        let CallContext { requester, terms, task, continuation, parked_request, .. } = context;
+        let cancel = parked_request.as_ref().map_or_else(|| terms.cancel.clone(), |parked_request| parked_request.cancel.clone());
+        let wants_task = submits || (task.is_some() && requester.era == Era::Legacy);
+        let capabilities = upstream_tasks::capabilities(&requester, member, wants_task, deadline).await;
+        let upstream_requester = UpstreamRequester { capabilities, ..requester.upstream_requester() };
+        let level = self.calls.sessions.level(&requester, terms.log_level.as_deref());
+        self.calls.sessions.send_level(member, &upstream_requester, level, deadline).await;
         let entrusted = member.server.is_shown_credentials().then(|| entrusted(contract, fenced.arguments()));
         let contract = contract.contract();
         let param_headers = param_headers::headers_for(&contract.affordance.input_schema, fenced.arguments());
-        let outline = DeliveryTemplate {
+        let template = DeliveryTemplate {
             cancel: cancel.clone(),
-            counterpart,
+            upstream_requester,
             wants_progress: terms.wants_progress || self.work.is_some(),
             log_level: level.map(|level| level.as_str().to_owned()),
             trace_parent: terms.trace_parent,
-            meta: upstream_tasks::with_their_id(&self.calls.deferred, &guest, terms.meta).await,
+            meta: upstream_tasks::with_their_id(&self.calls.deferred, &requester, terms.meta).await,
             key_header: None,
             entrusted,
             lease: None,
         };
-        let affinity = Arc::clone(&guest.affinity);
-        let listener = QuestionTarget {
-            era: guest.era,
-            can_be_asked: if guest.era == Era::Legacy { hearer.sink.is_some() } else { reception.is_some() },
-            capabilities: guest.capabilities,
+        let affinity = Arc::clone(&requester.affinity);
+        let question_target = QuestionTarget {
+            era: requester.era,
+            can_be_asked: if requester.era == Era::Legacy { subscriber.sink.is_some() } else { parked_request.is_some() },
+            capabilities: requester.capabilities,
         };
-        let outlet = MessageTranslator::new(&self.calls.bridge, member, guest.era, &guest.affinity).with_progress_recorder(ear.clone());
+        let message_translator = MessageTranslator::new(&self.calls.bridge, member, requester.era, &requester.affinity).with_progress_recorder(progress_recorder.clone());
         let persistence = CallRetries {
             retries_max: contract.runtime.max_retries,
             policy: contract.execution.as_ref().and_then(|execution| execution.retry.clone()),
-            tallies: Arc::clone(&self.calls.tallies),
+            retry_counters: Arc::clone(&self.calls.retry_counters),
             made: 0,
             retry_after_ms: None,
         };
-        let mandate = ResendAuthority { core: Arc::clone(self.core), authority: guest.authority };
-        let errand = RepeatableCall {
+        let mandate = ResendAuthority { core: Arc::clone(self.core), authority: requester.authority };
+        let repeatable = RepeatableCall {
             member: Arc::clone(member),
             fenced: Some(fenced),
-            outline,
+            template,
             param_headers,
             task,
             submits,
-            ear,
+            progress_recorder,
             retries: persistence,
             mandate,
             was_task: false,
             late: None,
         };
         let bridge = &self.calls.bridge;
-        let rules = self.scene.question_rules(member).asking(&affinity, &bridge.elicitations);
+        let rules = self.snapshot.question_rules(member).asking(&affinity, &bridge.elicitations);
         let conversation =
-            Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation, rules };
-        (errand, conversation)
+            Conversation { bridge, question_target, message_translator, subscriber, parked_request, cancel, deadline, continuation, rules };
+        (repeatable, conversation)
     }
 
     fn changed(&self, member: &UpstreamMember, changes: Option<&[String]>) {

@@ -156,7 +156,7 @@ impl CallPipeline<'_> {
         let overdue = self.overdue(&mut exchange);
         let contract = exchange.contract.contract();
         let was_sent_before = exchange.fenced.was_sent_before();
-        if let Some(error) = upstream_failure::protocol_error(&failure, exchange.guest_era, exchange.wants_task) {
+        if let Some(error) = upstream_failure::protocol_error(&failure, exchange.requester_era, exchange.wants_task) {
             let effect_class = exchange.fenced.effect_class();
             let (effect, outcome) = upstream_failure::after_protocol_error(contract, &failure, was_sent_before);
             let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
@@ -193,7 +193,7 @@ impl CallPipeline<'_> {
         Some((overdue, late))
     }
 
-    /// The upstream wants input, and its guest can give it: this call is over, and another goes on from it.
+    /// The upstream wants input, and its requester can give it: this call is over, and another goes on from it.
     async fn input_required(
         mut self: Box<Self>,
         exchange: &CallExchange,
@@ -221,7 +221,7 @@ impl CallPipeline<'_> {
         passed.map_or_else(CallAnswer::Failed, |passed| CallAnswer::InputRequired(passed.json))
     }
 
-    /// The upstream wants what the guest never said it could give: a mistake of the upstream's, and the end of the call.
+    /// The upstream wants what the requester never said it could give: a mistake of the upstream's, and the end of the call.
     async fn undeclared(
         mut self: Box<Self>,
         exchange: &CallExchange,
@@ -270,14 +270,14 @@ impl CallPipeline<'_> {
         created: CreatedTask,
         dispatch: Dispatch,
     ) -> CallAnswer {
-        let CallExchange { contract, fenced, guest_era, member, .. } = &exchange;
+        let CallExchange { contract, fenced, requester_era, member, .. } = &exchange;
         let claim = dispatch.effect.as_ref().map(|effect| effect.claim.clone());
         let touches = contract.touched(fenced.arguments());
         let began = TaskOrigin { claim, touches, refused_questions: exchange.refused_questions.clone() };
         self.record.outcome = Outcome::TaskCreated;
         self.record.verdicts = self.trail.verdicts().to_vec();
         let rules = self.question_rules(&exchange);
-        let task = NewTask { answer, created: &created, guest_era: *guest_era };
+        let task = NewTask { answer, created: &created, requester_era: *requester_era };
         match upstream_tasks::keep(&self.calls.deferred, member, task, &rules, &mut self.record, began).await {
             Ok(kept) => {
                 let for_ms = kept.expires_at.since_ms(self.core.clock.now());

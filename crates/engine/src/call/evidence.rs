@@ -106,7 +106,7 @@ pub(super) struct CallExchange {
     pub(super) member: Arc<UpstreamMember>,
     pub(super) contract: Arc<CompiledContract>,
     pub(super) fenced: Fenced,
-    pub(super) guest_era: Era,
+    pub(super) requester_era: Era,
     pub(super) wants_task: bool,
     /// When the server wants to be asked again.
     pub(super) retry_after_ms: Option<u64>,

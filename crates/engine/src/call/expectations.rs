@@ -18,8 +18,8 @@ use crate::{client::Requester, core::Core, world::WorldSnapshot};
 const NAMES_MAX: usize = 5;
 
 /// Everything that is expected of a call's tool.
-pub(crate) async fn expected_of_call(core: &Core, scene: &WorldSnapshot, proposal: &Proposal, contract: &CompiledContract) -> Vec<ToolExpectation> {
-    let Expectations { tasks, rules } = &scene.expectations;
+pub(crate) async fn expected_of_call(core: &Core, snapshot: &WorldSnapshot, proposal: &Proposal, contract: &CompiledContract) -> Vec<ToolExpectation> {
+    let Expectations { tasks, rules } = &snapshot.expectations;
     let aims = &proposal.aims;
     let mut expected = Vec::new();
     let upstream = &contract.contract().binding.upstream;
@@ -51,7 +51,7 @@ pub(crate) async fn expected_of_call(core: &Core, scene: &WorldSnapshot, proposa
         },
     }));
     if let Some(call_id) = &aims.like {
-        expected.push(behaviour_of_earlier_call(core, scene, proposal, call_id).await);
+        expected.push(behaviour_of_earlier_call(core, snapshot, proposal, call_id).await);
     }
     expected
 }
@@ -60,8 +60,8 @@ pub(crate) async fn expected_of_call(core: &Core, scene: &WorldSnapshot, proposa
 /// of the same server. Where it was not the kind of tool that was wrong, no other is named.
 pub(crate) fn name_fitting(
     refusal: &mut Refusal,
-    scene: &WorldSnapshot,
-    guest: &Requester,
+    snapshot: &WorldSnapshot,
+    requester: &Requester,
     expected: &[ToolExpectation],
     refused: &CompiledContract,
 ) {
@@ -79,11 +79,11 @@ pub(crate) fn name_fitting(
     };
     let wanted = taken(refused);
     // Nobody is pointed to a tool that they are not shown.
-    let shown = scene.visible_listing(scene.catalog.listing(guest.viewer()), guest);
+    let shown = snapshot.visible_listing(snapshot.catalog.listing(requester.viewer()), requester);
     let mut names: Vec<(bool, bool, String)> = shown
         .tools
         .iter()
-        .filter_map(|tool| Some((tool.name.as_str(), scene.catalog.entry(&tool.name)?)))
+        .filter_map(|tool| Some((tool.name.as_str(), snapshot.catalog.entry(&tool.name)?)))
         .filter(|(_, entry)| fits(&entry.contract))
         .map(|(name, entry)| {
             let elsewhere = entry.contract.contract().binding.upstream != *upstream;
@@ -112,7 +112,7 @@ fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> ToolExpectation 
 }
 
 /// The behaviour of the tool of an earlier call of the same caller, if that went well.
-async fn behaviour_of_earlier_call(core: &Core, scene: &WorldSnapshot, proposal: &Proposal, call_id: &str) -> ToolExpectation {
+async fn behaviour_of_earlier_call(core: &Core, snapshot: &WorldSnapshot, proposal: &Proposal, call_id: &str) -> ToolExpectation {
     let unclear = |message: &str| ToolExpectation::Unclear {
         message: message.to_owned(),
         hint: "name a call of yours that was completed, or leave `_meta[\"servanda/like\"]` out".to_owned(),
@@ -129,7 +129,7 @@ async fn behaviour_of_earlier_call(core: &Core, scene: &WorldSnapshot, proposal:
         return unclear("the earlier call is not known, or was not completed");
     };
     let digest = record.contract.map(|reference| reference.digest);
-    let mut entries = scene.catalog.entries();
+    let mut entries = snapshot.catalog.entries();
     let entry = entries.find(|(_, entry)| Some(entry.contract.digest()) == digest);
     let Some(behaviour) = entry.and_then(|(_, entry)| entry.contract.contract().behaviour.clone()) else {
         return unclear("the contract of the earlier call's tool has changed since, or declares no behaviour");

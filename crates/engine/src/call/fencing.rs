@@ -58,7 +58,7 @@ impl CallPipeline<'_> {
     ) -> Result<SendableCall, CallExit> {
         let price = plan.contract.price().ok();
         self.record.price = price.filter(|price| !price.is_free()).cloned().map(Box::new);
-        let (authority, cancel) = (&*context.guest.authority, &context.terms.cancel);
+        let (authority, cancel) = (&*context.requester.authority, &context.terms.cancel);
         let fencing = FenceContext { operation, plan, authority, cancel };
         // As late as possible: the call may have waited for its turn.
         let rechecked = self.recheck(&fencing).await.map_err(CallExit::not_sent);
@@ -154,7 +154,7 @@ impl CallPipeline<'_> {
             for PreconditionQuery { tool, arguments, .. } in questions {
                 let caller = claimed.permit().proposal().caller.clone();
                 let asking = InternalCall { tool: &tool, arguments, caller };
-                let answer = internal_call::ask(self.core, self.scene, asking, fencing.plan.deadline).await;
+                let answer = internal_call::ask(self.core, self.snapshot, asking, fencing.plan.deadline).await;
                 let answer = answer.map_err(InternalCallError::into_words);
                 let stop = answer.is_err();
                 answers.push(answer);
@@ -235,7 +235,7 @@ impl CallPipeline<'_> {
                     return Err(CallExit::not_sent(refusal));
                 }
                 NotFencedReason::Reply { reply: EffectReply::Ask(claim), effect: Some(effect) } if asked.is_none() => {
-                    let asking = recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline);
+                    let asking = recovery::ask_and_settle(self.core, self.snapshot, claim, &effect, deadline);
                     let replied = Box::pin(asking).await;
                     self.unread_key = unread_key;
                     // The status tool took time.

@@ -35,7 +35,7 @@ impl CallPipeline<'_> {
         let cleared = match self.note_judgement(judged, &chain) {
             Ok(cleared) => cleared,
             Err(mut refusal) => {
-                expectations::name_fitting(&mut refusal, self.scene, &context.guest, &expected, own);
+                expectations::name_fitting(&mut refusal, self.snapshot, &context.requester, &expected, own);
                 return self.answer_exit(own, CallExit::refused(refusal)).await;
             }
         };
@@ -52,7 +52,7 @@ impl CallPipeline<'_> {
                 let until = Instant::now() + Duration::from_millis(wait_ms);
                 long_running::await_end(
                     &self.calls.deferred.long_running,
-                    &context.guest,
+                    &context.requester,
                     &wish.handle,
                     until,
                     &context.terms.cancel,
@@ -68,7 +68,7 @@ impl CallPipeline<'_> {
             );
         };
         self.record.effect_id = Some(seen.effect.id.to_string());
-        let contract = seen.contract(self.scene);
+        let contract = seen.contract(self.snapshot);
         let contract = contract.as_deref().unwrap_or(own);
         let refusal = match seen.effect.state {
             EffectState::Claimed | EffectState::Dispatching => long_running::under_way(&call_id, &seen),

@@ -18,11 +18,11 @@ impl CallPipeline<'_> {
     pub(super) async fn judge(&mut self, resolved: ResolvedCall, context: &CallContext) -> Result<Permit, CallExit> {
         let (resolved, expected) = self.with_expectations(resolved).await;
         let (contract, chain) = (Arc::clone(resolved.contract()), resolved.proposal().chain.clone());
-        let judged = self.pass_gates(resolved, &context.guest.authority);
+        let judged = self.pass_gates(resolved, &context.requester.authority);
         self.record.policy = self.trail.take_policy();
         let judged = destinations::look_up(judged).await;
         let permit = self.note_judgement(judged, &chain).map_err(|mut refusal| {
-            expectations::name_fitting(&mut refusal, self.scene, &context.guest, &expected, &contract);
+            expectations::name_fitting(&mut refusal, self.snapshot, &context.requester, &expected, &contract);
             CallExit::refused(refusal)
         })?;
         self.record.proposal_digest = Some(permit.proposal_digest());
@@ -31,7 +31,7 @@ impl CallPipeline<'_> {
 
     /// The call with what its task, its intent and the operator's rules expect of its tool.
     pub(super) async fn with_expectations(&self, resolved: ResolvedCall) -> (ResolvedCall, Vec<ToolExpectation>) {
-        let expected = expectations::expected_of_call(self.core, self.scene, resolved.proposal(), resolved.contract()).await;
+        let expected = expectations::expected_of_call(self.core, self.snapshot, resolved.proposal(), resolved.contract()).await;
         (resolved.expecting(expected.clone()), expected)
     }
 
@@ -60,7 +60,7 @@ impl CallPipeline<'_> {
 
     /// Judges a call under its caller's credential and the policies in force.
     fn pass_gates_here(&mut self, resolved: ResolvedCall, authority: &AuthenticatedCaller) -> Result<Permit, Box<Refusal>> {
-        let authorities = &self.scene.authorities;
+        let authorities = &self.snapshot.authorities;
         let principal = authorities.principal(authority);
         let principal = principal.map_err(|error| refusals::no_principal(self.record.call_id.clone(), &error))?;
         pass_all(resolved, &authorities.mandate(authority, &principal), self.core.gate_limits, &mut self.trail)

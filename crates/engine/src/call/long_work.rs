@@ -25,9 +25,9 @@ impl CallPipeline<'_> {
         context: &mut CallContext,
     ) -> (Option<LongWorkEntry>, bool) {
         let (Some(work), Some(claim)) = (&self.work, fenced.claim()) else { return (None, false) };
-        let counterpart = context.guest.counterpart();
+        let upstream_requester = context.requester.upstream_requester();
         let offered = tokio::select! {
-            offered = upstream_tasks::task_era(member, &counterpart, fenced.upstream_tool(), deadline) => offered,
+            offered = upstream_tasks::task_era(member, &upstream_requester, fenced.upstream_tool(), deadline) => offered,
             () = work.cancel.cancelled() => None,
         };
         let relays = offered.is_some() && work.takes_tasks();
@@ -51,20 +51,20 @@ impl CallPipeline<'_> {
         };
         let work = self.work.clone().unwrap_or_else(|| LongWork::unattended(&claim.id, cancel, None));
         let followed = FollowedWork {
-            ear: ProgressRecorder { core: Arc::clone(self.core), work, id: claim.id.clone() },
+            progress_recorder: ProgressRecorder { core: Arc::clone(self.core), work, id: claim.id.clone() },
             member,
             claim,
             deadline: *deadline,
             delivery: &RequestOptions::for_gateway,
         };
-        let outcome = long_running::follow_operation(&followed, plan, self.scene, &self.record.caller, answer).await;
+        let outcome = long_running::follow_operation(&followed, plan, self.snapshot, &self.record.caller, answer).await;
         if fenced.effect_class().mutates() {
             self.core.cache.invalidate(&member.id, &[]);
         }
         outcome
     }
 
-    pub(super) fn ear(&self, fenced: &Fenced) -> Option<ProgressRecorder> {
+    pub(super) fn progress_recorder(&self, fenced: &Fenced) -> Option<ProgressRecorder> {
         let (work, claim) = (self.work.as_ref()?, fenced.claim()?);
         Some(ProgressRecorder { core: Arc::clone(self.core), work: Arc::clone(work), id: claim.id.clone() })
     }

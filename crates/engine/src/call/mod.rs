@@ -73,7 +73,7 @@ pub(crate) struct Calls {
     /// Calls that change the same resource, in their order.
     queue: Arc<ResourceQueue>,
     repairs: RepairChains,
-    pub(crate) tallies: Arc<RetryCounters>,
+    pub(crate) retry_counters: Arc<RetryCounters>,
     /// Places for looking whether an effect was put on record that no call uses.
     abandoning: Arc<Semaphore>,
     /// Places for probes that read paths.
@@ -99,7 +99,7 @@ impl Calls {
             sessions,
             queue: Arc::default(),
             repairs: RepairChains::new(repair),
-            tallies: Arc::default(),
+            retry_counters: Arc::default(),
             abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
             path_places: Arc::new(Semaphore::new(PATHS_MAX)),
             accepts_lost_commits,
@@ -113,11 +113,11 @@ pub(crate) async fn call(calls: &Arc<Calls>, request: CallRequest) -> CallAnswer
         Ok(CallAdmission::Call(admitted)) if admitted.can_be_asked() => run_askable(calls, admitted).await,
         Ok(CallAdmission::Call(admitted)) => run(calls, admitted).await,
         Ok(CallAdmission::Return { id, first_call, answers, context }) => {
-            let hearer = context.hearer(&calls.sessions);
+            let subscriber = context.subscriber(&calls.sessions);
             let cancel = &context.terms.cancel;
-            let visit = calls.bridge.rejoin(&id, first_call.as_ref(), answers.as_deref(), hearer, cancel);
+            let visit = calls.bridge.rejoin(&id, first_call.as_ref(), answers.as_deref(), subscriber, cancel);
             match calls.bridge.waiting_work(&id) {
-                Some((reception, work)) => wait_until_left(calls, visit, &reception, &work).await,
+                Some((parked_request, work)) => wait_until_left(calls, visit, &parked_request, &work).await,
                 None => answer(visit.await),
             }
         }
@@ -140,36 +140,36 @@ async fn run_askable(calls: &Arc<Calls>, mut admitted: Box<AdmittedCall>) -> Cal
     let context = &mut admitted.context;
     let Some(binding) = context.binding.clone() else { return run(calls, admitted).await };
     let gives_up = context.terms.cancel.clone();
-    let (reception, turns) = ParkedRequest::open(binding, context.hearer(&calls.sessions));
-    context.reception = Some(Arc::clone(&reception));
+    let (parked_request, turns) = ParkedRequest::open(binding, context.subscriber(&calls.sessions));
+    context.parked_request = Some(Arc::clone(&parked_request));
     let inside = Arc::clone(calls);
-    let Some(work) = admitted.long_work(calls, reception.cancel.clone()) else {
+    let Some(work) = admitted.long_work(calls, parked_request.cancel.clone()) else {
         let underway = Box::pin(async move { RequestAnswer::Call(admitted.pass(&inside).await) });
-        return answer(calls.bridge.run_until_answer(reception, turns, underway, &gives_up).await);
+        return answer(calls.bridge.run_until_answer(parked_request, turns, underway, &gives_up).await);
     };
-    reception.set_work(&work);
+    parked_request.set_work(&work);
     let running = calls.core.in_flight.spawn(async move { admitted.pass(&inside).await });
     let underway =
         Box::pin(async move { RequestAnswer::Call(running.await.unwrap_or_else(|error| CallAnswer::Failed(task_lost(&error)))) });
-    let hosting = calls.bridge.run_until_answer(Arc::clone(&reception), turns, underway, &gives_up);
-    wait_until_left(calls, hosting, &reception, &work).await
+    let hosting = calls.bridge.run_until_answer(Arc::clone(&parked_request), turns, underway, &gives_up);
+    wait_until_left(calls, hosting, &parked_request, &work).await
 }
 
 impl AdmittedCall {
     /// Whether its client is modern and can be asked something while the call runs.
     fn can_be_asked(&self) -> bool {
-        self.context.binding.is_some() && self.context.guest.capabilities.answers_anything()
+        self.context.binding.is_some() && self.context.requester.capabilities.answers_anything()
     }
 
     /// The long work that the call is, by its contract. From then on `cancel` cancels the call, and no longer its caller's token.
     fn long_work(&mut self, calls: &Calls, cancel: CancellationToken) -> Option<Arc<LongWork>> {
-        let Self { scene, proposal, context, .. } = self;
-        if scene.is_foreign_tool(&proposal.tool, &proposal.caller) {
+        let Self { snapshot, proposal, context, .. } = self;
+        if snapshot.is_foreign_tool(&proposal.tool, &proposal.caller) {
             return None;
         }
-        let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
+        let contract = snapshot.catalog.entry(&proposal.tool)?.contract.contract();
         let terms = long_running::LongWorkTerms {
-            guest: &context.guest,
+            requester: &context.requester,
             asks_for_task: context.task.is_some(),
             caller_wait_ms: proposal.caller_wait_ms,
             started: context.started,
@@ -193,14 +193,14 @@ impl AdmittedCall {
 async fn wait_until_left(
     calls: &Arc<Calls>,
     waiting: impl Future<Output = ParkedReply>,
-    reception: &ParkedRequest,
+    parked_request: &ParkedRequest,
     work: &LongWork,
 ) -> CallAnswer {
     tokio::select! {
         biased;
         turn = waiting => answer(turn),
         told = work.handover(&calls.deferred.long_running) => {
-            reception.abandon();
+            parked_request.abandon();
             told
         }
     }

@@ -29,8 +29,8 @@ impl CallPipeline<'_> {
         context: &CallContext,
     ) -> Result<Cleared, CallExit> {
         let started_us = self.stopwatch.elapsed_us();
-        let purse = (&*self.scene.allowances, &*context.guest.authority);
-        match budgets::clear(&self.core.till, permit, purse, plan.deadline, &mut self.charge).await {
+        let purse = (&*self.snapshot.allowances, &*context.requester.authority);
+        match budgets::clear(&self.core.budget_client, permit, purse, plan.deadline, &mut self.charge).await {
             Ok(cleared) => {
                 // What is due is kept back when the call is claimed; the verdict is noted then.
                 if !cleared.is_due() {
@@ -57,7 +57,7 @@ impl CallPipeline<'_> {
             self.charge.set_hold(current.permit());
         }
         let started_us = self.stopwatch.elapsed_us();
-        let funded = fund(current, &self.core.till.with_deadline(deadline)).await;
+        let funded = fund(current, &self.core.budget_client.with_deadline(deadline)).await;
         if is_due {
             self.trail.note(GateName::Budget, funded.is_ok(), started_us);
         }

@@ -21,20 +21,20 @@ use crate::{budgets::CallCharge, client::CallAnswer, clock::CallStopwatch};
 impl CallPipeline<'_> {
     /// Takes a call through to its answer.
     pub(super) async fn take(calls: &Arc<Calls>, admitted: Box<AdmittedCall>) -> CallAnswer {
-        let AdmittedCall { scene, proposal, mut record, context } = *admitted;
+        let AdmittedCall { snapshot, proposal, mut record, context } = *admitted;
         let stopwatch = CallStopwatch::start();
         record.continues.clone_from(&context.continues);
         // Boxed, because its ends hand it from one to the next.
         let pipeline = Box::new(CallPipeline {
             core: &calls.core,
             calls,
-            scene: &scene,
+            snapshot: &snapshot,
             stopwatch: &stopwatch,
             trail: Trail::new(&stopwatch),
             record,
-            unread_key: given_key(&scene, &proposal),
+            unread_key: given_key(&snapshot, &proposal),
             spent_nonce: None,
-            charge: CallCharge::new(&calls.core.till),
+            charge: CallCharge::new(&calls.core.budget_client),
             work: context.work.clone(),
             started: context.started,
             begun: context.started,

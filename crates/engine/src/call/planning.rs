@@ -20,7 +20,7 @@ impl CallPipeline<'_> {
     pub(super) fn plan(&mut self, permit: &Permit, context: &CallContext) -> Result<CallPlan, CallExit> {
         let id = &permit.contract().contract().binding.upstream;
         let no_upstream = || CallExit::not_sent(refusals::no_upstream(permit.call_id().clone(), id));
-        let member = self.scene.member(id).cloned().ok_or_else(no_upstream)?;
+        let member = self.snapshot.member(id).cloned().ok_or_else(no_upstream)?;
         let (of_contract_ms, wait_ms) = self.limits_ms(permit);
         let timeout_ms = of_contract_ms.min(wait_ms.unwrap_or(u64::MAX));
         self.record.deadline_ms = Some(timeout_ms);
@@ -31,7 +31,7 @@ impl CallPipeline<'_> {
             deadline: self.deadline(permit),
             changes: permit.effect_class().mutates().then(|| permit.changes()),
             operation_id: permit.operation().operation_id().map(str::to_owned),
-            refused_questions: self.refused_questions(permit, &context.guest.authority),
+            refused_questions: self.refused_questions(permit, &context.requester.authority),
         })
     }
 

@@ -11,7 +11,7 @@ impl CallPipeline<'_> {
     /// What the server may not ask of the caller, by the contract and by the policies.
     pub(super) fn refused_questions(&self, permit: &Permit, authority: &AuthenticatedCaller) -> Vec<QuestionKind> {
         let mut refused = permit.contract().contract().refused_questions();
-        let authorities = &self.scene.authorities;
+        let authorities = &self.snapshot.authorities;
         if let Ok(principal) = authorities.principal(authority) {
             refused.extend(permit.refused_questions(&authorities.mandate(authority, &principal)));
         }
@@ -20,6 +20,6 @@ impl CallPipeline<'_> {
 
     /// What the server may ask on behalf of the call.
     pub(super) fn question_rules(&self, exchange: &CallExchange) -> QuestionRules {
-        self.scene.question_rules(&exchange.member).refusing(&exchange.refused_questions)
+        self.snapshot.question_rules(&exchange.member).refusing(&exchange.refused_questions)
     }
 }

@@ -33,14 +33,14 @@ pub(super) struct RepeatableCall {
     pub(super) member: Arc<UpstreamMember>,
     /// Back from the upstream whenever nothing is being sent.
     pub(super) fenced: Option<Fenced>,
-    pub(super) outline: DeliveryTemplate,
+    pub(super) template: DeliveryTemplate,
     pub(super) param_headers: Vec<(String, String)>,
-    /// What the guest wants of a task, if it wants one.
+    /// What the requester wants of a task, if it wants one.
     pub(super) task: Option<Box<RawValue>>,
     /// Whether the engine wants a task that it follows itself.
     pub(super) submits: bool,
     /// Who keeps what is said about long work.
-    pub(super) ear: Option<ProgressRecorder>,
+    pub(super) progress_recorder: Option<ProgressRecorder>,
     pub(super) retries: CallRetries,
     pub(super) mandate: ResendAuthority,
     /// Whether the server made a task of it.
@@ -54,7 +54,7 @@ pub(super) struct RepeatableCall {
 pub(super) struct CallRetries {
     pub(super) retries_max: u32,
     pub(super) policy: Option<RetryPolicy>,
-    pub(super) tallies: Arc<RetryCounters>,
+    pub(super) retry_counters: Arc<RetryCounters>,
     /// How often it was made.
     pub(super) made: u32,
     /// When the server wants to be asked again, or may be.
@@ -69,25 +69,25 @@ pub(super) struct ResendAuthority {
 }
 
 impl RepeatableRequest for RepeatableCall {
-    async fn send(&mut self, leg: DeliveryAttempt) -> Result<Answer, PerformFailure> {
+    async fn send(&mut self, attempt: DeliveryAttempt) -> Result<Answer, PerformFailure> {
         if let Some(task) = self.task.clone() {
-            let answer = self.perform(leg.clone(), Some(task)).await?;
-            return self.follow_task(answer, leg).await;
+            let answer = self.perform(attempt.clone(), Some(task)).await?;
+            return self.follow_task(answer, attempt).await;
         }
-        if self.submits || self.takes_only_tasks(&leg).await {
-            return self.send_as_task(leg).await;
+        if self.submits || self.takes_only_tasks(&attempt).await {
+            return self.send_as_task(attempt).await;
         }
-        let outcome = match self.perform(leg.clone(), None).await {
+        let outcome = match self.perform(attempt.clone(), None).await {
             // A modern server says itself that it made a task.
-            Ok(answer) if answer.era == Era::Modern => self.follow_task(answer, leg.clone()).await,
+            Ok(answer) if answer.era == Era::Modern => self.follow_task(answer, attempt.clone()).await,
             outcome => outcome,
         };
         if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome {
             // A server that takes a tool only as a task must say so in the tool's definition and answer just this. Both
             // together are reason enough to do what it asks; that it had done nothing yet is only its word.
             self.member.forget_tools();
-            if self.takes_only_tasks(&leg).await {
-                return self.send_as_task(leg).await.map_err(upstream_failure::after_sending);
+            if self.takes_only_tasks(&attempt).await {
+                return self.send_as_task(attempt).await.map_err(upstream_failure::after_sending);
             }
         }
         outcome
@@ -95,29 +95,29 @@ impl RepeatableRequest for RepeatableCall {
 }
 
 impl RepeatableCall {
-    async fn takes_only_tasks(&self, leg: &DeliveryAttempt) -> bool {
+    async fn takes_only_tasks(&self, attempt: &DeliveryAttempt) -> bool {
         let Some(fenced) = &self.fenced else { return false };
         let required =
-            upstream_tasks::is_required(&self.member, &self.outline.counterpart, fenced.upstream_tool(), leg.deadline);
+            upstream_tasks::is_required(&self.member, &self.template.upstream_requester, fenced.upstream_tool(), attempt.deadline);
         // A call that was taken back is not asked about; the upstream is told of it in a moment.
         tokio::select! {
             biased;
             required = required => required,
-            () = self.outline.cancel.cancelled() => false,
+            () = self.template.cancel.cancelled() => false,
         }
     }
 
-    async fn perform(&mut self, leg: DeliveryAttempt, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
+    async fn perform(&mut self, attempt: DeliveryAttempt, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
         if let Err(shut) = self.member.health.admit_call() {
             return Err(self.breaker_failure(shut));
         }
         let mut made_here = 0;
         let mut left = false;
         loop {
-            if let Some(failure) = self.revoked_since(leg.deadline).await {
+            if let Some(failure) = self.revoked_since(attempt.deadline).await {
                 return Err(if left { upstream_failure::after_sending(failure) } else { failure });
             }
-            let outcome = self.send_once(leg.clone(), task.clone()).await;
+            let outcome = self.send_once(attempt.clone(), task.clone()).await;
             made_here += 1;
             self.retries.made += 1;
             self.member.health.record_outcome(&outcome);
@@ -125,11 +125,11 @@ impl RepeatableCall {
             let outcome = if left { outcome.map_err(upstream_failure::after_sending) } else { outcome };
             let Err(failure) = &outcome else { return outcome };
             self.retries.retry_after_ms = retry_after_ms(failure);
-            let Some(wait_ms) = self.retry_delay_ms(failure, made_here, leg.deadline) else { return outcome };
+            let Some(wait_ms) = self.retry_delay_ms(failure, made_here, attempt.deadline) else { return outcome };
             left |= !failure.provably_not_executed();
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
-                () = self.outline.cancel.cancelled() => return outcome,
+                () = self.template.cancel.cancelled() => return outcome,
             }
             match self.member.health.admit_retry() {
                 Ok(true) => {}
@@ -155,7 +155,7 @@ impl RepeatableCall {
         rechecked.err().map(|refusal| PerformFailure::Unavailable { why: refusal.message })
     }
 
-    async fn send_once(&mut self, leg: DeliveryAttempt, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
+    async fn send_once(&mut self, attempt: DeliveryAttempt, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
         let Some(fenced) = self.fenced.take() else {
             return Err(PerformFailure::Unavailable { why: "the call is being sent already".to_owned() });
         };
@@ -163,7 +163,7 @@ impl RepeatableCall {
         // Only an effect can be settled by what comes late.
         let (sink, late) = oneshot::channel();
         let sink = fenced.claim().is_some().then_some(sink);
-        let delivery = RequestOptions { task, param_headers, late: sink, ..self.outline.delivery(leg) };
+        let delivery = RequestOptions { task, param_headers, late: sink, ..self.template.delivery(attempt) };
         let performed = self.member.server.perform(fenced, delivery).await;
         self.late = matches!(performed.outcome, Err(PerformFailure::TimedOut { .. })).then_some(late);
         self.fenced = Some(performed.fenced);
@@ -185,13 +185,13 @@ impl RepeatableCall {
         });
         match verdict {
             RetryDecision::Again { wait_ms } => {
-                self.retries.tallies.count_retry();
+                self.retries.retry_counters.count_retry();
                 tracing::debug!(call_id = %fenced.call_id(), %failure, wait_ms, "a call is sent again");
                 Some(wait_ms)
             }
             RetryDecision::Stop => None,
             RetryDecision::Unsafe => {
-                let count = self.retries.tallies.count_unsafe_retry();
+                let count = self.retries.retry_counters.count_unsafe_retry();
                 tracing::warn!(
                     call_id = %fenced.call_id(), count, %failure,
                     "a retry was wanted and not made: nobody knows whether the call did something"
@@ -209,31 +209,31 @@ impl RepeatableCall {
     }
 
     /// Makes a task of the call and waits for its end, as if it were none.
-    async fn send_as_task(&mut self, leg: DeliveryAttempt) -> Result<Answer, PerformFailure> {
-        let answer = self.perform(leg.clone(), Some(upstream_tasks::plain_request())).await?;
-        if self.ear.is_some() {
-            return self.follow_task(answer, leg).await;
+    async fn send_as_task(&mut self, attempt: DeliveryAttempt) -> Result<Answer, PerformFailure> {
+        let answer = self.perform(attempt.clone(), Some(upstream_tasks::plain_request())).await?;
+        if self.progress_recorder.is_some() {
+            return self.follow_task(answer, attempt).await;
         }
         let Some(created) = created_task(&answer) else { return Ok(answer) };
         self.was_task = true;
-        upstream_tasks::drive(&self.member, &created, &leg, |leg| self.outline.delivery(leg)).await
+        upstream_tasks::drive(&self.member, &created, &attempt, |attempt| self.template.delivery(attempt)).await
     }
 
-    /// Long work that the server made a task of is followed to its end, unless the guest is told of the task.
-    async fn follow_task(&mut self, answer: Answer, leg: DeliveryAttempt) -> Result<Answer, PerformFailure> {
+    /// Long work that the server made a task of is followed to its end, unless the requester is told of the task.
+    async fn follow_task(&mut self, answer: Answer, attempt: DeliveryAttempt) -> Result<Answer, PerformFailure> {
         let claim = self.fenced.as_ref().and_then(Fenced::claim).cloned();
-        let (Some(ear), Some(claim)) = (self.ear.clone(), claim) else { return Ok(answer) };
+        let (Some(progress_recorder), Some(claim)) = (self.progress_recorder.clone(), claim) else { return Ok(answer) };
         let Some(created) = created_task(&answer) else { return Ok(answer) };
-        if ear.work.relays() {
+        if progress_recorder.work.relays() {
             return Ok(answer);
         }
         self.was_task = true;
-        let outline = &self.outline;
+        let template = &self.template;
         let delivery = |until: Instant| {
-            let leg = DeliveryAttempt { deadline: until, continuation: Continuation::default(), ..leg.clone() };
-            outline.delivery(leg)
+            let attempt = DeliveryAttempt { deadline: until, continuation: Continuation::default(), ..attempt.clone() };
+            template.delivery(attempt)
         };
-        let followed = FollowedWork { ear, member: &self.member, claim, deadline: leg.deadline, delivery: &delivery };
+        let followed = FollowedWork { progress_recorder, member: &self.member, claim, deadline: attempt.deadline, delivery: &delivery };
         long_running::follow(&followed, &created).await
     }
 }

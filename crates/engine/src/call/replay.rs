@@ -33,7 +33,7 @@ impl CallPipeline<'_> {
             (reply, effect) => {
                 if let EffectReply::Twin(twin) = &reply {
                     self.record.effect_id = Some(twin.to_string());
-                    let count = self.calls.tallies.count_blind_retry();
+                    let count = self.calls.retry_counters.count_blind_retry();
                     tracing::warn!(%call_id, effect = %twin, count, "an unsafe retry was stopped: an identical call without a key ended unknown");
                 }
                 if let (EffectReply::Unknown, Some(effect)) = (&reply, &effect) {
@@ -57,7 +57,7 @@ impl CallPipeline<'_> {
     /// Whoever comes before recovery does is the first to learn that nobody knows, and so has to tell. What has been
     /// unknown for longer was told.
     async fn report_unknown(&self, effect: &Effect) {
-        let told = self.core.callback_notices(self.scene);
+        let told = self.core.callback_notices(self.snapshot);
         if told.now.unix_ms().saturating_sub(effect.changed_ms) < JUST_NOW_MS {
             let notes = told.for_ended(effect, EffectEnding::Unknown);
             records::note_deliveries(self.core, &effect.call_id, notes).await;
@@ -98,7 +98,7 @@ impl CallPipeline<'_> {
         let verification = tool_result::verification(contract.contract());
         let mut observation = tool_result::observation(&self.occasion(contract.contract()), &observed, verification);
         observation.status.retryable &= !effect.class.mutates();
-        let exposure = Exposure { naming: self.scene.naming, upstream: &effect.order.upstream };
+        let exposure = Exposure { naming: self.snapshot.naming, upstream: &effect.order.upstream };
         let answered = tool_result::from_answer(&observed, observation, exposure, result.len());
         records::write_record(self.core, self.record, true, None).await;
         answered

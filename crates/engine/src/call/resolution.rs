@@ -12,8 +12,8 @@ use crate::{answers::refusals, client::Requester, world::WorldSnapshot};
 
 /// The contracts that are offered to one client.
 struct OfferedContracts<'a> {
-    scene: &'a WorldSnapshot,
-    guest: &'a Requester,
+    snapshot: &'a WorldSnapshot,
+    requester: &'a Requester,
     own_tool: Option<Arc<CompiledContract>>,
     /// The only upstream where a call with a `requestState` may continue.
     only_upstream: Option<&'a str>,
@@ -37,15 +37,15 @@ impl OfferedContracts<'_> {
     /// The contract that a name means to the client. The refusal for another tenant's tool has the very words for a tool that never was,
     /// and suggests only tools that the client is shown.
     fn find(&self, name: &str) -> Result<Arc<CompiledContract>, ResolveError> {
-        let catalog = &self.scene.catalog;
+        let catalog = &self.snapshot.catalog;
         let unknown = || {
-            let shown = self.scene.visible_listing(catalog.listing(self.guest.viewer()), self.guest);
+            let shown = self.snapshot.visible_listing(catalog.listing(self.requester.viewer()), self.requester);
             ResolveError::Unknown { did_you_mean: catalog.nearest_name(name, &shown) }
         };
-        if self.scene.is_foreign_tool(name, &self.guest.caller) {
+        if self.snapshot.is_foreign_tool(name, &self.requester.caller) {
             return Err(unknown());
         }
-        match catalog.resolve(name, self.guest.viewer()) {
+        match catalog.resolve(name, self.requester.viewer()) {
             Err(ResolveError::Unknown { .. }) => Err(unknown()),
             resolved => resolved,
         }
@@ -59,24 +59,24 @@ impl CallPipeline<'_> {
         proposal: Proposal,
         context: &CallContext,
     ) -> Result<ResolvedCall, Box<Refusal>> {
-        let guest = &context.guest;
-        if !self.scene.is_foreign_tool(&proposal.tool, &guest.caller) {
+        let requester = &context.requester;
+        if !self.snapshot.is_foreign_tool(&proposal.tool, &requester.caller) {
             // A client that gives up does not wait for the server's list.
             tokio::select! {
                 biased;
-                () = self.scene.discovery.refresh_for_call(&proposal, guest) => {}
+                () = self.snapshot.discovery.refresh_for_call(&proposal, requester) => {}
                 () = context.terms.cancel.cancelled() => {}
             }
         }
         self.begun = Instant::now();
         let only_upstream = context.state.as_ref().map(|state| state.upstream.as_str());
         let own_tool = self.own_tool(&proposal.tool);
-        resolve(proposal, &OfferedContracts { scene: self.scene, guest, own_tool, only_upstream }, &mut self.trail)
+        resolve(proposal, &OfferedContracts { snapshot: self.snapshot, requester, own_tool, only_upstream }, &mut self.trail)
     }
 
     /// The contract of the gateway's own tool, where callers are given handles that it takes.
     pub(super) fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
-        self.scene
+        self.snapshot
             .own_tool(name, &self.record.caller)
             .filter(|_| self.calls.deferred.long_running.wait_ms_max.is_some())
     }

@@ -15,7 +15,7 @@ use crate::{budgets::CallCharge, clock::CallStopwatch, core::Core, long_running:
 pub(super) struct CallPipeline<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) calls: &'a Arc<Calls>,
-    pub(super) scene: &'a WorldSnapshot,
+    pub(super) snapshot: &'a WorldSnapshot,
     pub(super) stopwatch: &'a CallStopwatch,
     pub(super) trail: Trail<'a>,
     pub(super) record: CallRecord,

@@ -96,7 +96,7 @@ pub(crate) fn after_attempt(
     attempted: &Result<WebhookResponse, WebhookSendError>,
     now: Timestamp,
     random: u64,
-    patience: CallbackRetryPolicy,
+    retry_policy: CallbackRetryPolicy,
 ) -> DeliveryStep {
     let (last, retry_after_ms) = match attempted {
         Ok(WebhookResponse { status: 200..=299, .. }) => return DeliveryStep::Done,
@@ -110,18 +110,18 @@ pub(crate) fn after_attempt(
     let attempts = delivery.attempts.saturating_add(1);
     let tried = CallbackDelivery { attempts, first_tried_at: Some(first_tried_at), last: Some(last), ..delivery };
     let is_gone = matches!(attempted, Ok(WebhookResponse { status: 410, .. }));
-    let is_over = attempts >= patience.attempts_max || now.since_ms(first_tried_at) >= patience.whole_ms_max;
+    let is_over = attempts >= retry_policy.attempts_max || now.since_ms(first_tried_at) >= retry_policy.whole_ms_max;
     if is_gone || is_over {
         return DeliveryStep::GivenUp(CallbackDelivery { given_up_at: Some(now), due_at: now, ..tried });
     }
-    let wait_ms = backoff_ms(attempts, random, patience).max(retry_after_ms.min(RETRY_AFTER_MS_MAX));
+    let wait_ms = backoff_ms(attempts, random, retry_policy).max(retry_after_ms.min(RETRY_AFTER_MS_MAX));
     DeliveryStep::Later(CallbackDelivery { due_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(wait_ms)), ..tried })
 }
 
 /// Three times as long each time, and a fifth more or less, so that those who failed together do not come back together.
-fn backoff_ms(attempts: u32, random: u64, patience: CallbackRetryPolicy) -> u64 {
+fn backoff_ms(attempts: u32, random: u64, retry_policy: CallbackRetryPolicy) -> u64 {
     let factor = 3u64.saturating_pow(attempts.saturating_sub(1));
-    let whole_ms = patience.first_wait_ms.saturating_mul(factor).min(patience.wait_ms_max);
+    let whole_ms = retry_policy.first_wait_ms.saturating_mul(factor).min(retry_policy.wait_ms_max);
     let spread_ms = whole_ms / 5;
     whole_ms - spread_ms + random % (2 * spread_ms + 1)
 }
@@ -167,11 +167,11 @@ impl CallbackDelivery {
         if self.given_up_at.is_some() {
             return DeliveryTurn::NotOurs;
         }
-        let patience_ms = match &self.owner {
+        let retry_policy_ms = match &self.owner {
             Some(owner) if owner != own => faults::limit_ms("SERVANDA_TAKEOVER_MS", TAKEOVER_MS),
             _ => 0,
         };
-        let from = Timestamp::from_unix_ms(self.due_at.unix_ms().saturating_add(patience_ms));
+        let from = Timestamp::from_unix_ms(self.due_at.unix_ms().saturating_add(retry_policy_ms));
         if from <= now { DeliveryTurn::Now } else { DeliveryTurn::At(from) }
     }
 }

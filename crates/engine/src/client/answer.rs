@@ -11,9 +11,9 @@ pub enum CallAnswer {
     Result(ToolResult),
     /// No such tool: the protocol has an error of its own for that.
     UnknownTool(Box<Refusal>),
-    /// Only for modern guests: the members of an `input_required` result, as a JSON object without `resultType`.
+    /// Only for modern requesters: the members of an `input_required` result, as a JSON object without `resultType`.
     InputRequired(String),
-    /// Only for guests who take tasks: the members of the era's task result, as a JSON object without `resultType`.
+    /// Only for requesters who take tasks: the members of the era's task result, as a JSON object without `resultType`.
     Task(String),
     /// An error of the protocol, which no tool result can say. What is known about the outside world is in the record.
     Failed(RpcError),
@@ -53,6 +53,6 @@ pub(crate) struct CallDetail {
 pub enum InquiryAnswer {
     /// The result.
     Complete(String),
-    /// Only for modern guests: the members of an `input_required` result.
+    /// Only for modern requesters: the members of an `input_required` result.
     InputRequired(String),
 }

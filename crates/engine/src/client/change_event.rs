@@ -8,7 +8,7 @@ use servanda_contract::Caller;
 /// What changed. URIs are exposed ones.
 #[derive(Debug, Clone)]
 pub enum ChangeEvent {
-    /// The tools, for some guests at least.
+    /// The tools, for some requesters at least.
     Tools,
     /// The prompts.
     Prompts,

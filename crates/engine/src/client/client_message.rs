@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::questions::ClientQuestion;
 
-/// Where a client's remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
+/// Where a client's messages go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type ClientMessageSink = mpsc::Sender<ClientMessage>;
 
 /// Something a client is told.

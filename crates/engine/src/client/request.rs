@@ -22,13 +22,13 @@ pub struct RequestTerms {
     pub meta: Vec<(String, Box<RawValue>)>,
     /// Whether progress is wanted.
     pub wants_progress: bool,
-    /// How much of the server's log is wanted; of a legacy guest the session decides.
+    /// How much of the server's log is wanted; of a legacy requester the session decides.
     pub log_level: Option<String>,
-    /// Where progress, log lines and, for a legacy guest, questions go. A full channel loses them.
+    /// Where progress, log lines and, for a legacy requester, questions go. A full channel loses them.
     pub messages: Option<ClientMessageSink>,
-    /// A modern guest's raw `inputResponses`.
+    /// A modern requester's raw `inputResponses`.
     pub input_responses: Option<Box<RawValue>>,
-    /// A modern guest's `requestState`: ours, sealed.
+    /// A modern requester's `requestState`: ours, sealed.
     pub request_state: Option<String>,
     /// Cancelled when the caller gives up.
     pub cancel: CancellationToken,

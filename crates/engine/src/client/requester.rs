@@ -15,7 +15,7 @@ pub struct Requester {
     pub caller: Caller,
     /// What their credential covers: that of this request, whatever the session began with.
     pub authority: Arc<AuthenticatedCaller>,
-    /// The side of the protocol they speak: a modern guest is asked by the answer, a legacy one on the way.
+    /// The side of the protocol they speak: a modern requester is asked by the answer, a legacy one on the way.
     pub era: Era,
     /// What they can do for servers.
     pub capabilities: ClientCapabilities,
@@ -40,8 +40,8 @@ impl Requester {
         }
     }
 
-    /// The guest as upstreams see it. What is a task to a legacy guest is the gateway's, so that it promises none.
-    pub(crate) fn counterpart(&self) -> UpstreamRequester {
+    /// The requester as upstreams see it. What is a task to a legacy requester is the gateway's, so that it promises none.
+    pub(crate) fn upstream_requester(&self) -> UpstreamRequester {
         let capabilities = match self.era {
             Era::Legacy => self.capabilities.without_extension(TASKS_EXTENSION),
             Era::Modern => self.capabilities.clone(),

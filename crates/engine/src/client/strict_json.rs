@@ -1,4 +1,4 @@
-//! What a guest sends beside a tool's arguments and upstreams get to read: `_meta`, `inputResponses`, the parameters of
+//! What a requester sends beside a tool's arguments and upstreams get to read: `_meta`, `inputResponses`, the parameters of
 //! inquiries. No contract says what may be in them; that they are strict JSON within the gates' limits is asked of all the
 //! same, because servers are shared, and one text must not mean two things to two readers.
 

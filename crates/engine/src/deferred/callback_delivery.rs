@@ -38,12 +38,12 @@ struct InFlightDeliveryGuard {
 }
 
 /// Delivers until told to stop.
-pub(crate) async fn deliver(core: &Arc<Core>, carrier: Arc<dyn CallbackTransport>, patience: CallbackRetryPolicy, stop: CancellationToken) {
+pub(crate) async fn deliver(core: &Arc<Core>, transport: Arc<dyn CallbackTransport>, retry_policy: CallbackRetryPolicy, stop: CancellationToken) {
     core.outbox.set_delivers(true);
     let in_hand = Arc::new(InFlightDeliveries::default());
     let mut attempts: JoinSet<()> = JoinSet::new();
     loop {
-        let looked = deliver_due(core, &carrier, patience, &in_hand, &mut attempts).await;
+        let looked = deliver_due(core, &transport, retry_policy, &in_hand, &mut attempts).await;
         let next = looked.unwrap_or_else(|error| {
             tracing::warn!(%error, "it could not be looked for callbacks to deliver");
             None
@@ -68,8 +68,8 @@ pub(crate) async fn deliver(core: &Arc<Core>, carrier: Arc<dyn CallbackTransport
 /// known.
 async fn deliver_due(
     core: &Arc<Core>,
-    carrier: &Arc<dyn CallbackTransport>,
-    patience: CallbackRetryPolicy,
+    transport: &Arc<dyn CallbackTransport>,
+    retry_policy: CallbackRetryPolicy,
     in_hand: &Arc<InFlightDeliveries>,
     attempts: &mut JoinSet<()>,
 ) -> Result<Option<Timestamp>, JournalError> {
@@ -87,9 +87,9 @@ async fn deliver_due(
                 // Where there is no place, the end of an attempt leads to the next look.
                 DeliveryTurn::Now => {
                     let Some(held) = in_hand.hold(&note.key, &delivery.callback) else { continue };
-                    let (core, carrier) = (Arc::clone(core), Arc::clone(carrier));
+                    let (core, transport) = (Arc::clone(core), Arc::clone(transport));
                     attempts.spawn(async move {
-                        if let Err(error) = attempt(&core, carrier.as_ref(), patience, &held.key).await {
+                        if let Err(error) = attempt(&core, transport.as_ref(), retry_policy, &held.key).await {
                             tracing::warn!(note = held.key, %error, "what came of a callback could not be kept");
                             // It is due as before; without a pause the receiver would get it again and again.
                             tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
@@ -102,18 +102,18 @@ async fn deliver_due(
 }
 
 /// Makes one attempt at what is still to be delivered, and still ours.
-async fn attempt(core: &Arc<Core>, carrier: &dyn CallbackTransport, patience: CallbackRetryPolicy, key: &str) -> Result<(), JournalError> {
+async fn attempt(core: &Arc<Core>, transport: &dyn CallbackTransport, retry_policy: CallbackRetryPolicy, key: &str) -> Result<(), JournalError> {
     let Some(delivery) = claim_delivery(core, key).await? else { return Ok(()) };
-    let scene = core.scene();
-    let attempted = match scene.callbacks.find(&delivery.callback) {
+    let snapshot = core.snapshot();
+    let attempted = match snapshot.callbacks.find(&delivery.callback) {
         Some(callback) => {
             let letter = callback.letter(&delivery.event_id, &delivery.body, core.clock.now());
-            carrier.post(&callback.address, letter).await
+            transport.post(&callback.address, letter).await
         }
         None => Err(WebhookSendError("no callback of that name is configured any more".to_owned())),
     };
     let (callback, event) = (delivery.callback.clone(), delivery.event_id.clone());
-    match after_attempt(delivery, &attempted, core.clock.now(), random(), patience) {
+    match after_attempt(delivery, &attempted, core.clock.now(), random(), retry_policy) {
         DeliveryStep::Done => {
             tracing::info!(%callback, %event, "a callback was delivered");
             core.notebook.erase(NoteKind::Delivery, key).await

@@ -19,6 +19,6 @@ pub(crate) async fn announce_end(core: &Arc<Core>, effect: &Effect) {
 }
 
 fn is_long(core: &Core, effect: &Effect) -> bool {
-    let scene = core.scene();
-    scene.catalog.entry(&effect.order.exposed_tool).is_some_and(|entry| entry.contract.contract().is_long())
+    let snapshot = core.snapshot();
+    snapshot.catalog.entry(&effect.order.exposed_tool).is_some_and(|entry| entry.contract.contract().is_long())
 }

@@ -31,7 +31,7 @@ const GRACE_MS: u64 = 10_000;
 
 /// A long work that goes on at its upstream.
 pub(crate) struct FollowedWork<'a> {
-    pub(crate) ear: ProgressRecorder,
+    pub(crate) progress_recorder: ProgressRecorder,
     pub(crate) member: &'a Arc<UpstreamMember>,
     /// The evidence that it is this process's.
     pub(crate) claim: Claim,
@@ -58,7 +58,7 @@ enum TaskPollStep {
 impl FollowedWork<'_> {
     /// Notes where it goes on, first beside the effect and then in it: after a crash it is asked about and not given up.
     pub(super) async fn submit(&self, place: SubmittedWorkId) {
-        let ProgressRecorder { core, id, .. } = &self.ear;
+        let ProgressRecorder { core, id, .. } = &self.progress_recorder;
         let left = self.deadline.saturating_duration_since(Instant::now());
         let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(GRACE_MS);
         let now_ms = core.clock.now().unix_ms();
@@ -83,7 +83,7 @@ impl FollowedWork<'_> {
 
     /// Says every so often that somebody asks about it.
     async fn note_asked(&self) {
-        let ProgressRecorder { core, id, .. } = &self.ear;
+        let ProgressRecorder { core, id, .. } = &self.progress_recorder;
         let now_ms = core.clock.now().unix_ms();
         if let Some(submitted) = note::submitted(core, id).await
             && now_ms.saturating_sub(submitted.asked_at_ms) >= owner_silence_ms_max()
@@ -98,7 +98,7 @@ impl FollowedWork<'_> {
         loop {
             let step = until.min(Instant::now() + Duration::from_millis(owner_silence_ms_max()));
             tokio::select! {
-                () = self.ear.work.cancel.cancelled(), if !told => return Ok(true),
+                () = self.progress_recorder.work.cancel.cancelled(), if !told => return Ok(true),
                 () = tokio::time::sleep_until(step.min(self.deadline)) => {}
             }
             self.note_asked().await;
@@ -176,7 +176,7 @@ impl FollowedWork<'_> {
     async fn fetch(&self, theirs: &str) -> TaskPollStep {
         match self.ask(method::TASKS_RESULT, theirs, u64::MAX).await {
             Ok(answer) => {
-                // The guest knows of no task.
+                // The requester knows of no task.
                 let result = with_related_task(&answer.result, None).map_or_else(|| answer.result.clone(), Bytes::from);
                 TaskPollStep::Done(Ok(Answer { result, era: answer.era }))
             }
@@ -215,8 +215,8 @@ impl FollowedWork<'_> {
     /// because the protocol wants a number that grows.
     pub(super) fn report_message(&self, message: &str) {
         let message = &*legible_in_brief(message);
-        let Some(count) = self.ear.work.note_state(message) else { return };
-        self.ear.record(WorkProgress::from_status(message, self.ear.core.clock.now()));
+        let Some(count) = self.progress_recorder.work.note_state(message) else { return };
+        self.progress_recorder.record(WorkProgress::from_status(message, self.progress_recorder.core.clock.now()));
         if let Some(sink) = (self.delivery)(self.deadline).server_messages
             && let Ok(params) = serde_json::value::to_raw_value(&json!({ "progress": count, "message": message }))
         {

@@ -1,4 +1,4 @@
-//! What guests ask about long works as tasks, in either era.
+//! What requesters ask about long works as tasks, in either era.
 
 use servanda_mcp::{Era, RpcError};
 use tokio::time::Instant;
@@ -11,40 +11,40 @@ use crate::{
     core::Core,
 };
 
-/// A guest that asks, and how long it waits.
+/// A requester that asks, and how long it waits.
 #[derive(Debug)]
 pub(crate) struct InquiryWait<'a> {
-    pub(crate) guest: &'a Requester,
+    pub(crate) requester: &'a Requester,
     pub(crate) deadline: Instant,
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// The long work that a guest's task is, if it is one.
-pub(crate) async fn find(core: &Core, guest: &Requester, task_id: &str) -> Option<LongWorkView> {
-    view::view_for(core, guest, task_id).await
+/// The long work that a requester's task is, if it is one.
+pub(crate) async fn find(core: &Core, requester: &Requester, task_id: &str) -> Option<LongWorkView> {
+    view::view_for(core, requester, task_id).await
 }
 
-/// Answers what a guest asks about one.
+/// Answers what a requester asks about one.
 pub(crate) async fn inquire(
     long_running: &LongWorkContext,
     asker: InquiryWait<'_>,
     seen: LongWorkView,
     subject: InquirySubject,
 ) -> Result<String, RpcError> {
-    let (scene, era) = (long_running.core.scene(), asker.guest.era);
+    let (snapshot, era) = (long_running.core.snapshot(), asker.requester.era);
     match subject {
         InquirySubject::TaskCancel => cancel(long_running, seen, era).await,
         // Nobody is asked anything once it is a task of ours, so that there is nothing to be told.
         InquirySubject::TaskUpdate => Ok("{}".to_owned()),
         InquirySubject::TaskResult => {
-            let InquiryWait { guest, deadline, cancel } = asker;
-            let seen = view::await_end(long_running, guest, seen.effect.id.as_str(), deadline, cancel).await;
-            let result = seen.and_then(|seen| task::result(&seen, &scene));
+            let InquiryWait { requester, deadline, cancel } = asker;
+            let seen = view::await_end(long_running, requester, seen.effect.id.as_str(), deadline, cancel).await;
+            let result = seen.and_then(|seen| task::result(&seen, &snapshot));
             result.ok_or_else(|| {
                 invalid_params("the task still goes on").with_hint("ask again later, or look at it with `tasks/get`")
             })
         }
-        _ => Ok(task::state(&scene, &seen, era)),
+        _ => Ok(task::state(&snapshot, &seen, era)),
     }
 }
 
@@ -70,7 +70,7 @@ async fn cancel(long_running: &LongWorkContext, seen: LongWorkView, era: Era) ->
     if era == Era::Modern {
         return Ok("{}".to_owned());
     }
-    let scene = core.scene();
+    let snapshot = core.snapshot();
     let seen = view::view_by_id(core, &id).await.unwrap_or(seen);
-    Ok(task::state(&scene, &seen, era))
+    Ok(task::state(&snapshot, &seen, era))
 }

@@ -26,7 +26,7 @@ const ASK_MS_MAX: u64 = 30_000;
 pub(crate) struct PolledOperation<'a> {
     pub(crate) plan: &'a PollPlan,
     pub(crate) id: &'a Value,
-    pub(crate) scene: &'a WorldSnapshot,
+    pub(crate) snapshot: &'a WorldSnapshot,
     /// On whose behalf.
     pub(crate) caller: &'a Caller,
 }
@@ -49,7 +49,7 @@ pub(crate) fn poll_plan(contract: &CompiledContract) -> Option<&PollPlan> {
 pub(crate) async fn follow_operation(
     followed: &FollowedWork<'_>,
     plan: &PollPlan,
-    scene: &WorldSnapshot,
+    snapshot: &WorldSnapshot,
     caller: &Caller,
     answer: Answer,
 ) -> Result<Answer, PerformFailure> {
@@ -65,7 +65,7 @@ pub(crate) async fn follow_operation(
         return Err(PerformFailure::Malformed { why });
     };
     followed.submit(SubmittedWorkId::Operation { id: id.clone() }).await;
-    let operation = PolledOperation { plan, id, scene, caller };
+    let operation = PolledOperation { plan, id, snapshot, caller };
     followed.follow_polled(&operation).await.map_err(upstream_failure::after_sending)
 }
 
@@ -73,16 +73,16 @@ impl FollowedWork<'_> {
     /// Asks until it has ended or its time is over. That it is not wanted any more changes nothing: no contract says how to
     /// give an operation up.
     pub(super) async fn follow_polled(&self, operation: &PolledOperation<'_>) -> Result<Answer, PerformFailure> {
-        let PolledOperation { plan, id, scene, caller } = operation;
+        let PolledOperation { plan, id, snapshot, caller } = operation;
         let arguments = Map::from_iter([(plan.operation_argument.clone(), (*id).clone())]);
         let arguments = Bytes::from(Value::Object(arguments).to_string());
-        let (mut pace, core) = (PollBackoff::default(), &self.ear.core);
+        let (mut pace, core) = (PollBackoff::default(), &self.progress_recorder.core);
         loop {
             self.pause(pace.next_ms(plan.interval_ms, random()), true).await?;
             let asking = InternalCall { tool: &plan.tool, arguments: arguments.clone(), caller: (*caller).clone() };
             let until = self.deadline.min(Instant::now() + Duration::from_millis(ASK_MS_MAX));
             // What cannot be asked or used now may be the next time.
-            let Ok(said) = internal_call::ask(core, scene, asking, until).await else { continue };
+            let Ok(said) = internal_call::ask(core, snapshot, asking, until).await else { continue };
             match judge(plan, &said) {
                 PolledOperationStatus::Running(Some(state)) => self.report_message(&state),
                 PolledOperationStatus::Running(None) => {}

@@ -98,16 +98,16 @@ impl AdoptedWork {
     pub(crate) async fn follow(
         &self,
         core: &Arc<Core>,
-        scene: &WorldSnapshot,
+        snapshot: &WorldSnapshot,
         ready: &InternalTool,
         caller: &Caller,
     ) -> Result<Answer, PerformFailure> {
         let Self { effect, submitted, work, _entered } = self;
         let left_ms = submitted.until_ms.saturating_sub(core.clock.now().unix_ms());
-        let asker = polling_counterpart(&submitted.place, for_recorded_caller(caller));
+        let asker = polling_upstream_requester(&submitted.place, for_recorded_caller(caller));
         let delivery = |until: Instant| RequestOptions { requester: asker.clone(), ..RequestOptions::for_gateway(until) };
         let followed = FollowedWork {
-            ear: ProgressRecorder { core: Arc::clone(core), work: Arc::clone(work), id: effect.id.clone() },
+            progress_recorder: ProgressRecorder { core: Arc::clone(core), work: Arc::clone(work), id: effect.id.clone() },
             member: &ready.member,
             claim: effect.claim(),
             deadline: within_ms(left_ms),
@@ -116,7 +116,7 @@ impl AdoptedWork {
         let outcome = match &submitted.place {
             SubmittedWorkId::Task { theirs, modern, poll_ms } => followed.follow_task(theirs, SubmittedWorkId::era(*modern), *poll_ms).await,
             SubmittedWorkId::Operation { id } => match operation::poll_plan(&ready.contract) {
-                Some(plan) => followed.follow_polled(&PolledOperation { plan, id, scene, caller }).await,
+                Some(plan) => followed.follow_polled(&PolledOperation { plan, id, snapshot, caller }).await,
                 None => Err(PerformFailure::Died { why: "its contract does not say any more how to ask".to_owned() }),
             },
         };
@@ -127,10 +127,10 @@ impl AdoptedWork {
 /// Tells the upstream that a work is not wanted any more. For a work that this process does not follow.
 pub(super) async fn cancel_upstream(core: &Arc<Core>, effect: &Effect) {
     let Some(SubmittedWork { place, .. }) = submitted(core, effect).await else { return };
-    let Some(member) = core.scene().member(&effect.order.upstream).cloned() else { return };
+    let Some(member) = core.snapshot().member(&effect.order.upstream).cloned() else { return };
     let until = Instant::now() + Duration::from_millis(CANCEL_MS_MAX);
     let whose = for_recorded_caller(&Caller::named(&effect.key.tenant, &effect.key.principal));
-    let delivery = RequestOptions { requester: polling_counterpart(&place, whose), ..RequestOptions::for_gateway(until) };
+    let delivery = RequestOptions { requester: polling_upstream_requester(&place, whose), ..RequestOptions::for_gateway(until) };
     // Of an operation the contract names no way to give it up.
     let SubmittedWorkId::Task { theirs, .. } = &place else { return };
     if let Err(error) = member.server.ask(task_question(method::TASKS_CANCEL, theirs), delivery).await {
@@ -139,7 +139,7 @@ pub(super) async fn cancel_upstream(core: &Arc<Core>, effect: &Effect) {
 }
 
 /// On behalf of whoever it is for; nobody but us, who know tasks, can be told anything.
-fn polling_counterpart(place: &SubmittedWorkId, whose: UpstreamRequester) -> UpstreamRequester {
+fn polling_upstream_requester(place: &SubmittedWorkId, whose: UpstreamRequester) -> UpstreamRequester {
     match place {
         SubmittedWorkId::Task { modern, .. } => {
             let era = SubmittedWorkId::era(*modern);

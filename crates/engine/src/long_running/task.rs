@@ -27,7 +27,7 @@ use crate::{
     world::{Exposure, WorldSnapshot},
 };
 
-/// How often a guest is to ask, at the least and at the most.
+/// How often a requester is to ask, at the least and at the most.
 const POLL_MS: (u64, u64) = (500, 5_000);
 
 /// The answer to the call that began it, without `resultType`.
@@ -40,8 +40,8 @@ pub(super) fn created(seen: &LongWorkView, era: Era) -> String {
 }
 
 /// How it stands, as `tasks/get` answers it.
-pub(crate) fn state(scene: &WorldSnapshot, seen: &LongWorkView, era: Era) -> String {
-    let Some(ended) = seen.end(scene) else {
+pub(crate) fn state(snapshot: &WorldSnapshot, seen: &LongWorkView, era: Era) -> String {
+    let Some(ended) = seen.end(snapshot) else {
         return Value::Object(members(seen, era, "working", working(seen))).to_string();
     };
     let message = after_cancellation(seen);
@@ -56,7 +56,7 @@ pub(crate) fn state(scene: &WorldSnapshot, seen: &LongWorkView, era: Era) -> Str
         }
         (LongWorkEnd::Result(result), Era::Modern) => {
             let task = Value::Object(members(seen, era, "completed", message)).to_string();
-            let result = with_type(&rendered(seen, scene, &result));
+            let result = with_type(&rendered(seen, snapshot, &result));
             with_members(&task, &format!(r#""result":{result}"#))
         }
         (LongWorkEnd::Refused(refusal), Era::Legacy) => {
@@ -71,9 +71,9 @@ pub(crate) fn state(scene: &WorldSnapshot, seen: &LongWorkView, era: Era) -> Str
 }
 
 /// What the call would have been answered, as `tasks/result` answers it; none while it is under way.
-pub(super) fn result(seen: &LongWorkView, scene: &WorldSnapshot) -> Option<String> {
-    let json = match seen.end(scene)? {
-        LongWorkEnd::Result(result) => rendered(seen, scene, &result),
+pub(super) fn result(seen: &LongWorkView, snapshot: &WorldSnapshot) -> Option<String> {
+    let json = match seen.end(snapshot)? {
+        LongWorkEnd::Result(result) => rendered(seen, snapshot, &result),
         LongWorkEnd::Refused(refusal) => {
             let trace_id = trace::new_trace_id();
             let observation = Observation::from_refusal(&seen.occasion(&trace_id), &refusal, Verification::none());
@@ -89,9 +89,9 @@ pub(super) async fn announce(core: &Arc<Core>, id: &EffectId) {
         return;
     }
     let Some(seen) = view::view_by_id(core, id).await else { return };
-    let (scene, owner) = (core.scene(), Arc::new(seen.effect.caller()));
+    let (snapshot, owner) = (core.snapshot(), Arc::new(seen.effect.caller()));
     for era in [Era::Modern, Era::Legacy] {
-        let Ok(params) = RawValue::from_string(state(&scene, &seen, era)) else { continue };
+        let Ok(params) = RawValue::from_string(state(&snapshot, &seen, era)) else { continue };
         core.announce(ChangeEvent::Task { owner: Arc::clone(&owner), task_id: id.as_str().into(), params: params.into() });
     }
 }
@@ -130,16 +130,16 @@ fn after_cancellation(seen: &LongWorkView) -> Option<String> {
 }
 
 /// The result as its caller would have got it.
-fn rendered(seen: &LongWorkView, scene: &WorldSnapshot, result: &bytes::Bytes) -> String {
+fn rendered(seen: &LongWorkView, snapshot: &WorldSnapshot, result: &bytes::Bytes) -> String {
     let plain = || String::from_utf8_lossy(result).into_owned();
-    let Some(contract) = seen.contract(scene) else { return plain() };
+    let Some(contract) = seen.contract(snapshot) else { return plain() };
     let Ok(observed) = observe::observe(&contract, result) else { return plain() };
     let trace_id = trace::new_trace_id();
     let occasion: ObservationContext<'_> = seen.occasion(&trace_id);
     let mut observation =
         tool_result::observation(&occasion, &observed, tool_result::verification(contract.contract()));
     observation.status.retryable &= !seen.effect.class.mutates();
-    let exposure = Exposure { naming: scene.naming, upstream: &seen.effect.order.upstream };
+    let exposure = Exposure { naming: snapshot.naming, upstream: &seen.effect.order.upstream };
     tool_result::from_answer(&observed, observation, exposure, result.len()).json
 }
 

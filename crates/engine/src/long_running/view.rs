@@ -50,20 +50,20 @@ pub(super) enum LongWorkEnd {
     Refused(Box<Refusal>),
 }
 
-/// The work of that handle, if it is that guest's.
-pub(crate) async fn view_for(core: &Core, guest: &Requester, handle: &str) -> Option<LongWorkView> {
+/// The work of that handle, if it is that requester's.
+pub(crate) async fn view_for(core: &Core, requester: &Requester, handle: &str) -> Option<LongWorkView> {
     if handle.chars().count() > HANDLE_CHARS_MAX {
         return None;
     }
     let seen = view_by_id(core, &EffectId::from(handle.to_owned())).await?;
     let Effect { key, order, .. } = &seen.effect;
     let (owner, touches) = (seen.effect.caller(), seen.effect.touches());
-    let scene = core.scene();
-    let contract = scene.contract(&order.exposed_tool, &key.tool);
+    let snapshot = core.snapshot();
+    let contract = snapshot.contract(&order.exposed_tool, &key.tool);
     let program_class = contract.and_then(|contract| contract.program_class(&order.arguments));
     let (exposed_tool, contract) = (&order.exposed_tool, &key.tool);
     let past = PastCall { owner: &owner, exposed_tool, contract, touches: &touches, program_class };
-    past.is_visible_to(guest, &scene, core.clock.now()).then_some(seen)
+    past.is_visible_to(requester, &snapshot, core.clock.now()).then_some(seen)
 }
 
 /// The work of that handle, whosever it is.
@@ -79,7 +79,7 @@ pub(super) async fn view_by_id(core: &Core, id: &EffectId) -> Option<LongWorkVie
 /// The same once it has ended, or when nobody waits any longer.
 pub(crate) async fn await_end(
     long_running: &LongWorkContext,
-    guest: &Requester,
+    requester: &Requester,
     handle: &str,
     until: Instant,
     cancel: &CancellationToken,
@@ -88,7 +88,7 @@ pub(crate) async fn await_end(
         let mut ended = std::pin::pin!(long_running.works.ended.notified());
         // Before it is looked, so that no end falls in between.
         ended.as_mut().enable();
-        let seen = view_for(&long_running.core, guest, handle).await?;
+        let seen = view_for(&long_running.core, requester, handle).await?;
         if seen.is_ended() || Instant::now() >= until || cancel.is_cancelled() {
             return Some(seen);
         }
@@ -112,28 +112,28 @@ impl LongWorkView {
     }
 
     /// The contract it was begun with, as it is now: what is passed on today keeps today's promises.
-    pub(crate) fn contract(&self, scene: &WorldSnapshot) -> Option<Arc<CompiledContract>> {
-        scene.contract(&self.effect.order.exposed_tool, &self.effect.key.tool)
+    pub(crate) fn contract(&self, snapshot: &WorldSnapshot) -> Option<Arc<CompiledContract>> {
+        snapshot.contract(&self.effect.order.exposed_tool, &self.effect.key.tool)
     }
 
     /// What it ended with; none while it is under way.
-    pub(super) fn end(&self, scene: &WorldSnapshot) -> Option<LongWorkEnd> {
+    pub(super) fn end(&self, snapshot: &WorldSnapshot) -> Option<LongWorkEnd> {
         let effect = &self.effect;
         let call_id = &effect.call_id;
         let refused = |reply: &EffectReply| LongWorkEnd::Refused(Box::new(existing_effect::refusal(call_id, reply, Some(effect))));
         Some(match effect.state {
             EffectState::Claimed | EffectState::Dispatching => return None,
-            EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => self.answered(scene),
+            EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => self.answered(snapshot),
             EffectState::FailedRetryable => LongWorkEnd::Refused(Box::new(never_ran(call_id, self))),
             EffectState::OutcomeUnknown => refused(&EffectReply::Unknown),
             EffectState::Expired => refused(&EffectReply::KeyExpired),
         })
     }
 
-    fn answered(&self, scene: &WorldSnapshot) -> LongWorkEnd {
+    fn answered(&self, snapshot: &WorldSnapshot) -> LongWorkEnd {
         let Effect { id, call_id, class, answer, .. } = &self.effect;
         let gone = |known: &str| LongWorkEnd::Refused(Box::new(existing_effect::answer_gone(call_id, known, id)));
-        let Some(contract) = self.contract(scene) else {
+        let Some(contract) = self.contract(snapshot) else {
             return gone("the contract of its tool is not there any more");
         };
         let result = match answer {

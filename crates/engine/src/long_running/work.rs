@@ -41,7 +41,7 @@ pub(crate) struct LongWork {
     pub(crate) caller_waits_until: Instant,
     /// How long a caller that takes tasks waits.
     task_at: Instant,
-    guest_era: Era,
+    requester_era: Era,
     takes_tasks: bool,
     has_task_made: bool,
     can_be_asked: bool,
@@ -54,8 +54,8 @@ pub(crate) struct LongWork {
 /// On what terms it is begun.
 #[derive(Debug)]
 pub(crate) struct LongWorkTerms<'a> {
-    pub(crate) guest: &'a Requester,
-    /// Whether a legacy guest asked for a task.
+    pub(crate) requester: &'a Requester,
+    /// Whether a legacy requester asked for a task.
     pub(crate) asks_for_task: bool,
     /// How long the caller says it waits.
     pub(crate) caller_wait_ms: Option<u64>,
@@ -107,10 +107,10 @@ pub(crate) struct ProgressRecorder {
 impl LongWork {
     /// A call as a long work, if its contract says so and there is a place for it.
     pub(crate) fn for_call(long_running: &LongWorkContext, contract: &ToolContract, terms: LongWorkTerms<'_>) -> Option<Arc<Self>> {
-        let LongWorkTerms { guest, asks_for_task, caller_wait_ms, started, trace_id, cancel } = terms;
-        let takes_tasks = match guest.era {
+        let LongWorkTerms { requester, asks_for_task, caller_wait_ms, started, trace_id, cancel } = terms;
+        let takes_tasks = match requester.era {
             Era::Legacy => asks_for_task,
-            Era::Modern => guest.capabilities.has_extension(TASKS_EXTENSION),
+            Era::Modern => requester.capabilities.has_extension(TASKS_EXTENSION),
         };
         let wait_ms_max = match long_running.wait_ms_max {
             _ if !contract.is_long() => return None,
@@ -123,11 +123,11 @@ impl LongWork {
         Some(Arc::new(Self {
             cancel,
             caller_waits_until: started + Duration::from_millis(wait_ms),
-            task_at: started + Duration::from_millis(grace_ms(contract, guest.era).min(wait_ms)),
-            guest_era: guest.era,
+            task_at: started + Duration::from_millis(grace_ms(contract, requester.era).min(wait_ms)),
+            requester_era: requester.era,
             takes_tasks,
-            has_task_made: guest.era == Era::Legacy || is_async(contract),
-            can_be_asked: guest.era == Era::Modern && guest.capabilities.answers_anything(),
+            has_task_made: requester.era == Era::Legacy || is_async(contract),
+            can_be_asked: requester.era == Era::Modern && requester.capabilities.answers_anything(),
             trace_id: trace_id.to_owned(),
             stage: watch::Sender::new(LongWorkStage::Judged),
             progress: Mutex::default(),
@@ -141,7 +141,7 @@ impl LongWork {
             cancel,
             caller_waits_until: Instant::now(),
             task_at: Instant::now(),
-            guest_era: Era::Modern,
+            requester_era: Era::Modern,
             takes_tasks: false,
             has_task_made: false,
             can_be_asked: false,
@@ -152,13 +152,13 @@ impl LongWork {
         })
     }
 
-    /// Whether its guest can be told of a task.
+    /// Whether its requester can be told of a task.
     pub(crate) const fn takes_tasks(&self) -> bool {
         self.takes_tasks
     }
 
-    /// Whether a task is made at an upstream of this era for a guest that is not told of it. A modern server goes by what its
-    /// client takes, so a modern guest that takes no tasks gets what the server has for such; unless the contract says `async`,
+    /// Whether a task is made at an upstream of this era for a requester that is not told of it. A modern server goes by what its
+    /// client takes, so a modern requester that takes no tasks gets what the server has for such; unless the contract says `async`,
     /// which is nobody's to wait for.
     pub(crate) fn has_task_made(&self, upstream: Era) -> bool {
         self.has_task_made || upstream == Era::Legacy
@@ -211,7 +211,7 @@ impl LongWork {
         let mut stages = self.stage.subscribe();
         let begun = stages.wait_for(|stage| *stage != LongWorkStage::Judged).await.map(|stage| stage.clone());
         let Ok(LongWorkStage::Begun(begun)) = begun else { return std::future::pending().await };
-        // What the upstream asks comes first where the guest can be asked; and its own task is better than ours.
+        // What the upstream asks comes first where the requester can be asked; and its own task is better than ours.
         let waits = !self.takes_tasks || self.can_be_asked || begun.relays;
         tokio::time::sleep_until(if waits { self.caller_waits_until } else { self.task_at }).await;
         let Some(seen) = view::view_by_id(&long_running.core, &begun.id).await else { return std::future::pending().await };
@@ -220,7 +220,7 @@ impl LongWork {
         }
         if self.takes_tasks {
             long_running.lists.add_work(&long_running.core, &seen).await;
-            CallAnswer::Task(task::created(&seen, self.guest_era))
+            CallAnswer::Task(task::created(&seen, self.requester_era))
         } else {
             CallAnswer::Result(view::handover_result(&seen, &self.trace_id))
         }
@@ -232,7 +232,7 @@ impl LongWork {
             return None;
         }
         let seen = view::view_by_id(core, id).await?;
-        Some(task::created(&seen, self.guest_era))
+        Some(task::created(&seen, self.requester_era))
     }
 
     fn leave(&self) -> bool {
@@ -269,7 +269,7 @@ pub(crate) fn task_lost(error: &JoinError) -> RpcError {
         .with_hint("look at the target with a read-only tool before calling again")
 }
 
-/// How long what may be quick is waited for before a task is made of it. A legacy guest that asks for a task wants nothing
+/// How long what may be quick is waited for before a task is made of it. A legacy requester that asks for a task wants nothing
 /// else, and of what is always long nobody expects an answer.
 fn grace_ms(contract: &ToolContract, era: Era) -> u64 {
     if era == Era::Legacy || is_async(contract) { 0 } else { GRACE_MS }
@@ -297,13 +297,13 @@ impl ProgressRecorder {
             return;
         }
         drop(said);
-        let ear = self.clone();
+        let progress_recorder = self.clone();
         tokio::spawn(async move {
-            while let Some(progress) = ear.next() {
-                if let Err(error) = note::keep_progress(&ear.core, &ear.id, &progress).await {
-                    tracing::debug!(effect = %ear.id, %error, "the progress of a long work could not be kept");
+            while let Some(progress) = progress_recorder.next() {
+                if let Err(error) = note::keep_progress(&progress_recorder.core, &progress_recorder.id, &progress).await {
+                    tracing::debug!(effect = %progress_recorder.id, %error, "the progress of a long work could not be kept");
                 }
-                task::announce(&ear.core, &ear.id).await;
+                task::announce(&progress_recorder.core, &progress_recorder.id).await;
                 tokio::time::sleep(Duration::from_millis(PROGRESS_MS_MIN)).await;
             }
         });

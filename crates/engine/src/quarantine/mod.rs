@@ -94,7 +94,7 @@ impl Quarantine {
             let mut known = self.state();
             known.held.insert(tool.clone(), held);
             known.unsaved.insert(tool.clone(), event);
-            known.apply_to(&self.world.scene().catalog)
+            known.apply_to(&self.world.snapshot().catalog)
         };
         changes.iter().for_each(tell_change);
         let saving = async {
@@ -151,7 +151,7 @@ impl Quarantine {
         let unsaved = known.unsaved.keys().filter_map(|tool| Some((tool.clone(), known.held.get(tool)?.clone())));
         held.extend(unsaved);
         known.held = held;
-        Ok(known.apply_to(&self.world.scene().catalog))
+        Ok(known.apply_to(&self.world.snapshot().catalog))
     }
 
     /// Puts what happened here on record. Called by the task that has the turn.

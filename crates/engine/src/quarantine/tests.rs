@@ -21,7 +21,7 @@ use crate::{
     Engine, EngineLimits,
     engine::Stores,
     probes::ProbeSnapshot,
-    testing::{EngineTestClock, RecordingJournal, ScriptedServer, draft, scene_of, text},
+    testing::{EngineTestClock, RecordingJournal, ScriptedServer, draft, snapshot_of, text},
 };
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
@@ -186,13 +186,13 @@ impl Notebook for Moody {
 
 fn engine(notebook: &Arc<Moody>) -> Engine {
     let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "said")) });
-    let scene = scene_of(&server, vec![draft("up", "echo", false), draft("up", "write", true)]);
+    let snapshot = snapshot_of(&server, vec![draft("up", "echo", false), draft("up", "write", true)]);
     let clock = EngineTestClock::new();
     let effects = Arc::new(InMemoryEffects::new(clock.clone()));
     let notebook: Arc<dyn Notebook> = Arc::clone(notebook) as Arc<dyn Notebook>;
     let budgets = Arc::new(servanda_effects::budget::InMemoryBudgets::new(clock.clone(), effects.clone()));
     let stores = Stores { journal: Arc::new(RecordingJournal::default()), notebook, effects, budgets };
-    Engine::from_snapshot(scene, stores, clock, EngineLimits::default())
+    Engine::from_snapshot(snapshot, stores, clock, EngineLimits::default())
 }
 
 fn held(engine: &Engine) -> BTreeMap<&'static str, bool> {

@@ -1,4 +1,4 @@
-//! What upstreams announce, turned into what guests may know: exposed URIs and our task ids. One follower for every upstream
+//! What upstreams announce, turned into what requesters may know: exposed URIs and our task ids. One follower for every upstream
 //! of a world, and one for its catalog.
 
 use std::{
@@ -18,17 +18,17 @@ use crate::{
 };
 
 /// Follows a world's changes until it is replaced and its last call is over.
-pub(crate) fn follow(relay: &Arc<InquiryRelay>, scene: &Arc<WorldSnapshot>) {
+pub(crate) fn follow(relay: &Arc<InquiryRelay>, snapshot: &Arc<WorldSnapshot>) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    runtime.spawn(follow_catalog(Arc::downgrade(relay), scene));
-    for member in scene.members() {
-        runtime.spawn(follow_member(Arc::downgrade(relay), scene, Arc::clone(member)));
+    runtime.spawn(follow_catalog(Arc::downgrade(relay), snapshot));
+    for member in snapshot.members() {
+        runtime.spawn(follow_member(Arc::downgrade(relay), snapshot, Arc::clone(member)));
     }
 }
 
-fn follow_catalog(relay: Weak<InquiryRelay>, scene: &WorldSnapshot) -> impl Future<Output = ()> + Send + 'static {
-    let (catalog, mut changes, stop) = (Arc::clone(&scene.catalog), scene.catalog.changes(), scene.stop.clone());
-    let authorities = Arc::clone(&scene.authorities);
+fn follow_catalog(relay: Weak<InquiryRelay>, snapshot: &WorldSnapshot) -> impl Future<Output = ()> + Send + 'static {
+    let (catalog, mut changes, stop) = (Arc::clone(&snapshot.catalog), snapshot.catalog.changes(), snapshot.stop.clone());
+    let authorities = Arc::clone(&snapshot.authorities);
     async move {
         let mut heard = *changes.borrow_and_update();
         loop {
@@ -45,9 +45,9 @@ fn follow_catalog(relay: Weak<InquiryRelay>, scene: &WorldSnapshot) -> impl Futu
     }
 }
 
-fn follow_member(relay: Weak<InquiryRelay>, scene: &WorldSnapshot, member: Arc<UpstreamMember>) -> impl Future<Output = ()> + Send + 'static {
-    let (mut announcements, stop) = (member.server.announcements(), scene.stop.clone());
-    let tenants = scene.authorities.tenants_of([&*member.id]);
+fn follow_member(relay: Weak<InquiryRelay>, snapshot: &WorldSnapshot, member: Arc<UpstreamMember>) -> impl Future<Output = ()> + Send + 'static {
+    let (mut announcements, stop) = (member.server.announcements(), snapshot.stop.clone());
+    let tenants = snapshot.authorities.tenants_of([&*member.id]);
     async move {
         loop {
             let said = tokio::select! {

@@ -1,5 +1,5 @@
-//! Where a list over several upstreams goes on: those that have more, and their own cursors. Opaque to guests, and no
-//! secret: a guest that makes one up gets a page of a list that the guest may read anyway. A made-up cursor asks each upstream once, like
+//! Where a list over several upstreams goes on: those that have more, and their own cursors. Opaque to requesters, and no
+//! secret: a requester that makes one up gets a page of a list that the requester may read anyway. A made-up cursor asks each upstream once, like
 //! a cursor of ours.
 
 use std::collections::HashSet;
@@ -29,7 +29,7 @@ impl ListCursor {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// None if it is not one of ours: a cursor of ours has no more places than the guest has upstreams, and one place for each.
+    /// None if it is not one of ours: a cursor of ours has no more places than the requester has upstreams, and one place for each.
     pub(super) fn read(text: &str, places_max: usize) -> Option<Self> {
         // Base64 writes four bytes for three. The length is checked first, so that a long text costs no memory.
         if text.len() / 4 > places_max.saturating_mul(PLACE_BYTES_MAX + 1) / 3 + 1 {

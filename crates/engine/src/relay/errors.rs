@@ -1,4 +1,4 @@
-//! Why an inquiry has no answer, in the guest's era and with its own names. A server's own error passes as the rules of questions put it.
+//! Why an inquiry has no answer, in the requester's era and with its own names. A server's own error passes as the rules of questions put it.
 
 use serde_json::value::RawValue;
 use servanda_mcp::{
@@ -17,33 +17,33 @@ pub(crate) fn from_failure(failure: &ClientFailure, member: &UpstreamMember) -> 
     })
 }
 
-/// The same for a request about one resource: that there is none is said with the code of the guest's era.
-pub(crate) fn from_read_failure(failure: &ClientFailure, member: &UpstreamMember, guest_era: Era, exposed: &str) -> RpcError {
+/// The same for a request about one resource: that there is none is said with the code of the requester's era.
+pub(crate) fn from_read_failure(failure: &ClientFailure, member: &UpstreamMember, requester_era: Era, exposed: &str) -> RpcError {
     let error = from_failure(failure, member);
     let PerformFailure::Rejected { code, .. } = &**failure else { return error };
     let named = error.data.as_deref().is_some_and(names_uri);
     let not_found = match *code {
         code::RESOURCE_NOT_FOUND => true,
         // The modern code says no more than that something is wrong with the parameters; with the URI it says what.
-        code::INVALID_PARAMS => named || guest_era == Era::Modern,
+        code::INVALID_PARAMS => named || requester_era == Era::Modern,
         _ => false,
     };
     if !not_found {
         return error;
     }
     let data = RawValue::from_string(with_uri(error.data.as_deref(), exposed)).ok();
-    RpcError { code: not_found_code(guest_era), data, ..error }
+    RpcError { code: not_found_code(requester_era), data, ..error }
 }
 
 /// A URI that is nobody's here.
-pub(crate) fn no_resource(guest_era: Era, exposed: &str) -> RpcError {
+pub(crate) fn no_resource(requester_era: Era, exposed: &str) -> RpcError {
     let shown: String = exposed.chars().take(1_000).collect();
     let data = RawValue::from_string(with_uri(None, &shown)).ok();
-    RpcError { code: not_found_code(guest_era), message: "there is no such resource".to_owned(), data }
+    RpcError { code: not_found_code(requester_era), message: "there is no such resource".to_owned(), data }
 }
 
-const fn not_found_code(guest_era: Era) -> i64 {
-    match guest_era {
+const fn not_found_code(requester_era: Era) -> i64 {
+    match requester_era {
         Era::Legacy => code::RESOURCE_NOT_FOUND,
         Era::Modern => code::INVALID_PARAMS,
     }
@@ -53,7 +53,7 @@ fn names_uri(data: &RawValue) -> bool {
     serde_json::from_str::<RawObject<'_>>(data.get()).is_ok_and(|members| members.get("uri").is_some())
 }
 
-/// The server's data with the URI that the guest knows; other members stay.
+/// The server's data with the URI that the requester knows; other members stay.
 fn with_uri(data: Option<&RawValue>, exposed: &str) -> String {
     let members = data.and_then(|data| serde_json::from_str::<RawObject<'_>>(data.get()).ok()).unwrap_or_default();
     let mut json = format!(r#"{{"uri":{},"#, to_json(exposed));
@@ -87,10 +87,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_in_the_guests_era() {
+    fn what_is_not_there_is_said_in_the_requesters_era() {
         const OURS: &str = r#"{"uri":"servanda://up/x"}"#;
         let (legacy, modern) = (Era::Legacy, Era::Modern);
-        // the server's code and data, the guest's era, the code and data it gets
+        // the server's code and data, the requester's era, the code and data it gets
         let table = [
             (-32002, None, modern, -32602, Some(OURS)),
             (-32002, Some(r#"{"uri":"x","why":1.0}"#), modern, -32602, Some(r#"{"uri":"servanda://up/x","why":1.0}"#)),

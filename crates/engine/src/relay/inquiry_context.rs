@@ -1,4 +1,4 @@
-//! One guest's inquiry, as it is made at upstreams: on whose behalf, on what terms, and who hears what is said on the way.
+//! One requester's inquiry, as it is made at upstreams: on whose behalf, on what terms, and who hears what is said on the way.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::{
 /// Who asks, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct InquiryContext {
-    pub(crate) guest: Requester,
+    pub(crate) requester: Requester,
     pub(crate) deadline: Instant,
-    outline: DeliveryTemplate,
-    hearer: MessageSubscriber,
+    template: DeliveryTemplate,
+    subscriber: MessageSubscriber,
     level: Option<LogLevel>,
-    reception: Option<Arc<ParkedRequest>>,
-    /// What upstreams may not ask of the guest on behalf of the call that the inquiry is about; none if it is about no call.
+    parked_request: Option<Arc<ParkedRequest>>,
+    /// What upstreams may not ask of the requester on behalf of the call that the inquiry is about; none if it is about no call.
     refused_questions: Option<Vec<QuestionKind>>,
 }
 
@@ -35,33 +35,33 @@ pub(crate) struct InquiryContext {
 struct RepeatableInquiry {
     member: Arc<UpstreamMember>,
     question: UpstreamInquiry,
-    outline: DeliveryTemplate,
+    template: DeliveryTemplate,
 }
 
 impl InquiryContext {
     /// The party of an inquiry that may take that long.
-    pub(crate) async fn new(relay: &InquiryRelay, guest: Requester, terms: RequestTerms, ms_max: u64) -> Self {
-        let level = relay.sessions.level(&guest, terms.log_level.as_deref());
-        let outline = DeliveryTemplate {
+    pub(crate) async fn new(relay: &InquiryRelay, requester: Requester, terms: RequestTerms, ms_max: u64) -> Self {
+        let level = relay.sessions.level(&requester, terms.log_level.as_deref());
+        let template = DeliveryTemplate {
             cancel: terms.cancel,
-            counterpart: guest.counterpart(),
+            upstream_requester: requester.upstream_requester(),
             wants_progress: terms.wants_progress,
             log_level: level.map(|level| level.as_str().to_owned()),
             trace_parent: terms.trace_parent,
-            meta: upstream_tasks::with_their_id(&relay.deferred, &guest, terms.meta).await,
+            meta: upstream_tasks::with_their_id(&relay.deferred, &requester, terms.meta).await,
             key_header: None,
             entrusted: None,
             lease: None,
         };
         let deadline = within_ms(ms_max.min(terms.caller_wait_ms.unwrap_or(u64::MAX)));
-        let hearer = MessageSubscriber { sink: terms.messages, level };
-        Self { guest, deadline, outline, hearer, level, reception: None, refused_questions: None }
+        let subscriber = MessageSubscriber { sink: terms.messages, level };
+        Self { requester, deadline, template, subscriber, level, parked_request: None, refused_questions: None }
     }
 
-    /// The same with a place where the guest can come again.
-    pub(crate) fn with_parked_request(mut self, reception: Arc<ParkedRequest>) -> Self {
-        self.outline.cancel = reception.cancel.clone();
-        self.reception = Some(reception);
+    /// The same with a place where the requester can come again.
+    pub(crate) fn with_parked_request(mut self, parked_request: Arc<ParkedRequest>) -> Self {
+        self.template.cancel = parked_request.cancel.clone();
+        self.parked_request = Some(parked_request);
         self
     }
 
@@ -73,13 +73,13 @@ impl InquiryContext {
 
     /// The same about a task that was made in that era of its server, which knows it in no other.
     pub(crate) fn in_task_era(mut self, era: Era) -> Self {
-        self.outline.counterpart.era = era;
+        self.template.upstream_requester.era = era;
         self
     }
 
-    /// Who hears remarks first.
-    pub(crate) fn hearer(&self) -> MessageSubscriber {
-        self.hearer.clone()
+    /// Who hears messages first.
+    pub(crate) fn subscriber(&self) -> MessageSubscriber {
+        self.subscriber.clone()
     }
 
     /// Puts a question and goes on to its last answer. The upstream's own questions meanwhile are added to `asked`.
@@ -91,17 +91,17 @@ impl InquiryContext {
         continuation: Continuation,
         asked: &mut Vec<QuestionRecord>,
     ) -> ConversationEnd {
-        relay.sessions.send_level(member, &self.outline.counterpart, self.level, self.deadline).await;
+        relay.sessions.send_level(member, &self.template.upstream_requester, self.level, self.deadline).await;
         let rules = self.question_rules(relay, member);
-        let Self { guest, deadline, outline, hearer, reception, .. } = self.clone();
-        let cancel = outline.cancel.clone();
-        let can_be_asked = if guest.era == Era::Legacy { hearer.sink.is_some() } else { reception.is_some() };
-        let listener = QuestionTarget { era: guest.era, capabilities: guest.capabilities, can_be_asked };
-        let outlet = MessageTranslator::new(&relay.bridge, member, guest.era, &guest.affinity);
+        let Self { requester, deadline, template, subscriber, parked_request, .. } = self.clone();
+        let cancel = template.cancel.clone();
+        let can_be_asked = if requester.era == Era::Legacy { subscriber.sink.is_some() } else { parked_request.is_some() };
+        let question_target = QuestionTarget { era: requester.era, capabilities: requester.capabilities, can_be_asked };
+        let message_translator = MessageTranslator::new(&relay.bridge, member, requester.era, &requester.affinity);
         let bridge = &relay.bridge;
         let conversation =
-            Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation, rules };
-        let mut inquiring = RepeatableInquiry { member: Arc::clone(member), question, outline };
+            Conversation { bridge, question_target, message_translator, subscriber, parked_request, cancel, deadline, continuation, rules };
+        let mut inquiring = RepeatableInquiry { member: Arc::clone(member), question, template };
         match conversation.run(&mut inquiring, asked).await {
             ConversationEnd::Answered { answer, asked } => match shape::inspect(&answer.result) {
                 Ok(()) => ConversationEnd::Answered { answer, asked },
@@ -116,12 +116,12 @@ impl InquiryContext {
 
     /// What an upstream may ask meanwhile.
     pub(crate) fn question_rules(&self, relay: &InquiryRelay, member: &UpstreamMember) -> QuestionRules {
-        let scene = relay.core.scene();
+        let snapshot = relay.core.snapshot();
         let rules = match &self.refused_questions {
-            Some(refused) => scene.question_rules(member).refusing(refused),
-            None => scene.question_rules_outside_calls(member),
+            Some(refused) => snapshot.question_rules(member).refusing(refused),
+            None => snapshot.question_rules_outside_calls(member),
         };
-        rules.asking(&self.guest.affinity, &relay.bridge.elicitations)
+        rules.asking(&self.requester.affinity, &relay.bridge.elicitations)
     }
 
     fn malformed(&self, relay: &InquiryRelay, member: &UpstreamMember, why: String) -> ClientFailure {
@@ -156,7 +156,7 @@ impl InquiryContext {
         }
     }
 
-    /// The same for one upstream alone: its error is the guest's.
+    /// The same for one upstream alone: its error is the requester's.
     pub(crate) async fn ask_one(
         &self,
         relay: &InquiryRelay,
@@ -168,8 +168,8 @@ impl InquiryContext {
 }
 
 impl RepeatableRequest for RepeatableInquiry {
-    async fn send(&mut self, leg: DeliveryAttempt) -> Result<Answer, PerformFailure> {
-        self.member.server.ask(self.question.clone(), self.outline.delivery(leg)).await
+    async fn send(&mut self, attempt: DeliveryAttempt) -> Result<Answer, PerformFailure> {
+        self.member.server.ask(self.question.clone(), self.template.delivery(attempt)).await
     }
 }
 

@@ -27,16 +27,16 @@ use crate::{
 struct InquiryRoute {
     member: Arc<UpstreamMember>,
     question: UpstreamInquiry,
-    /// The name or URI that the guest used.
+    /// The name or URI that the requester used.
     exposed: String,
 }
 
 /// One inquiry with everything it needs.
 struct ItemInquiry {
-    scene: Arc<WorldSnapshot>,
+    snapshot: Arc<WorldSnapshot>,
     subject: InquirySubject,
     params: Vec<(String, Box<RawValue>)>,
-    party: InquiryContext,
+    context: InquiryContext,
     continuation: Continuation,
     only_upstream: Option<String>,
     claim: Option<RequestBinding>,
@@ -44,14 +44,14 @@ struct ItemInquiry {
 
 /// Reads a resource or gets a prompt.
 pub(super) async fn read(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
-    let Inquiry { requester: guest, subject, params, mut terms } = inquiry;
+    let Inquiry { requester: requester, subject, params, mut terms } = inquiry;
     let brought = ClientContinuation { input_responses: terms.input_responses.take(), request_state: terms.request_state.take() };
     let gives_up = terms.cancel.clone();
-    let (scene, era) = (relay.core.scene(), guest.era);
-    let caller = guest.caller.clone();
-    let party = InquiryContext::new(relay, guest, terms, INQUIRY_MS_MAX).await;
+    let (snapshot, era) = (relay.core.snapshot(), requester.era);
+    let caller = requester.caller.clone();
+    let context = InquiryContext::new(relay, requester, terms, INQUIRY_MS_MAX).await;
     let continuation = Continuation::default();
-    let mut reading = ItemInquiry { scene, subject, params, party, continuation, only_upstream: None, claim: None };
+    let mut reading = ItemInquiry { snapshot, subject, params, context, continuation, only_upstream: None, claim: None };
     if era == Era::Legacy {
         return Box::pin(reading.run(relay)).await;
     }
@@ -63,26 +63,26 @@ pub(super) async fn read(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
             (reading.continuation, reading.only_upstream) = (continuation, Some(upstream));
         }
         OpenedRequest::Parked { id, .. } => {
-            let hearer = reading.party.hearer();
-            return answer(relay.bridge.rejoin(&id, None, answers.as_deref(), hearer, &gives_up).await);
+            let subscriber = reading.context.subscriber();
+            return answer(relay.bridge.rejoin(&id, None, answers.as_deref(), subscriber, &gives_up).await);
         }
     }
     reading.claim = Some(claim.clone());
-    if !reading.party.guest.capabilities.answers_anything() {
+    if !reading.context.requester.capabilities.answers_anything() {
         return Box::pin(reading.run(relay)).await;
     }
-    let (reception, turns) = ParkedRequest::open(claim, reading.party.hearer());
-    reading.party = reading.party.with_parked_request(Arc::clone(&reception));
+    let (parked_request, turns) = ParkedRequest::open(claim, reading.context.subscriber());
+    reading.context = reading.context.with_parked_request(Arc::clone(&parked_request));
     let inside = Arc::clone(relay);
     let underway = Box::pin(async move { RequestAnswer::Inquiry(reading.run(&inside).await) });
-    answer(relay.bridge.run_until_answer(reception, turns, underway, &gives_up).await)
+    answer(relay.bridge.run_until_answer(parked_request, turns, underway, &gives_up).await)
 }
 
 /// Completes an argument of a prompt or of a template.
 pub(super) async fn complete(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<String, RpcError> {
-    let Inquiry { requester: guest, params, terms, .. } = inquiry;
-    let (scene, era) = (relay.core.scene(), guest.era);
-    let party = InquiryContext::new(relay, guest, terms, INQUIRY_MS_MAX).await;
+    let Inquiry { requester: requester, params, terms, .. } = inquiry;
+    let (snapshot, era) = (relay.core.snapshot(), requester.era);
+    let context = InquiryContext::new(relay, requester, terms, INQUIRY_MS_MAX).await;
     let raw = params.iter().find(|(name, _)| name == "ref").map(|(_, raw)| raw);
     let reference: RawObject<'_> = raw
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
@@ -90,13 +90,13 @@ pub(super) async fn complete(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Res
     let member_text = |name: &str| reference.get(name).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     let (member, [name, other], theirs) = match (member_text("uri"), member_text("name")) {
         (Some(uri), _) => {
-            require_covered(&party.guest, &uri)?;
-            let (member, theirs) = scene.by_uri(&uri, &party.guest).ok_or_else(|| no_resource(era, &uri))?;
+            require_covered(&context.requester, &uri)?;
+            let (member, theirs) = snapshot.by_uri(&uri, &context.requester).ok_or_else(|| no_resource(era, &uri))?;
             (Arc::clone(member), ["uri", "name"], theirs.to_owned())
         }
         (None, Some(name)) => {
-            require_unlimited(&party.guest)?;
-            let found = prompts::find(&scene, &name, &party.guest, party.deadline).await.ok_or_else(no_prompt)?;
+            require_unlimited(&context.requester)?;
+            let found = prompts::find(&snapshot, &name, &context.requester, context.deadline).await.ok_or_else(no_prompt)?;
             (found.0, ["name", "uri"], found.1)
         }
         (None, None) => return Err(invalid_params("`ref` must have a `uri` or a `name`")),
@@ -111,7 +111,7 @@ pub(super) async fn complete(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Res
     };
     let question =
         UpstreamInquiry { method: InquirySubject::Completion.method(), name: None, params: params.iter().map(change).collect() };
-    let answer = party.ask_one(relay, &member, question).await?;
+    let answer = context.ask_one(relay, &member, question).await?;
     result(&answer, &member, |_, _| None)
 }
 
@@ -123,7 +123,7 @@ impl ItemInquiry {
                 .with_hint("make the request anew, without `requestState`"));
         }
         let exposure = member.exposure();
-        match self.party.converse(relay, &member, question, self.continuation, &mut Vec::new()).await {
+        match self.context.converse(relay, &member, question, self.continuation, &mut Vec::new()).await {
             ConversationEnd::Answered { answer, .. } => {
                 let expose = |name: &str, raw: &RawValue| match (self.subject, name) {
                     (InquirySubject::Resource, "contents") => exposure.expose_each(raw, "uri"),
@@ -133,7 +133,7 @@ impl ItemInquiry {
                 result(&answer, &member, expose).map(InquiryAnswer::Complete)
             }
             ConversationEnd::Failed(failure) if self.subject == InquirySubject::Resource => {
-                Err(from_read_failure(&failure, &member, self.party.guest.era, &exposed))
+                Err(from_read_failure(&failure, &member, self.context.requester.era, &exposed))
             }
             ConversationEnd::Failed(failure) => Err(from_failure(&failure, &member)),
             ConversationEnd::Input(wanted) => {
@@ -154,13 +154,13 @@ impl ItemInquiry {
     async fn route(&self) -> Result<InquiryRoute, RpcError> {
         let name = if self.subject == InquirySubject::Prompt { "name" } else { "uri" };
         let exposed = text(&self.params, name)?;
-        let guest = &self.party.guest;
+        let requester = &self.context.requester;
         let (member, theirs) = if self.subject == InquirySubject::Prompt {
-            let found = prompts::find(&self.scene, &exposed, guest, self.party.deadline).await;
+            let found = prompts::find(&self.snapshot, &exposed, requester, self.context.deadline).await;
             found.ok_or_else(no_prompt)?
         } else {
-            let found = self.scene.by_uri(&exposed, guest);
-            let (member, theirs) = found.ok_or_else(|| no_resource(self.party.guest.era, &exposed))?;
+            let found = self.snapshot.by_uri(&exposed, requester);
+            let (member, theirs) = found.ok_or_else(|| no_resource(self.context.requester.era, &exposed))?;
             (Arc::clone(member), theirs.to_owned())
         };
         let params = with_text(&self.params, name, &theirs);
@@ -181,14 +181,14 @@ fn answer(turn: ParkedReply) -> Result<InquiryAnswer, RpcError> {
     }
 }
 
-/// A result as the upstream wrote it, without `resultType`, and with some members in the guest's terms.
+/// A result as the upstream wrote it, without `resultType`, and with some members in the requester's terms.
 fn result(
     answer: &Answer,
     member: &UpstreamMember,
     expose: impl Fn(&str, &RawValue) -> Option<String>,
 ) -> Result<String, RpcError> {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| not_an_object(member))?;
-    // A result must not carry questions: they would reach the guest unchecked.
+    // A result must not carry questions: they would reach the requester unchecked.
     let asks = [field::RESULT_TYPE, field::INPUT_REQUESTS, field::REQUEST_STATE];
     Ok(members.without(&asks).to_json_with(expose))
 }

@@ -64,33 +64,33 @@ struct UpstreamLeftOut;
 /// One page.
 pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<String, RpcError> {
     let list = ListSpec::for_subject(inquiry.subject);
-    let scene = relay.core.scene();
-    let mut places = start(&scene, &inquiry)?;
+    let snapshot = relay.core.snapshot();
+    let mut places = start(&snapshot, &inquiry)?;
     if inquiry.subject == InquirySubject::Prompts && !inquiry.requester.authority.rights().resources.is_all() {
         // Nor could they be asked for.
         return Ok(list.render(&[], None, &[], &ResourcePatterns::none()));
     }
     let others: Vec<_> = inquiry.params.iter().filter(|(name, _)| name != "cursor").cloned().collect();
     let goes_on = inquiry.params.len() > others.len();
-    let party = InquiryContext::new(relay, inquiry.requester, inquiry.terms, INQUIRY_MS_MAX).await;
+    let context = InquiryContext::new(relay, inquiry.requester, inquiry.terms, INQUIRY_MS_MAX).await;
     let mut unavailable = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
         let asked =
-            places.iter().filter_map(|place| Some((place, scene.member_read_by(&place.upstream, &party.guest)?)));
+            places.iter().filter_map(|place| Some((place, snapshot.member_read_by(&place.upstream, &context.requester)?)));
         let asked = asked.map(async |(place, member)| {
-            (place, member, list.ask(relay, &party, member, &others, place.theirs.as_deref()).await)
+            (place, member, list.ask(relay, &context, member, &others, place.theirs.as_deref()).await)
         });
         let answers = join_all(asked).await;
         if let [(_, _, Err(failure))] = answers.as_slice()
             && goes_on
             && let Some(error) = upstream_failure::server_error(failure)
         {
-            // A cursor that the upstream does not know any more is the guest's to know about.
+            // A cursor that the upstream does not know any more is the requester's to know about.
             return Err(error);
         }
         let (mut pages, mut next) = (Vec::new(), Vec::new());
         for (place, member, answer) in &answers {
-            let Ok(page) = list.read(&scene.catalog, member, answer) else {
+            let Ok(page) = list.read(&snapshot.catalog, member, answer) else {
                 unavailable.push(member.id.to_string());
                 continue;
             };
@@ -105,7 +105,7 @@ pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
         }
         if !pages.is_empty() || next.is_empty() {
             let next = Some(ListCursor(next)).filter(|next| !next.0.is_empty());
-            return Ok(list.render(&pages, next.as_ref(), &unavailable, &party.guest.authority.rights().resources));
+            return Ok(list.render(&pages, next.as_ref(), &unavailable, &context.requester.authority.rights().resources));
         }
         drop(pages);
         places = next;
@@ -113,16 +113,16 @@ pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
     Ok(list.render(&[], None, &unavailable, &ResourcePatterns::none()))
 }
 
-/// Where a guest's request begins.
-fn start(scene: &WorldSnapshot, inquiry: &Inquiry) -> Result<Vec<UpstreamCursor>, RpcError> {
-    let guest = &inquiry.requester;
+/// Where a requester's request begins.
+fn start(snapshot: &WorldSnapshot, inquiry: &Inquiry) -> Result<Vec<UpstreamCursor>, RpcError> {
+    let requester = &inquiry.requester;
     let Some((_, raw)) = inquiry.params.iter().find(|(name, _)| name == "cursor") else {
         let first = |member: &Arc<UpstreamMember>| UpstreamCursor { upstream: member.id.to_string(), theirs: None };
-        return Ok(scene.members_read_by(guest).map(first).collect());
+        return Ok(snapshot.members_read_by(requester).map(first).collect());
     };
     let text: Option<String> = serde_json::from_str(raw.get()).ok();
-    let cursor = text.and_then(|text| ListCursor::read(&text, scene.members_read_by(guest).count()));
-    let known = |cursor: &ListCursor| cursor.0.iter().any(|place| scene.member_read_by(&place.upstream, guest).is_some());
+    let cursor = text.and_then(|text| ListCursor::read(&text, snapshot.members_read_by(requester).count()));
+    let known = |cursor: &ListCursor| cursor.0.iter().any(|place| snapshot.member_read_by(&place.upstream, requester).is_some());
     cursor.filter(known).map(|ListCursor(places)| places).ok_or_else(|| {
         invalid_params("the cursor is not one of this list").with_hint("begin the list anew, without a cursor")
     })
@@ -142,14 +142,14 @@ impl ListSpec {
     async fn ask(
         self,
         relay: &InquiryRelay,
-        party: &InquiryContext,
+        context: &InquiryContext,
         member: &Arc<UpstreamMember>,
         others: &[(String, Box<RawValue>)],
         cursor: Option<&str>,
     ) -> Result<Option<Answer>, ClientFailure> {
-        let connected_by = party.deadline.min(within_ms(CONNECT_MS_MAX));
+        let connected_by = context.deadline.min(within_ms(CONNECT_MS_MAX));
         let offer = member.offers(self.capability, connected_by).await;
-        let put = |failure| party.question_rules(relay, member).failure_for_client(failure, &mut Vec::new());
+        let put = |failure| context.question_rules(relay, member).failure_for_client(failure, &mut Vec::new());
         if offer.map_err(put)?.is_none() {
             return Ok(None);
         }
@@ -158,7 +158,7 @@ impl ListSpec {
             params.push(("cursor".to_owned(), cursor));
         }
         let question = UpstreamInquiry { method: self.subject.method(), name: None, params };
-        match party.ask(relay, member, question).await {
+        match context.ask(relay, member, question).await {
             Ok(answer) => Ok(Some(answer)),
             Err(failure) if matches!(*failure, PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) => {
                 Ok(None)
@@ -224,7 +224,7 @@ impl ListSpec {
         scope.into_iter().chain(least).collect()
     }
 
-    /// The items of a page as a guest of these resources may know them: what could not be read is not listed.
+    /// The items of a page as a requester of these resources may know them: what could not be read is not listed.
     fn shown(self, page: &UpstreamListPage<'_>, resources: &ResourcePatterns) -> Vec<String> {
         let is_covered = |item: &String| {
             let members: Option<RawObject<'_>> = serde_json::from_str(item).ok();
@@ -236,7 +236,7 @@ impl ListSpec {
         all.filter(|item| self.kind == ListedKind::Prompts || resources.is_all() || is_covered(item)).collect()
     }
 
-    /// An item as guests know it.
+    /// An item as requesters know it.
     fn expose(self, member: &UpstreamMember, item: &str) -> String {
         let exposed = match self.kind {
             ListedKind::Prompts => exposed_prompt(member, item),

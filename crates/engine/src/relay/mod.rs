@@ -1,5 +1,5 @@
-//! Everything but calls that guests ask of upstreams: resources, prompts, completions, tasks; and what upstreams announce. Names and URIs are put into the
-//! upstream's terms on the way there and into the guest's on the way back; the rest passes byte for byte.
+//! Everything but calls that requesters ask of upstreams: resources, prompts, completions, tasks; and what upstreams announce. Names and URIs are put into the
+//! upstream's terms on the way there and into the requester's on the way back; the rest passes byte for byte.
 //!
 //! Nothing here is decided by a contract or put on record: these requests read, and what they read is the server's own.
 
@@ -48,7 +48,7 @@ impl InquiryRelay {
     }
 }
 
-/// How long an inquiry may take, unless its guest wants to wait less.
+/// How long an inquiry may take, unless its requester wants to wait less.
 pub(crate) const INQUIRY_MS_MAX: u64 = 60_000;
 
 /// Answers an inquiry.
@@ -70,10 +70,10 @@ pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Resu
     }
 }
 
-/// Refuses a resource that the guest's credential is not for: who was limited to some things does not read others by another
-/// method. Which servers it may ask at all is the scene's to say.
-pub(crate) fn require_covered(guest: &Requester, uri: &str) -> Result<(), RpcError> {
-    if guest.authority.rights().resources.covers(uri) {
+/// Refuses a resource that the requester's credential is not for: who was limited to some things does not read others by another
+/// method. Which servers it may ask at all is the snapshot's to say.
+pub(crate) fn require_covered(requester: &Requester, uri: &str) -> Result<(), RpcError> {
+    if requester.authority.rights().resources.covers(uri) {
         return Ok(());
     }
     Err(invalid_params("the credential is not for this resource")
@@ -81,8 +81,8 @@ pub(crate) fn require_covered(guest: &Requester, uri: &str) -> Result<(), RpcErr
 }
 
 /// Refuses a prompt to whoever is limited to some resources: a prompt does not say what it shows, so that it may be anything.
-fn require_unlimited(guest: &Requester) -> Result<(), RpcError> {
-    if guest.authority.rights().resources.is_all() {
+fn require_unlimited(requester: &Requester) -> Result<(), RpcError> {
+    if requester.authority.rights().resources.is_all() {
         return Ok(());
     }
     Err(invalid_params("the credential is for certain resources only, and a prompt may show any")

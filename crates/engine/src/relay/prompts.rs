@@ -39,19 +39,19 @@ struct ListedPromptName {
     name: String,
 }
 
-/// The upstream of a prompt and the prompt's own name there, of those that a guest may ask.
+/// The upstream of a prompt and the prompt's own name there, of those that a requester may ask.
 pub(super) async fn find(
-    scene: &WorldSnapshot,
+    snapshot: &WorldSnapshot,
     exposed: &str,
-    guest: &Requester,
+    requester: &Requester,
     deadline: Instant,
 ) -> Option<(Arc<UpstreamMember>, String)> {
-    let catalog = &scene.catalog;
-    if scene.naming == ExposedNaming::Bare {
+    let catalog = &snapshot.catalog;
+    if snapshot.naming == ExposedNaming::Bare {
         if is_reserved(exposed) {
             return None;
         }
-        let member = scene.members_read_by(guest).next()?;
+        let member = snapshot.members_read_by(requester).next()?;
         // A prompt that its server does not list has no definition that could mislead. The request goes to the server, which knows
         // whether there is such a prompt.
         if !member.prompts.holds(catalog) {
@@ -60,13 +60,13 @@ pub(super) async fn find(
         return (!member.prompts.withholds(exposed)).then(|| (Arc::clone(member), exposed.to_owned()));
     }
     let found = |member: &Arc<UpstreamMember>| Some((Arc::clone(member), member.prompts.get(exposed)?));
-    if let Some(found) = scene.members_read_by(guest).filter(|member| member.prompts.holds(catalog)).find_map(found) {
+    if let Some(found) = snapshot.members_read_by(requester).filter(|member| member.prompts.holds(catalog)).find_map(found) {
         return Some(found);
     }
     // All at once: one that does not answer holds up none of the others.
     let mut reading = JoinSet::new();
     let missed_at = Instant::now();
-    for member in scene.members_read_by(guest).cloned() {
+    for member in snapshot.members_read_by(requester).cloned() {
         let catalog = Arc::clone(catalog);
         reading.spawn(async move {
             look(&catalog, &member, missed_at, deadline).await;

@@ -1,4 +1,4 @@
-//! Who wants to hear of which resource, counted over all guests: a resource is watched at its upstream for as long as
+//! Who wants to hear of which resource, counted over all requesters: a resource is watched at its upstream for as long as
 //! anybody here does.
 
 use std::{
@@ -33,10 +33,10 @@ pub(crate) struct ResourceWatchCounts {
 type WatchedResource = (String, String);
 
 /// Begins to watch a resource.
-pub(crate) async fn watch(relay: &Arc<InquiryRelay>, guest: &Requester, exposed: &str) -> Result<ResourceWatchGuard, RpcError> {
-    require_covered(guest, exposed)?;
-    let scene = relay.core.scene();
-    let (member, uri) = scene.by_uri(exposed, guest).ok_or_else(|| no_resource(guest.era, exposed))?;
+pub(crate) async fn watch(relay: &Arc<InquiryRelay>, requester: &Requester, exposed: &str) -> Result<ResourceWatchGuard, RpcError> {
+    require_covered(requester, exposed)?;
+    let snapshot = relay.core.snapshot();
+    let (member, uri) = snapshot.by_uri(exposed, requester).ok_or_else(|| no_resource(requester.era, exposed))?;
     let watched = (member.id.to_string(), uri.to_owned());
     if !relay.watches.enter(&watched) {
         return Err(RpcError::new(code::INTERNAL_ERROR, "too many resources are watched")
@@ -51,12 +51,12 @@ pub(crate) async fn watch(relay: &Arc<InquiryRelay>, guest: &Requester, exposed:
         }
     });
     let deadline = within_ms(INQUIRY_MS_MAX);
-    let rules = scene.question_rules_outside_calls(member).asking(&guest.affinity, &relay.bridge.elicitations);
+    let rules = snapshot.question_rules_outside_calls(member).asking(&requester.affinity, &relay.bridge.elicitations);
     let failed = |failure: PerformFailure| {
-        from_read_failure(&rules.failure_for_client(failure, &mut Vec::new()), member, guest.era, exposed)
+        from_read_failure(&rules.failure_for_client(failure, &mut Vec::new()), member, requester.era, exposed)
     };
-    // A legacy server that knows this guest by a connection of its own tells it there.
-    let alone = member.server.watch_alone(&guest.counterpart(), uri, deadline).await;
+    // A legacy server that knows this requester by a connection of its own tells it there.
+    let alone = member.server.watch_alone(&requester.upstream_requester(), uri, deadline).await;
     if let Some(alone) = alone.map_err(failed)? {
         // In another world it is watched on the shared connection.
         return Ok(ResourceWatchGuard::new(move || drop((alone, watch))));
@@ -69,10 +69,10 @@ pub(crate) async fn watch(relay: &Arc<InquiryRelay>, guest: &Requester, exposed:
 
 /// Watches at the servers of another world what was watched at those of the one before. Nobody waits for it: a server that
 /// is down is tried again until it is back, for as long as anybody wants to hear of the resource.
-pub(crate) fn watch_again(relay: &Arc<InquiryRelay>, scene: &Arc<WorldSnapshot>) {
+pub(crate) fn watch_again(relay: &Arc<InquiryRelay>, snapshot: &Arc<WorldSnapshot>) {
     for watched in relay.watches.all() {
-        let Some(member) = scene.member(&watched.0).cloned() else { continue };
-        let (relay, stop) = (Arc::downgrade(relay), scene.stop.clone());
+        let Some(member) = snapshot.member(&watched.0).cloned() else { continue };
+        let (relay, stop) = (Arc::downgrade(relay), snapshot.stop.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = keep_watching(&relay, &member, &watched) => {}
@@ -118,7 +118,7 @@ async fn server_is_back(announcements: &mut broadcast::Receiver<Announcement>) {
 
 fn leave(relay: &InquiryRelay, watched: &WatchedResource) {
     if relay.watches.leave(watched)
-        && let Some(member) = relay.core.scene().member(&watched.0)
+        && let Some(member) = relay.core.snapshot().member(&watched.0)
     {
         member.server.unwatch(&watched.1);
     }

@@ -1,4 +1,4 @@
-//! What guests ask about tasks, in either era, of tasks that run in either.
+//! What requesters ask about tasks, in either era, of tasks that run in either.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -28,58 +28,58 @@ use crate::{
     world::{UpstreamMember, WorldSnapshot},
 };
 
-/// How long a legacy guest may wait for a task's result.
+/// How long a legacy requester may wait for a task's result.
 const RESULT_MS_MAX: u64 = 3_600_000;
-/// How often a modern task is asked about for a legacy guest that waits.
+/// How often a modern task is asked about for a legacy requester that waits.
 const POLL_MS: (u64, u64) = (100, 5_000);
 const POLL_MS_DEFAULT: u64 = 1_000;
 
 /// Tasks of a list that are asked about at once.
 const ASKED_AT_ONCE_MAX: usize = 16;
 
-/// A guest's task, and where it runs.
+/// A requester's task, and where it runs.
 struct TaskInquiry {
     relay: Arc<InquiryRelay>,
-    scene: Arc<WorldSnapshot>,
+    snapshot: Arc<WorldSnapshot>,
     member: Arc<UpstreamMember>,
-    party: InquiryContext,
+    context: InquiryContext,
     ours: String,
     note: TaskNote,
 }
 
 /// Answers an inquiry about tasks.
 pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<String, RpcError> {
-    let Inquiry { requester: guest, subject, mut params, mut terms } = inquiry;
-    allowed(&guest, subject)?;
+    let Inquiry { requester: requester, subject, mut params, mut terms } = inquiry;
+    allowed(&requester, subject)?;
     // To a task these are parameters like any other; a door keeps them apart for requests that are made again.
     if let Some(responses) = terms.input_responses.take() {
         params.push((field::INPUT_RESPONSES.to_owned(), responses));
     }
     let ms_max = if subject == InquirySubject::TaskResult { RESULT_MS_MAX } else { INQUIRY_MS_MAX };
     let cancel = terms.cancel.clone();
-    let party = InquiryContext::new(relay, guest, terms, ms_max).await;
+    let context = InquiryContext::new(relay, requester, terms, ms_max).await;
     if subject == InquirySubject::Tasks {
-        return list(relay, &party).await;
+        return list(relay, &context).await;
     }
     let ours = text(&params, field::TASK_ID)?;
-    let note = match find(&relay.deferred, &party.guest, &ours).await {
+    let note = match find(&relay.deferred, &context.requester, &ours).await {
         Ok(note) => note,
         Err(no_task) => {
-            let seen = long_running::find(&relay.core, &party.guest, &ours).await.ok_or(no_task)?;
-            let asker = InquiryWait { guest: &party.guest, deadline: party.deadline, cancel: &cancel };
+            let seen = long_running::find(&relay.core, &context.requester, &ours).await.ok_or(no_task)?;
+            let asker = InquiryWait { requester: &context.requester, deadline: context.deadline, cancel: &cancel };
             return long_running::inquire(&relay.deferred.long_running, asker, seen, subject).await;
         }
     };
-    let scene = relay.core.scene();
-    let member = scene.member(&note.upstream).cloned().ok_or_else(|| {
+    let snapshot = relay.core.snapshot();
+    let member = snapshot.member(&note.upstream).cloned().ok_or_else(|| {
         invalid_params("the server that works on this task is not there any more")
             .with_hint("operators: `servanda doctor` looks at every upstream")
     })?;
-    let mut party = party.refusing_questions(&note.refused_questions);
-    if party.guest.era != note.guest_era {
-        party = party.in_task_era(note.upstream_era);
+    let mut context = context.refusing_questions(&note.refused_questions);
+    if context.requester.era != note.requester_era {
+        context = context.in_task_era(note.upstream_era);
     }
-    let asked = TaskInquiry { relay: Arc::clone(relay), scene, member, party, ours, note };
+    let asked = TaskInquiry { relay: Arc::clone(relay), snapshot, member, context, ours, note };
     match subject {
         InquirySubject::TaskResult => asked.result().await,
         InquirySubject::TaskCancel => Box::pin(asked.cancel()).await,
@@ -88,15 +88,15 @@ pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Resu
     }
 }
 
-fn allowed(guest: &Requester, subject: InquirySubject) -> Result<(), RpcError> {
-    let of_the_other_era = match guest.era {
+fn allowed(requester: &Requester, subject: InquirySubject) -> Result<(), RpcError> {
+    let of_the_other_era = match requester.era {
         Era::Modern => matches!(subject, InquirySubject::TaskResult | InquirySubject::Tasks),
         Era::Legacy => subject == InquirySubject::TaskUpdate,
     };
     if of_the_other_era {
         return Err(RpcError::new(code::METHOD_NOT_FOUND, format!("no such method: `{}`", subject.method())));
     }
-    if guest.era == Era::Modern && !guest.capabilities.has_extension(TASKS_EXTENSION) {
+    if requester.era == Era::Modern && !requester.capabilities.has_extension(TASKS_EXTENSION) {
         return Err(refusals::undeclared(&format!(r#"{{"extensions":{{"{TASKS_EXTENSION}":{{}}}}}}"#)));
     }
     Ok(())
@@ -105,21 +105,21 @@ fn allowed(guest: &Requester, subject: InquirySubject) -> Result<(), RpcError> {
 impl TaskInquiry {
     /// How far the task has come.
     async fn get(mut self) -> Result<String, RpcError> {
-        let guest_era = self.party.guest.era;
+        let requester_era = self.context.requester.era;
         let answer = self.ask(task_question(method::TASKS_GET, &self.note.theirs)).await?;
         let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| self.no_task())?;
         let is_over = matches!(TaskStatus::from_task(&task), Some(TaskStatus::Completed | TaskStatus::Failed));
-        // A modern guest is told the end at once; a legacy server is asked for it by another method.
-        if is_over && (guest_era, self.note.upstream_era) == (Era::Modern, Era::Legacy) {
+        // A modern requester is told the end at once; a legacy server is asked for it by another method.
+        if is_over && (requester_era, self.note.upstream_era) == (Era::Modern, Era::Legacy) {
             let base = to_modern(&task, &self.ours);
             let ending = self.ask_result().await;
             return Ok(self.modern_end(&base, ending).await);
         }
         let no_task = self.no_task();
-        present(self.settlement(), &answer.result, guest_era).await.ok_or(no_task)
+        present(self.settlement(), &answer.result, requester_era).await.ok_or(no_task)
     }
 
-    /// Waits for the end; a legacy guest's way.
+    /// Waits for the end; a legacy requester's way.
     async fn result(mut self) -> Result<String, RpcError> {
         let ending = match self.note.upstream_era {
             Era::Legacy => self.ask_result().await,
@@ -141,10 +141,10 @@ impl TaskInquiry {
         }
     }
 
-    /// Does not want it any more. A modern guest gets an acknowledgement, a legacy one the task.
+    /// Does not want it any more. A modern requester gets an acknowledgement, a legacy one the task.
     async fn cancel(mut self) -> Result<String, RpcError> {
         let answer = self.ask(task_question(method::TASKS_CANCEL, &self.note.theirs)).await?;
-        match (self.party.guest.era, self.note.upstream_era) {
+        match (self.context.requester.era, self.note.upstream_era) {
             (Era::Modern, Era::Modern) => Ok(acknowledged(&answer)),
             (Era::Modern, Era::Legacy) => {
                 self.settlement().cancelled().await;
@@ -158,7 +158,7 @@ impl TaskInquiry {
         }
     }
 
-    /// Answers what the task asked; a modern guest's way.
+    /// Answers what the task asked; a modern requester's way.
     async fn update(mut self, params: Vec<(String, Box<RawValue>)>) -> Result<String, RpcError> {
         if self.note.upstream_era == Era::Legacy {
             // It asks while its result is waited for, and there it is answered.
@@ -181,7 +181,7 @@ impl TaskInquiry {
     /// Asks the server about the task. What the server asks meanwhile goes on the record of the call.
     async fn try_ask(&mut self, question: UpstreamInquiry) -> Result<Answer, ClientFailure> {
         let mut asked = Vec::new();
-        let answer = self.party.ask_for_record(&self.relay, &self.member, question, &mut asked).await;
+        let answer = self.context.ask_for_record(&self.relay, &self.member, question, &mut asked).await;
         self.keep(asked).await;
         answer
     }
@@ -192,15 +192,15 @@ impl TaskInquiry {
         self.note = ended.note;
     }
 
-    /// A failure as the guest may be told of it.
+    /// A failure as the requester may be told of it.
     async fn failure_for_client(&mut self, failure: PerformFailure) -> ClientFailure {
         let mut asked = Vec::new();
-        let failure = self.party.question_rules(&self.relay, &self.member).failure_for_client(failure, &mut asked);
+        let failure = self.context.question_rules(&self.relay, &self.member).failure_for_client(failure, &mut asked);
         self.keep(asked).await;
         failure
     }
 
-    /// The end of a modern task, for a guest that waits for it.
+    /// The end of a modern task, for a requester that waits for it.
     async fn await_modern_end(&mut self) -> Result<Bytes, ClientFailure> {
         loop {
             let answer = self.try_ask(task_question(method::TASKS_GET, &self.note.theirs)).await?;
@@ -210,7 +210,7 @@ impl TaskInquiry {
                 Err(failure) => return Err(self.failure_for_client(failure).await),
             };
             let pause = Duration::from_millis(poll_ms.unwrap_or(POLL_MS_DEFAULT).clamp(POLL_MS.0, POLL_MS.1));
-            if Instant::now() + pause >= self.party.deadline {
+            if Instant::now() + pause >= self.context.deadline {
                 let still_runs = PerformFailure::TimedOut { note: Some("the task still runs".to_owned()) };
                 return Err(self.failure_for_client(still_runs).await);
             }
@@ -218,7 +218,7 @@ impl TaskInquiry {
         }
     }
 
-    /// A legacy task that is over, as a modern guest reads it.
+    /// A legacy task that is over, as a modern requester reads it.
     async fn modern_end(self, base: &str, ending: Result<Bytes, ClientFailure>) -> String {
         match ending {
             Ok(result) => {
@@ -241,8 +241,8 @@ impl TaskInquiry {
     }
 
     fn settlement(&self) -> TaskSettlement<'_> {
-        let Self { scene, member, ours, note, .. } = self;
-        TaskSettlement { deferred: &self.relay.deferred, scene, member, ours, note: note.clone() }
+        let Self { snapshot, member, ours, note, .. } = self;
+        TaskSettlement { deferred: &self.relay.deferred, snapshot, member, ours, note: note.clone() }
     }
 
     fn no_task(&self) -> RpcError {
@@ -256,7 +256,7 @@ enum ModernTaskState {
     Running { poll_ms: Option<u64> },
 }
 
-/// How a modern task stands, for a guest that waits for its result.
+/// How a modern task stands, for a requester that waits for its result.
 fn modern_task_state(answer: &Answer) -> Result<ModernTaskState, PerformFailure> {
     let malformed = |why: &str| PerformFailure::Malformed { why: why.to_owned() };
     let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| malformed("the task is no object"))?;
@@ -276,24 +276,24 @@ fn modern_task_state(answer: &Answer) -> Result<ModernTaskState, PerformFailure>
     }
 }
 
-/// The tasks of a legacy guest's principal, as their servers see them now. Those that no server knows any more are left out.
-async fn list(relay: &Arc<InquiryRelay>, party: &InquiryContext) -> Result<String, RpcError> {
+/// The tasks of a legacy requester's principal, as their servers see them now. Those that no server knows any more are left out.
+async fn list(relay: &Arc<InquiryRelay>, context: &InquiryContext) -> Result<String, RpcError> {
     let mut asking = JoinSet::new();
     let mut order = Vec::new();
     let mut tasks = HashMap::new();
-    for ours in relay.deferred.long_running.lists.task_ids(&relay.core, &party.guest.caller).await {
-        let Ok(note) = find(&relay.deferred, &party.guest, &ours).await else {
-            if let Some(seen) = long_running::find(&relay.core, &party.guest, &ours).await {
+    for ours in relay.deferred.long_running.lists.task_ids(&relay.core, &context.requester.caller).await {
+        let Ok(note) = find(&relay.deferred, &context.requester, &ours).await else {
+            if let Some(seen) = long_running::find(&relay.core, &context.requester, &ours).await {
                 order.push(ours.clone());
-                tasks.insert(ours, long_running::state(&relay.core.scene(), &seen, party.guest.era));
+                tasks.insert(ours, long_running::state(&relay.core.snapshot(), &seen, context.requester.era));
             }
             continue;
         };
-        let scene = relay.core.scene();
-        let Some(member) = scene.member(&note.upstream).cloned() else { continue };
+        let snapshot = relay.core.snapshot();
+        let Some(member) = snapshot.member(&note.upstream).cloned() else { continue };
         order.push(ours.clone());
-        let party = party.clone().refusing_questions(&note.refused_questions);
-        let asked = TaskInquiry { relay: Arc::clone(relay), scene, member, party, ours: ours.clone(), note };
+        let context = context.clone().refusing_questions(&note.refused_questions);
+        let asked = TaskInquiry { relay: Arc::clone(relay), snapshot, member, context, ours: ours.clone(), note };
         asking.spawn(async move { (ours, Box::pin(asked.get()).await) });
         if asking.len() >= ASKED_AT_ONCE_MAX
             && let Some(Ok((ours, Ok(task)))) = asking.join_next().await

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     CallRequest, Gateway as _, Requester, RequestTerms,
-    testing::{ScriptedRequest, ScriptedServer, again, ask, call, draft, guest, guest_of, listening, said, scene_of, text},
+    testing::{ScriptedRequest, ScriptedServer, again, ask, call, draft, requester, requester_of, listening, said, snapshot_of, text},
 };
 
 fn contracts(change: impl FnOnce(&mut ToolContract, &mut ToolContract)) -> Vec<ToolContract> {
@@ -48,7 +48,7 @@ fn read() -> CallRequest {
 }
 
 fn call_of(bank: &Bank, tenant: &str, principal: &str) -> CallRequest {
-    call(&guest_of(tenant, principal, bank.clock.now()), "echo", RequestTerms::default())
+    call(&requester_of(tenant, principal, bank.clock.now()), "echo", RequestTerms::default())
 }
 
 fn warnings(answer: &Value) -> &Value {
@@ -64,14 +64,14 @@ async fn the_same_read_is_answered_again_and_says_so() {
     assert_eq!((warnings(&first), warnings(&second)), (&json!([]), &json!(["served from cache"])));
     let observation = &second["_meta"]["servanda/observation"];
     assert_eq!(observation["execution_metadata"]["idempotency_hit"], false);
-    let record = bank.house.last_record();
+    let record = bank.harness.last_record();
     assert_eq!((record.outcome, record.dispatched_at), (Outcome::Completed, None));
     let skipped = record.verdicts.iter().filter(|verdict| verdict.decision == Decision::Skipped);
     assert_eq!(
         skipped.map(|verdict| verdict.gate).collect::<Vec<_>>(),
         [GateName::Budget, GateName::Fence, GateName::Perform]
     );
-    assert_eq!(bank.house.records.finished.lock().unwrap().len(), 2, "every call leaves a record");
+    assert_eq!(bank.harness.records.finished.lock().unwrap().len(), 2, "every call leaves a record");
     let other = CallRequest { arguments: Bytes::from_static(br#"{"text":"other"}"#), ..read() };
     result(bank.call(other).await);
     assert_eq!(bank.calls(), 2);
@@ -179,7 +179,7 @@ async fn what_is_read_while_something_changes_is_not_kept() {
 #[tokio::test]
 async fn an_upstream_that_says_it_changed_is_believed() {
     let bank = bank(|_, _| {});
-    let mut news = bank.house.engine.change_events();
+    let mut news = bank.harness.engine.change_events();
     for calls in 1..4 {
         result(bank.call(read()).await);
         result(bank.call(read()).await);
@@ -193,7 +193,7 @@ async fn an_upstream_that_says_it_changed_is_believed() {
 async fn another_world_is_asked_anew() {
     let bank = bank(|_, _| {});
     result(bank.call(read()).await);
-    bank.house.engine.install(scene_of(&bank.server, contracts(|_, _| {})));
+    bank.harness.engine.install(snapshot_of(&bank.server, contracts(|_, _| {})));
     result(bank.call(read()).await);
     assert_eq!(bank.calls(), 2);
 }
@@ -206,9 +206,9 @@ async fn what_somebody_was_asked_for_is_not_kept() {
     });
     let bank = Bank::new(legacy, contracts(|_, _| {}));
     for _ in 0..2 {
-        let (terms, remarks) = listening();
-        drop(remarks);
-        result(bank.call(call(&guest(Era::Legacy, &json!({"elicitation": {}})), "echo", terms)).await);
+        let (terms, messages) = listening();
+        drop(messages);
+        result(bank.call(call(&requester(Era::Legacy, &json!({"elicitation": {}})), "echo", terms)).await);
     }
     assert_eq!(bank.calls(), 2);
     let modern = scripted(
@@ -220,11 +220,11 @@ async fn what_somebody_was_asked_for_is_not_kept() {
             Ok(if asked { text(Era::Modern, "for you") } else { said(Era::Modern, &wanted) })
         },
     );
-    let guest = guest(Era::Modern, &json!({"elicitation": {}}));
+    let requester = requester(Era::Modern, &json!({"elicitation": {}}));
     for _ in 0..2 {
-        let asked = input(modern.call(call(&guest, "echo", RequestTerms::default())).await);
+        let asked = input(modern.call(call(&requester, "echo", RequestTerms::default())).await);
         let answers = json!({"q": {"action": "accept", "content": {}}});
-        result(modern.call(call(&guest, "echo", again(&asked["requestState"], &answers))).await);
+        result(modern.call(call(&requester, "echo", again(&asked["requestState"], &answers))).await);
     }
     assert_eq!(modern.calls(), 4);
 }

@@ -55,7 +55,7 @@ async fn an_upstream_that_is_down_takes_nothing_back() {
     assert_eq!(refusal(bank.call(keyed("k")).await).effect, EffectKnowledge::Unknown);
     let down = refusal(bank.call(keyed("k")).await);
     assert_eq!((down.effect, down.next_action), (EffectKnowledge::Unknown, NextAction::RetryWithSameKey), "{down:#?}");
-    assert_eq!(bank.house.last_record().outcome, Outcome::Unknown);
+    assert_eq!(bank.harness.last_record().outcome, Outcome::Unknown);
     assert_eq!(bank.states().await, [EffectState::OutcomeUnknown], "the ledger, the record and the answer agree");
     assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
     // A key whose only dispatch did not leave did nothing.
@@ -63,7 +63,7 @@ async fn an_upstream_that_is_down_takes_nothing_back() {
         Err(PerformFailure::Unavailable { why: "connection refused".to_owned() })
     });
     assert_eq!(refusal(fresh.call(keyed("k")).await).effect, EffectKnowledge::None);
-    assert_eq!(fresh.house.last_record().outcome, Outcome::NotExecuted);
+    assert_eq!(fresh.harness.last_record().outcome, Outcome::NotExecuted);
 }
 
 /// A2 (b): a store that cannot be written to but can be read still answers what is done.
@@ -71,7 +71,7 @@ async fn an_upstream_that_is_down_takes_nothing_back() {
 async fn a_store_that_only_reads_answers_what_is_done() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
     result(bank.call(keyed("done")).await);
-    bank.house.effects.down.store(true, Ordering::Relaxed);
+    bank.harness.effects.down.store(true, Ordering::Relaxed);
     assert_eq!(result(bank.call(keyed("done")).await)["content"][0]["text"], "done");
     let new = refusal(bank.call(keyed("new")).await);
     assert_eq!((new.error_code, new.effect), (TaxonomyClass::DependencyUnavailable, EffectKnowledge::None));
@@ -83,16 +83,16 @@ async fn a_store_that_only_reads_answers_what_is_done() {
 async fn a_store_that_is_away_knows_nothing_of_earlier_calls() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
     result(bank.call(keyed("k")).await);
-    bank.house.effects.away.store(true, Ordering::Relaxed);
+    bank.harness.effects.away.store(true, Ordering::Relaxed);
     for request in [keyed("k"), bad_arguments("k")] {
         let refused = refusal(bank.call(request).await);
         assert_eq!(refused.effect, EffectKnowledge::UnknownBefore, "{refused:#?}");
         assert!(refused.hint.contains("with the same key"), "{}", refused.hint);
         assert!(!refused.hint.contains("use another tool"), "{}", refused.hint);
-        assert_ne!(bank.house.last_record().outcome, Outcome::NotExecuted);
+        assert_ne!(bank.harness.last_record().outcome, Outcome::NotExecuted);
     }
     assert_eq!(refusal(bank.call(keyless()).await).effect, EffectKnowledge::None, "an operation of its own is new");
-    bank.house.effects.away.store(false, Ordering::Relaxed);
+    bank.harness.effects.away.store(false, Ordering::Relaxed);
     assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
     assert_eq!(bank.calls(), 1);
 }

@@ -1,4 +1,4 @@
-//! A modern guest at a legacy server: the call waits while the guest looks for answers.
+//! A modern requester at a legacy server: the call waits while the requester looks for answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     CallAnswer, Gateway as _, Requester, ClientMessage, RequestTerms,
     bridge::INPUT_MS_MAX,
-    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, guest, listening, parse, text},
+    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, requester, listening, parse, text},
 };
 
 pub(super) fn input(answer: CallAnswer) -> Value {
@@ -41,7 +41,7 @@ pub(super) fn told(answer: CallAnswer) -> String {
 }
 
 fn modern() -> Requester {
-    guest(Era::Modern, &json!({"elicitation": {}, "roots": {}}))
+    requester(Era::Modern, &json!({"elicitation": {}, "roots": {}}))
 }
 
 /// Asks for a name and says it; says so if it was not told one.
@@ -54,12 +54,12 @@ async fn greet(heard: ScriptedRequest) -> Result<Answer, PerformFailure> {
     Ok(text(Era::Legacy, &format!("hello {name}")))
 }
 
-fn house(server: Arc<ScriptedServer>) -> EngineHarness {
+fn harness(server: Arc<ScriptedServer>) -> EngineHarness {
     EngineHarness::new(ExposedNaming::Bare, &[("up", server)])
 }
 
-fn greeting_house() -> EngineHarness {
-    house(ScriptedServer::new(Era::Legacy, &json!({}), greet))
+fn greeting_harness() -> EngineHarness {
+    harness(ScriptedServer::new(Era::Legacy, &json!({}), greet))
 }
 
 fn named(name: &str) -> Value {
@@ -68,8 +68,8 @@ fn named(name: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_becomes_input_required_and_the_answer_comes_with_the_next_request() {
-    let house = greeting_house();
-    let asked = input(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
+    let harness = greeting_harness();
+    let asked = input(harness.engine.call(call(&modern(), "write", RequestTerms::default())).await);
     assert_eq!(
         asked["inputRequests"],
         json!({"ask-1": {"method": "elicitation/create", "params": {
@@ -77,15 +77,15 @@ async fn a_question_becomes_input_required_and_the_answer_comes_with_the_next_re
             "_meta": {"servanda/asked-by": "up"},
         }}})
     );
-    assert_eq!((house.outcomes().len(), house.engine.bridge().parked()), (0, 1), "the call is not over");
+    assert_eq!((harness.outcomes().len(), harness.engine.bridge().parked()), (0, 1), "the call is not over");
     let terms = again(&asked["requestState"], &named("Ada"));
-    assert_eq!(told(house.engine.call(call(&modern(), "write", terms)).await), "hello Ada");
-    assert_eq!(house.outcomes(), ["completed"], "one call, one record");
-    assert_eq!(house.engine.bridge().parked(), 0);
+    assert_eq!(told(harness.engine.call(call(&modern(), "write", terms)).await), "hello Ada");
+    assert_eq!(harness.outcomes(), ["completed"], "one call, one record");
+    assert_eq!(harness.engine.bridge().parked(), 0);
 
     let terms = again(&asked["requestState"], &named("Eve"));
-    let error = failed(house.engine.call(call(&modern(), "write", terms)).await);
-    let call_id = house.last_record().call_id.to_string();
+    let error = failed(harness.engine.call(call(&modern(), "write", terms)).await);
+    let call_id = harness.last_record().call_id.to_string();
     assert_eq!(error.code, -32602);
     assert!(error.data.unwrap().get().contains(&format!("servanda explain {call_id}")), "{}", error.message);
 }
@@ -100,68 +100,68 @@ async fn questions_that_come_together_are_told_together_and_answered_one_by_one(
         let (one, other) = (one.await.unwrap().unwrap(), other.await.unwrap().unwrap());
         Ok(text(Era::Legacy, &format!("{one} {other}")))
     });
-    let house = house(server);
-    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let harness = harness(server);
+    let asked = input(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let keys: Vec<&String> = asked["inputRequests"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["ask-1", "ask-2"]);
     let asked = again(&asked["requestState"], &json!({"ask-2": {"roots": []}, "other": 1}));
-    let asked = input(house.engine.call(call(&modern(), "echo", asked)).await);
+    let asked = input(harness.engine.call(call(&modern(), "echo", asked)).await);
     let keys: Vec<&String> = asked["inputRequests"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["ask-1"], "what is still open is asked again");
     let terms = again(&asked["requestState"], &json!({"ask-1": {"action": "decline"}}));
-    let answered = told(house.engine.call(call(&modern(), "echo", terms)).await);
+    let answered = told(harness.engine.call(call(&modern(), "echo", terms)).await);
     assert_eq!(answered, r#"{"action":"decline"} {"roots":[]}"#);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_stays_away_is_not_waited_for_for_ever() {
-    let house = greeting_house();
-    let asked = input(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
+async fn a_requester_that_stays_away_is_not_waited_for_for_ever() {
+    let harness = greeting_harness();
+    let asked = input(harness.engine.call(call(&modern(), "write", RequestTerms::default())).await);
     // Time stands still but for this: everything else has happened when it is over.
     tokio::time::sleep(Duration::from_millis(INPUT_MS_MAX + 1)).await;
-    assert_eq!(house.outcomes(), ["completed"], "the question was declined and the call ended by itself");
+    assert_eq!(harness.outcomes(), ["completed"], "the question was declined and the call ended by itself");
     let terms = again(&asked["requestState"], &named("Ada"));
-    assert_eq!(failed(house.engine.call(call(&modern(), "write", terms)).await).code, -32602);
-    assert_eq!(house.engine.bridge().parked(), 0);
+    assert_eq!(failed(harness.engine.call(call(&modern(), "write", terms)).await).code, -32602);
+    assert_eq!(harness.engine.bridge().parked(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_comes_after_the_time_is_not_let_in_even_if_the_call_goes_on() {
     let (server, mut hears, may_end) = patient();
-    let house = house(server);
-    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let harness = harness(server);
+    let asked = input(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     hears.recv().await.unwrap();
     let terms = again(&asked["requestState"], &named("Ada"));
-    let error = failed(house.engine.call(call(&modern(), "echo", terms)).await);
+    let error = failed(harness.engine.call(call(&modern(), "echo", terms)).await);
     assert!(error.message.contains("does not wait any more"), "{}", error.message);
-    assert!(house.outcomes().is_empty(), "the call itself goes on");
+    assert!(harness.outcomes().is_empty(), "the call itself goes on");
     may_end.add_permits(1);
-    while house.outcomes().is_empty() {
+    while harness.outcomes().is_empty() {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_while_the_guest_is_away_is_kept_for_it() {
+async fn an_answer_that_comes_while_the_requester_is_away_is_kept_for_it() {
     let server = ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({}));
         tokio::time::sleep(Duration::from_secs(5)).await;
         drop(reply);
         Ok(text(Era::Legacy, "went on without"))
     });
-    let house = house(server);
-    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let harness = harness(server);
+    let asked = input(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(house.outcomes(), ["completed"]);
+    assert_eq!(harness.outcomes(), ["completed"]);
     let terms = again(&asked["requestState"], &named("Ada"));
-    assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "went on without");
-    assert_eq!(house.engine.bridge().parked(), 0);
+    assert_eq!(told(harness.engine.call(call(&modern(), "echo", terms)).await), "went on without");
+    assert_eq!(harness.engine.bridge().parked(), 0);
 }
 
-/// A guest that is asked something goes away for the answer. Whether the server ends meanwhile or waits for the answer, the
-/// guest hears all of it when it is back.
+/// A requester that is asked something goes away for the answer. Whether the server ends meanwhile or waits for the answer, the
+/// requester hears all of it when it is back.
 #[tokio::test(start_paused = true)]
-async fn what_is_said_while_the_guest_is_away_is_told_when_it_comes_again() {
+async fn what_is_said_while_the_requester_is_away_is_told_when_it_comes_again() {
     for waits in [true, false] {
         let server = ScriptedServer::new(Era::Legacy, &json!({}), move |heard| async move {
             let say = |count: u8| {
@@ -178,22 +178,22 @@ async fn what_is_said_while_the_guest_is_away_is_told_when_it_comes_again() {
             say(3);
             Ok(text(Era::Legacy, "done"))
         });
-        let house = house(server);
+        let harness = harness(server);
         let (terms, mut first) = listening();
-        let asked = input(house.engine.call(call(&modern(), "echo", terms)).await);
+        let asked = input(harness.engine.call(call(&modern(), "echo", terms)).await);
         tokio::time::sleep(Duration::from_secs(5)).await;
         let (listens, mut second) = listening();
         let answers = again(&asked["requestState"], &json!({"ask-1": {"roots": []}}));
         let terms = RequestTerms { messages: listens.messages, wants_progress: true, ..answers };
-        assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "done");
+        assert_eq!(told(harness.engine.call(call(&modern(), "echo", terms)).await), "done");
         assert_eq!((heard(&mut first), heard(&mut second)), (vec![1], vec![2, 3]), "waits: {waits}");
     }
 }
 
 /// The progress that was told, in order.
-fn heard(remarks: &mut mpsc::Receiver<ClientMessage>) -> Vec<u64> {
-    std::iter::from_fn(|| remarks.try_recv().ok())
-        .map(|remark| match remark {
+fn heard(messages: &mut mpsc::Receiver<ClientMessage>) -> Vec<u64> {
+    std::iter::from_fn(|| messages.try_recv().ok())
+        .map(|message| match message {
             ClientMessage::Progress(params) => parse(params.get())["progress"].as_u64().unwrap(),
             other => panic!("not progress: {other:?}"),
         })
@@ -218,15 +218,15 @@ fn patient() -> (Arc<ScriptedServer>, mpsc::Receiver<CancellationToken>, Arc<Sem
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_guest_waits_at_a_time() {
+async fn one_requester_waits_at_a_time() {
     let (server, mut hears, may_end) = patient();
-    let house = Arc::new(house(server));
-    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
-    let (state, first) = (asked["requestState"].clone(), house.clone());
+    let harness = Arc::new(harness(server));
+    let asked = input(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let (state, first) = (asked["requestState"].clone(), harness.clone());
     let terms = again(&state, &named("Ada"));
     let waiting = tokio::spawn(async move { first.engine.call(call(&modern(), "echo", terms)).await });
     hears.recv().await.unwrap();
-    let error = failed(house.engine.call(call(&modern(), "echo", again(&state, &named("Eve")))).await);
+    let error = failed(harness.engine.call(call(&modern(), "echo", again(&state, &named("Eve")))).await);
     assert_eq!(error.code, -32602);
     assert!(error.message.contains("still waiting"), "{}", error.message);
     may_end.add_permits(1);
@@ -236,15 +236,15 @@ async fn one_guest_waits_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn giving_up_counts_only_while_waiting() {
     let (server, mut hears, may_end) = patient();
-    let house = Arc::new(house(server));
+    let harness = Arc::new(harness(server));
     let first = CancellationToken::new();
     let terms = RequestTerms { cancel: first.clone(), ..RequestTerms::default() };
-    let asked = input(house.engine.call(call(&modern(), "echo", terms)).await);
+    let asked = input(harness.engine.call(call(&modern(), "echo", terms)).await);
     // A door cancels what it has answered; the call has been handed back by then.
     first.cancel();
     let second = CancellationToken::new();
     let terms = RequestTerms { cancel: second.clone(), ..again(&asked["requestState"], &named("Ada")) };
-    let waiter = house.clone();
+    let waiter = harness.clone();
     let waiting = tokio::spawn(async move { waiter.engine.call(call(&modern(), "echo", terms)).await });
     let at_the_server = hears.recv().await.unwrap();
     assert!(!at_the_server.is_cancelled());
@@ -256,8 +256,8 @@ async fn giving_up_counts_only_while_waiting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_is_for_its_own_principal_and_its_own_request() {
-    let house = greeting_house();
-    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let harness = greeting_harness();
+    let asked = input(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let state = &asked["requestState"];
     let mut other = modern();
     other.caller.principal = "other".to_owned();
@@ -265,22 +265,22 @@ async fn a_state_is_for_its_own_principal_and_its_own_request() {
     longer.arguments = bytes::Bytes::from_static(br#"{"text":"other"}"#);
     let tampered = json!(format!("{}x", state.as_str().unwrap()));
     let refused = [
-        house.engine.call(call(&other, "echo", again(state, &named("Ada")))).await,
-        house.engine.call(longer).await,
-        house.engine.call(call(&modern(), "write", again(state, &named("Ada")))).await,
-        house.engine.call(call(&modern(), "echo", again(&tampered, &named("Ada")))).await,
+        harness.engine.call(call(&other, "echo", again(state, &named("Ada")))).await,
+        harness.engine.call(longer).await,
+        harness.engine.call(call(&modern(), "write", again(state, &named("Ada")))).await,
+        harness.engine.call(call(&modern(), "echo", again(&tampered, &named("Ada")))).await,
     ];
     for answer in refused {
         assert_eq!(failed(answer).code, -32602);
     }
-    assert_eq!(house.outcomes(), ["refused"; 4], "a call that is turned away is on record like any other");
+    assert_eq!(harness.outcomes(), ["refused"; 4], "a call that is turned away is on record like any other");
     let terms = again(state, &named("Ada"));
-    assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "hello Ada", "none of it did any harm");
+    assert_eq!(told(harness.engine.call(call(&modern(), "echo", terms)).await), "hello Ada", "none of it did any harm");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_does_not_wait_over_a_restart() {
-    let before = greeting_house();
+    let before = greeting_harness();
     let asked = input(before.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let server = ScriptedServer::new(Era::Legacy, &json!({}), greet);
     let after = EngineHarness::with_notebook(ExposedNaming::Bare, &[("up", server)], before.notebook.clone());
@@ -292,45 +292,45 @@ async fn a_call_does_not_wait_over_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn malformed_answers_leave_the_call_waiting() {
-    let house = greeting_house();
-    let asked = input(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let harness = greeting_harness();
+    let asked = input(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let terms = again(&asked["requestState"], &json!([1]));
-    assert_eq!(failed(house.engine.call(call(&modern(), "echo", terms)).await).code, -32602);
+    assert_eq!(failed(harness.engine.call(call(&modern(), "echo", terms)).await).code, -32602);
     let terms = again(&asked["requestState"], &Value::Null);
-    let asked = input(house.engine.call(call(&modern(), "echo", terms)).await);
+    let asked = input(harness.engine.call(call(&modern(), "echo", terms)).await);
     let terms = again(&asked["requestState"], &named("Ada"));
-    assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "hello Ada");
+    assert_eq!(told(harness.engine.call(call(&modern(), "echo", terms)).await), "hello Ada");
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_place_to_wait_questions_are_declined() {
-    let house = greeting_house();
+    let harness = greeting_harness();
     let mut parked = 0;
     let answer = loop {
-        match house.engine.call(call(&modern(), "echo", RequestTerms::default())).await {
+        match harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await {
             CallAnswer::InputRequired(_) => parked += 1,
             other => break other,
         }
         assert!(parked < 10_000, "there is no bound");
     };
     assert_eq!(told(answer), "hello nobody");
-    assert_eq!(house.engine.bridge().parked(), parked);
+    assert_eq!(harness.engine.bridge().parked(), parked);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_nobody_declared_is_never_asked() {
-    let house = greeting_house();
+    let harness = greeting_harness();
     for capabilities in [json!({}), json!({"roots": {}})] {
-        let guest = guest(Era::Modern, &capabilities);
-        let (terms, _remarks) = crate::testing::listening();
-        assert_eq!(told(house.engine.call(call(&guest, "echo", terms)).await), "hello nobody");
+        let requester = requester(Era::Modern, &capabilities);
+        let (terms, _messages) = crate::testing::listening();
+        assert_eq!(told(harness.engine.call(call(&requester, "echo", terms)).await), "hello nobody");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn when_the_engine_ends_what_waits_is_ended_and_recorded() {
-    let house = greeting_house();
-    input(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
-    house.engine.drain(Duration::from_secs(1)).await;
-    assert_eq!(house.outcomes(), ["completed"]);
+    let harness = greeting_harness();
+    input(harness.engine.call(call(&modern(), "write", RequestTerms::default())).await);
+    harness.engine.drain(Duration::from_secs(1)).await;
+    assert_eq!(harness.outcomes(), ["completed"]);
 }

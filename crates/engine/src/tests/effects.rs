@@ -17,14 +17,14 @@ use tokio::sync::Notify;
 use super::conversations::{input, result};
 use crate::{
     CallAnswer, CallRequest, Gateway as _, Requester, RequestTerms,
-    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, again, call, draft, guest, parse, said, scene_of, text},
+    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, again, call, draft, requester, parse, said, snapshot_of, text},
 };
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
 
 /// A house with one server that answers as it is told, and a clock that a test turns.
 pub(super) struct Bank {
-    pub(super) house: EngineHarness,
+    pub(super) harness: EngineHarness,
     pub(super) server: Arc<ScriptedServer>,
     pub(super) clock: Arc<EngineTestClock>,
 }
@@ -32,8 +32,8 @@ pub(super) struct Bank {
 impl Bank {
     pub(super) fn new(server: Arc<ScriptedServer>, contracts: Vec<ToolContract>) -> Self {
         let clock = EngineTestClock::new();
-        let house = EngineHarness::in_scene(scene_of(&server, contracts), Arc::default(), clock.clone());
-        Self { house, server, clock }
+        let harness = EngineHarness::in_snapshot(snapshot_of(&server, contracts), Arc::default(), clock.clone());
+        Self { harness, server, clock }
     }
 
     /// One tool `write`, changed as the test likes.
@@ -50,7 +50,7 @@ impl Bank {
     }
 
     pub(super) async fn call(&self, request: CallRequest) -> CallAnswer {
-        self.house.engine.call(request).await
+        self.harness.engine.call(request).await
     }
 
     pub(super) fn calls(&self) -> usize {
@@ -58,7 +58,7 @@ impl Bank {
     }
 
     pub(super) async fn effects(&self) -> Vec<Effect> {
-        self.house.effects.list(EffectQuery { limit: 100, ..EffectQuery::default() }).await.unwrap()
+        self.harness.effects.list(EffectQuery { limit: 100, ..EffectQuery::default() }).await.unwrap()
     }
 
     pub(super) async fn states(&self) -> Vec<EffectState> {
@@ -120,8 +120,8 @@ async fn the_same_key_is_answered_with_the_same_bytes_and_nothing_is_sent() {
         observation(&again)["tool_identity"]["call_id"],
         "a call of its own"
     );
-    assert_eq!((bank.calls(), bank.house.outcomes()), (1, vec!["completed", "replayed"]));
-    let records = bank.house.records.finished.lock().unwrap().clone();
+    assert_eq!((bank.calls(), bank.harness.outcomes()), (1, vec!["completed", "replayed"]));
+    let records = bank.harness.records.finished.lock().unwrap().clone();
     assert!(records[0].effect_id.is_some());
     assert_eq!(records[0].effect_id, records[1].effect_id);
     assert_eq!(bank.states().await, [EffectState::Completed]);
@@ -232,7 +232,7 @@ async fn a_blind_retry_is_stopped_unless_it_says_that_it_is_a_new_operation() {
     assert_eq!((blind.error_code, blind.effect), (TaxonomyClass::IdempotencyConflict, EffectKnowledge::None));
     assert_eq!((blind.handle.as_deref(), blind.retryable), (Some(handle.as_str()), false));
     assert!(blind.hint.contains(OPERATION_ARGUMENT), "{}", blind.hint);
-    assert_eq!((bank.calls(), bank.house.engine.calls().tallies.counts().2), (1, 1));
+    assert_eq!((bank.calls(), bank.harness.engine.calls().retry_counters.counts().2), (1, 1));
     let new = write(&json!({"text": "hello", OPERATION_ARGUMENT: "second payment"}), OperationKeys::default());
     refusal(bank.call(new).await);
     assert_eq!(bank.calls(), 2);
@@ -247,7 +247,7 @@ async fn two_genuine_payments_without_a_key_are_two() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "paid")) });
     result(bank.call(keyless()).await);
     result(bank.call(keyless()).await);
-    assert_eq!((bank.calls(), bank.house.outcomes()), (2, vec!["completed", "completed"]));
+    assert_eq!((bank.calls(), bank.harness.outcomes()), (2, vec!["completed", "completed"]));
 }
 
 #[tokio::test]
@@ -336,7 +336,7 @@ async fn an_answer_that_breaks_its_contract_happened_and_is_said_to_have_happene
         let refused = refusal(bank.call(keyed("k")).await);
         assert_eq!(refused.effect, EffectKnowledge::Happened);
         assert_eq!(refused.error_code, TaxonomyClass::ObservationNormalizationFail);
-        assert_eq!(bank.house.last_record().outcome.name(), outcome);
+        assert_eq!(bank.harness.last_record().outcome.name(), outcome);
     }
     assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::Completed]));
 }
@@ -347,14 +347,14 @@ async fn what_is_not_on_record_is_not_acknowledged_and_gets_there_when_the_store
     let inside = bank.clone();
     let first = tokio::spawn(async move { result(inside.call(keyed("k")).await) });
     begun.notified().await;
-    bank.house.effects.down.store(true, Ordering::Relaxed);
+    bank.harness.effects.down.store(true, Ordering::Relaxed);
     gate.notify_one();
     let unsaid = first.await.unwrap();
     let refusal: Value = serde_json::from_str(unsaid["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!((&refusal["effect"], &refusal["retryable"]), (&json!("happened"), &json!(false)), "{refusal:#}");
     assert_eq!(bank.states().await, [EffectState::Dispatching], "until it is recorded it counts as under way");
-    bank.house.effects.down.store(false, Ordering::Relaxed);
-    bank.house.engine.drain(std::time::Duration::from_mins(1)).await;
+    bank.harness.effects.down.store(false, Ordering::Relaxed);
+    bank.harness.engine.drain(std::time::Duration::from_mins(1)).await;
     assert_eq!(bank.states().await, [EffectState::Completed]);
     assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
     assert_eq!(bank.calls(), 1);
@@ -368,7 +368,7 @@ async fn a_tools_error_that_is_not_on_record_leaves_open_what_happened() {
     let inside = bank.clone();
     let first = tokio::spawn(async move { refusal(inside.call(keyed("k")).await) });
     begun.notified().await;
-    bank.house.effects.down.store(true, Ordering::Relaxed);
+    bank.harness.effects.down.store(true, Ordering::Relaxed);
     gate.notify_one();
     let refused = first.await.unwrap();
     assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::Unknown, false), "{refused:?}");
@@ -379,11 +379,11 @@ async fn a_tools_error_that_is_not_on_record_leaves_open_what_happened() {
 async fn an_end_whose_record_cannot_be_kept_is_kept_without_it_or_given_up() {
     for (unkept, is_error, state) in [(1, false, EffectState::Completed), (2, true, EffectState::Dispatching)] {
         let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
-        bank.house.effects.unkept_ends.store(unkept, Ordering::Relaxed);
+        bank.harness.effects.unkept_ends.store(unkept, Ordering::Relaxed);
         let answered = result(bank.call(keyed("k")).await);
         assert_eq!(answered["isError"] == true, is_error, "{unkept}: {answered:#}");
         // Nothing is offered again for ever.
-        bank.house.engine.drain(std::time::Duration::from_mins(1)).await;
+        bank.harness.engine.drain(std::time::Duration::from_mins(1)).await;
         assert_eq!((bank.states().await, bank.calls()), (vec![state], 1), "{unkept}");
     }
 }
@@ -408,7 +408,7 @@ async fn what_waits_for_input_goes_on_under_its_own_key_and_no_other() {
             async { Ok(answer) }
         },
     );
-    let modern = guest(Era::Modern, &json!({"elicitation": {}}));
+    let modern = requester(Era::Modern, &json!({"elicitation": {}}));
     let first = || CallRequest { requester: modern.clone(), ..keyed("k") };
     let asked = input(bank.call(first()).await);
     assert_eq!(refusal(bank.call(first()).await).error_code, TaxonomyClass::IdempotencyConflict, "it waits");
@@ -446,7 +446,7 @@ async fn a_read_with_a_key_that_waits_for_input_goes_on() {
         async { Ok(answer) }
     });
     let bank = Bank::new(server, vec![draft("up", "echo", false)]);
-    let modern = guest(Era::Modern, &json!({"elicitation": {}}));
+    let modern = requester(Era::Modern, &json!({"elicitation": {}}));
     let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
     let asked = input(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", RequestTerms::default()) }).await);
     let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
@@ -472,14 +472,14 @@ async fn what_became_a_task_is_settled_by_its_end() {
         })
     });
     let bank = Bank::new(server, vec![draft("up", "write", true)]);
-    let modern = guest(Era::Modern, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    let modern = requester(Era::Modern, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}));
     let first = || CallRequest { requester: modern.clone(), ..keyed("k") };
     let CallAnswer::Task(task) = bank.call(first()).await else { panic!("no task") };
     let ours = parse(&task)["taskId"].as_str().unwrap().to_owned();
     let refused = refusal(bank.call(first()).await);
     assert!(refused.message.contains(&ours), "{}", refused.message);
     let inquiry = crate::testing::inquiry(&modern, crate::InquirySubject::Task, &json!({"taskId": ours}), RequestTerms::default());
-    bank.house.engine.inquire(inquiry).await.unwrap();
+    bank.harness.engine.inquire(inquiry).await.unwrap();
     assert_eq!(bank.states().await, [EffectState::Completed]);
     assert_eq!(result(bank.call(first()).await)["content"][0]["text"], "done");
     assert_eq!(bank.calls(), 1);

@@ -14,7 +14,7 @@ use servanda_mcp::Era;
 use super::{conversations::result, effects::refusal};
 use crate::{
     CallAnswer, CallRequest, Gateway as _, Requester, SystemClock, RequestTerms,
-    testing::{EngineHarness, ScriptedServer, call, draft, scene, scene_of, text},
+    testing::{EngineHarness, ScriptedServer, call, draft, snapshot, snapshot_of, text},
 };
 
 fn patterns(written: Value) -> Vec<BehaviourPattern> {
@@ -26,12 +26,12 @@ fn server() -> Arc<ScriptedServer> {
 }
 
 /// Two servers with `echo` (PURE|READ|DATA) and `write` each, the task `triage`, and these rules.
-fn house(rules: Vec<ExpectationRule>) -> (EngineHarness, Arc<ScriptedServer>) {
+fn harness(rules: Vec<ExpectationRule>) -> (EngineHarness, Arc<ScriptedServer>) {
     let server = server();
-    let mut scene = scene(ExposedNaming::Prefixed, &[("one", server.clone()), ("two", server.clone())]);
-    scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
-    scene.expectations.rules = rules;
-    (EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock)), server)
+    let mut snapshot = snapshot(ExposedNaming::Prefixed, &[("one", server.clone()), ("two", server.clone())]);
+    snapshot.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
+    snapshot.expectations.rules = rules;
+    (EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock)), server)
 }
 
 fn rule(clients: &[&str], upstreams: &[&str], without_task: bool) -> ExpectationRule {
@@ -50,8 +50,8 @@ fn aims(task: Option<&str>, intent: Option<&str>, like: Option<&str>) -> Aims {
     Aims { task: owned(task), intent: owned(intent), like: owned(like) }
 }
 
-fn wanting(guest: &Requester, tool: &str, aims: Aims) -> CallRequest {
-    CallRequest { aims, ..call(guest, tool, RequestTerms::default()) }
+fn wanting(requester: &Requester, tool: &str, aims: Aims) -> CallRequest {
+    CallRequest { aims, ..call(requester, tool, RequestTerms::default()) }
 }
 
 /// What was refused by the behaviour gate; nothing of what passed.
@@ -67,16 +67,16 @@ fn refused(answer: CallAnswer) -> Option<Refusal> {
 
 #[tokio::test]
 async fn a_task_takes_its_kinds_of_tools_and_no_others() {
-    let (house, server) = house(Vec::new());
-    let guest = Requester::local();
+    let (harness, server) = harness(Vec::new());
+    let requester = Requester::local();
     let triage = || aims(Some("triage"), None, None);
-    assert!(refused(house.engine.call(wanting(&guest, "one__echo", triage())).await).is_none());
-    let said = refused(house.engine.call(wanting(&guest, "two__write", triage())).await).unwrap();
+    assert!(refused(harness.engine.call(wanting(&requester, "one__echo", triage())).await).is_none());
+    let said = refused(harness.engine.call(wanting(&requester, "two__write", triage())).await).unwrap();
     assert!(said.message.starts_with("`two__write` is MUTATES|"), "{}", said.message);
     assert!(said.message.ends_with("the task `triage` expects PURE|*|*"), "{}", said.message);
     assert!(said.hint.ends_with("of that kind are `two__echo`, `one__echo`"), "its own server first: {}", said.hint);
     let unknown =
-        refused(house.engine.call(wanting(&guest, "one__echo", aims(Some("tirage"), None, None))).await).unwrap();
+        refused(harness.engine.call(wanting(&requester, "one__echo", aims(Some("tirage"), None, None))).await).unwrap();
     assert!(unknown.message.contains("not declared") && !unknown.message.contains("tirage"), "{}", unknown.message);
     assert_eq!(unknown.hint, "name one that is declared, such as `triage`, or leave it out");
     assert_eq!(server.heard().len(), 1, "nothing that was refused was sent");
@@ -84,8 +84,8 @@ async fn a_task_takes_its_kinds_of_tools_and_no_others() {
 
 #[tokio::test]
 async fn an_intent_is_held_to() {
-    let (house, _) = house(Vec::new());
-    let guest = Requester::local();
+    let (harness, _) = harness(Vec::new());
+    let requester = Requester::local();
     let rows = [
         ("one__echo", "read", true),
         ("one__write", "read", false),
@@ -94,13 +94,13 @@ async fn an_intent_is_held_to() {
         ("one__echo", "reading", false),
     ];
     for (tool, intent, passes) in rows {
-        let said = refused(house.engine.call(wanting(&guest, tool, aims(None, Some(intent), None))).await);
+        let said = refused(harness.engine.call(wanting(&requester, tool, aims(None, Some(intent), None))).await);
         assert_eq!(said.is_none(), passes, "{tool} {intent}: {said:?}");
     }
     // Both hold: a task does not make an intent void. In another house, where nobody has been told to stop.
-    let (house, _) = self::house(Vec::new());
-    let both = wanting(&guest, "one__echo", aims(Some("triage"), Some("write"), None));
-    let said = refused(house.engine.call(both).await).unwrap();
+    let (harness, _) = self::harness(Vec::new());
+    let both = wanting(&requester, "one__echo", aims(Some("triage"), Some("write"), None));
+    let said = refused(harness.engine.call(both).await).unwrap();
     assert!(said.message.contains("the stated intent `write`"), "{}", said.message);
     assert!(said.hint.ends_with("no tool here is of that kind"), "{}", said.hint);
 }
@@ -108,9 +108,9 @@ async fn an_intent_is_held_to() {
 #[tokio::test]
 async fn a_rule_concerns_the_clients_and_servers_it_names() {
     let by = |client: &str| {
-        let mut guest = Requester::local();
-        guest.caller.client = Some(client.to_owned());
-        guest
+        let mut requester = Requester::local();
+        requester.caller.client = Some(client.to_owned());
+        requester
     };
     let task = || aims(Some("anything"), None, None);
     let rows = [
@@ -127,11 +127,11 @@ async fn a_rule_concerns_the_clients_and_servers_it_names() {
     for (rule, client, tool, aims, passes) in rows {
         let what = format!("{rule:?} {client} {tool}");
         let server = server();
-        let mut scene = scene(ExposedNaming::Prefixed, &[("one", server.clone()), ("two", server)]);
-        scene.expectations.tasks.insert("anything".to_owned(), patterns(json!([{}])));
-        scene.expectations.rules = vec![rule];
-        let house = EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock));
-        let said = refused(house.engine.call(wanting(&by(client), tool, aims)).await);
+        let mut snapshot = snapshot(ExposedNaming::Prefixed, &[("one", server.clone()), ("two", server)]);
+        snapshot.expectations.tasks.insert("anything".to_owned(), patterns(json!([{}])));
+        snapshot.expectations.rules = vec![rule];
+        let harness = EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock));
+        let said = refused(harness.engine.call(wanting(&by(client), tool, aims)).await);
         assert_eq!(said.is_none(), passes, "{what}: {said:?}");
         assert!(said.is_none_or(|said| said.message.contains("the rule `only reads` expects")), "{what}");
     }
@@ -139,18 +139,18 @@ async fn a_rule_concerns_the_clients_and_servers_it_names() {
 
 #[tokio::test]
 async fn an_earlier_call_is_only_an_example_to_whoever_made_it() {
-    let (house, _) = house(Vec::new());
-    let (guest, mut stranger) = (Requester::local(), Requester::local());
+    let (harness, _) = harness(Vec::new());
+    let (requester, mut stranger) = (Requester::local(), Requester::local());
     stranger.caller.principal = "somebody else".to_owned();
-    let first = result(house.engine.call(call(&guest, "one__echo", RequestTerms::default())).await);
+    let first = result(harness.engine.call(call(&requester, "one__echo", RequestTerms::default())).await);
     let id = first["_meta"]["servanda/observation"]["tool_identity"]["call_id"].as_str().unwrap();
     let like = |id: &str| aims(None, None, Some(id));
-    assert!(refused(house.engine.call(wanting(&guest, "two__echo", like(id))).await).is_none());
-    let said = refused(house.engine.call(wanting(&guest, "one__write", like(id))).await).unwrap();
+    assert!(refused(harness.engine.call(wanting(&requester, "two__echo", like(id))).await).is_none());
+    let said = refused(harness.engine.call(wanting(&requester, "one__write", like(id))).await).unwrap();
     assert!(said.message.contains(&format!("the earlier call `{id}` expects PURE|READ|DATA")), "{}", said.message);
     let refused_call = said.call_id.to_string();
-    for (guest, id) in [(&stranger, id), (&guest, "call_0"), (&guest, refused_call.as_str())] {
-        let said = refused(house.engine.call(wanting(guest, "two__echo", like(id))).await).unwrap();
+    for (requester, id) in [(&stranger, id), (&requester, "call_0"), (&requester, refused_call.as_str())] {
+        let said = refused(harness.engine.call(wanting(requester, "two__echo", like(id))).await).unwrap();
         assert!(said.message.contains("is not known, or was not completed"), "{id}: {}", said.message);
         assert!(!said.hint.contains("of that kind"), "{}", said.hint);
     }
@@ -164,10 +164,10 @@ async fn tools_that_take_the_same_arguments_are_named_first() {
     let nothing = json!({ "type": "object", "properties": {} });
     other.affordance.input_schema = nothing.as_object().unwrap().clone().into();
     other.affordance.examples.clear();
-    let mut scene = scene_of(&server, vec![other, draft("up", "reader", false), draft("up", "write", true)]);
-    scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
-    let house = EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock));
-    let said = refused(house.engine.call(wanting(&Requester::local(), "write", aims(Some("triage"), None, None))).await);
+    let mut snapshot = snapshot_of(&server, vec![other, draft("up", "reader", false), draft("up", "write", true)]);
+    snapshot.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
+    let harness = EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock));
+    let said = refused(harness.engine.call(wanting(&Requester::local(), "write", aims(Some("triage"), None, None))).await);
     assert!(said.unwrap().hint.ends_with("of that kind are `reader`, `another`"));
 }
 
@@ -178,11 +178,11 @@ async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
     let mut reading = draft("up", "echo", false);
     let schema = json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string", "x-effect": "shell" } } });
     reading.affordance.input_schema = schema.as_object().unwrap().clone().into();
-    let mut scene = scene_of(&server, vec![reading]);
-    scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
-    let house = EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock));
+    let mut snapshot = snapshot_of(&server, vec![reading]);
+    snapshot.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
+    let harness = EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock));
     let said =
-        refused(house.engine.call(wanting(&Requester::local(), "echo", aims(Some("triage"), None, None))).await).unwrap();
+        refused(harness.engine.call(wanting(&Requester::local(), "echo", aims(Some("triage"), None, None))).await).unwrap();
     assert_eq!(said.field_errors[0].pointer, "/text", "`hello` is a command that nobody knows");
     assert!(!said.hint.contains("of that kind"), "{}", said.hint);
     assert_eq!(server.heard().len(), 0);
@@ -205,10 +205,10 @@ async fn t20_a_url_is_judged_by_what_its_name_resolves_to() {
             "text": { "type": "string", "x-effect": { "kind": "url", "hosts": hosts } } } });
         reading.affordance.input_schema = schema.as_object().unwrap().clone().into();
         reading.affordance.examples.clear();
-        let house = EngineHarness::in_scene(scene_of(&server, vec![reading]), Arc::default(), Arc::new(SystemClock));
+        let harness = EngineHarness::in_snapshot(snapshot_of(&server, vec![reading]), Arc::default(), Arc::new(SystemClock));
         let mut request = call(&Requester::local(), "echo", RequestTerms::default());
         request.arguments = json!({ "text": url }).to_string().into();
-        let said = refused(house.engine.call(request).await);
+        let said = refused(harness.engine.call(request).await);
         assert_eq!((said.is_none(), server.heard().len()), (passes, usize::from(passes)), "{url}: {said:?}");
         if let Some(refusal) = said {
             assert_eq!((refusal.gate, refusal.field_errors[0].pointer.as_str()), (GateName::Behaviour, "/text"));

@@ -25,7 +25,7 @@ const MINUTE_MS: u64 = 60_000;
 
 /// Two upstreams, each with a tool that dedupes on its key.
 struct Town {
-    house: EngineHarness,
+    harness: EngineHarness,
     clock: Arc<EngineTestClock>,
     dead: Arc<ScriptedServer>,
     live: Arc<ScriptedServer>,
@@ -54,8 +54,8 @@ impl Town {
         ]);
         let authorities = Arc::new(Authorities::with_default_policies(&catalog).unwrap());
         let clock = EngineTestClock::new();
-        let scene = WorldSnapshot::with_servers(catalog, servers, ExposedNaming::Prefixed, authorities);
-        Self { house: EngineHarness::in_scene(scene, Arc::default(), clock.clone()), clock, dead, live }
+        let snapshot = WorldSnapshot::with_servers(catalog, servers, ExposedNaming::Prefixed, authorities);
+        Self { harness: EngineHarness::in_snapshot(snapshot, Arc::default(), clock.clone()), clock, dead, live }
     }
 
     /// What a process leaves behind that was at it when it died.
@@ -99,7 +99,7 @@ impl Town {
         let target = EffectTarget::Key(key);
         let event = EffectEvent::Begin(Box::new(begin));
         let change = EffectChange { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() };
-        self.house.effects.apply(change).await.unwrap();
+        self.harness.effects.apply(change).await.unwrap();
         target
     }
 
@@ -117,7 +117,7 @@ impl Town {
     }
 
     async fn state(&self, target: &EffectTarget) -> EffectState {
-        self.house.effects.find(target.clone()).await.unwrap().unwrap().state
+        self.harness.effects.find(target.clone()).await.unwrap().unwrap().state
     }
 
     fn calls(server: &ScriptedServer) -> usize {
@@ -148,7 +148,7 @@ async fn a_dead_upstream_holds_up_nobody_elses_orphans() {
         let left = town.crashed().await;
         let mut lanes = RecoveryLanes::default();
         // One round, which nobody waits for the end of: it does not end while a server hangs.
-        lanes.begin(town.house.engine.long_running()).await;
+        lanes.begin(town.harness.engine.long_running()).await;
         let expected = [EffectState::OutcomeUnknown, EffectState::FailedRetryable, EffectState::Completed];
         let mut found = expected;
         for _ in 0..10_000 {
@@ -171,7 +171,7 @@ async fn a_slow_upstream_gets_a_few_at_once_and_the_next_round_is_for_the_others
     let mut waits_for = town.crashed().await.live;
     let mut lanes = RecoveryLanes::default();
     for round in 1..=4 {
-        lanes.begin(town.house.engine.long_running()).await;
+        lanes.begin(town.harness.engine.long_running()).await;
         for _ in 0..10_000 {
             tokio::task::yield_now().await;
             if town.state(&waits_for).await == EffectState::Completed {
@@ -197,7 +197,7 @@ async fn a_failing_upstream_is_left_alone_by_its_breaker() {
     town.crashed().await;
     for _ in 0..3 {
         let mut lanes = RecoveryLanes::default();
-        lanes.begin(town.house.engine.long_running()).await;
+        lanes.begin(town.harness.engine.long_running()).await;
         lanes.finish().await;
     }
     let calls = Town::calls(&town.dead);

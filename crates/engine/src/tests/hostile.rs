@@ -9,10 +9,10 @@ use servanda_mcp::Era;
 use servanda_upstream::{Answer, UpstreamQuestion as ServerAsk, ServerMessage as ServerRemark, QuestionReply};
 use tokio::sync::oneshot;
 
-use super::questions::{by_contract, by_policy, house};
+use super::questions::{by_contract, by_policy, harness};
 use crate::{
     CallAnswer, Gateway as _, Requester, InquiryAnswer, NoteKind, Notebook as _, ClientMessage, InquirySubject, SystemClock, RequestTerms,
-    testing::{ScriptedRequest, EngineHarness, ScriptedServer, ask, call, guest, inquiry, listening, parse, rejected, said, text},
+    testing::{ScriptedRequest, EngineHarness, ScriptedServer, ask, call, requester, inquiry, listening, parse, rejected, said, text},
 };
 
 const MARK: &str = "[asked by the tool server `up`]";
@@ -27,15 +27,15 @@ fn url(address: &str) -> Value {
 
 fn everybody() -> [Requester; 2] {
     let modern = json!({"elicitation": {"form": {}, "url": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
-    [guest(Era::Legacy, &json!({"elicitation": {"form": {}, "url": {}}})), guest(Era::Modern, &modern)]
+    [requester(Era::Legacy, &json!({"elicitation": {"form": {}, "url": {}}})), requester(Era::Modern, &modern)]
 }
 
 /// Asks the session `s` outside of any request.
 fn ask_outside(server: &ScriptedServer, method: &str, params: &Value) -> oneshot::Receiver<QuestionReply> {
     let (reply, replied) = oneshot::channel();
     let params = Some(serde_json::value::to_raw_value(params).unwrap());
-    let bystander = server.attached.lock().unwrap()["s"].clone();
-    assert!(bystander.receive(ServerRemark::Ask(ServerAsk { method: method.to_owned(), params, reply })));
+    let session_forwarder = server.attached.lock().unwrap()["s"].clone();
+    assert!(session_forwarder.receive(ServerRemark::Ask(ServerAsk { method: method.to_owned(), params, reply })));
     replied
 }
 
@@ -49,8 +49,8 @@ fn shown(answer: CallAnswer) -> String {
     }
 }
 
-async fn about(house: &EngineHarness, guest: &Requester, subject: InquirySubject, params: &Value) -> String {
-    match house.engine.inquire(inquiry(guest, subject, params, RequestTerms::default())).await {
+async fn about(harness: &EngineHarness, requester: &Requester, subject: InquirySubject, params: &Value) -> String {
+    match harness.engine.inquire(inquiry(requester, subject, params, RequestTerms::default())).await {
         Ok(InquiryAnswer::Complete(json) | InquiryAnswer::InputRequired(json)) => json,
         Err(error) => serde_json::to_string(&error).unwrap(),
     }
@@ -59,10 +59,10 @@ async fn about(house: &EngineHarness, guest: &Requester, subject: InquirySubject
 #[tokio::test]
 async fn a_question_outside_of_calls_is_put_like_any_other() {
     let server = silent();
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
-    let mut remarks = house.engine.subscribe_session("s");
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let mut messages = harness.engine.subscribe_session("s");
     let _waiting = ask_outside(&server, "elicitation/create", &json!({"message": "a\u{202e}b"}));
-    let Some(ClientMessage::Ask(ask)) = remarks.recv().await else { panic!("the client is not asked") };
+    let Some(ClientMessage::Ask(ask)) = messages.recv().await else { panic!("the client is not asked") };
     let params = parse(ask.question.params().unwrap().get());
     assert_eq!(params["message"], format!("{MARK} a<U+202E>b"));
     for (method, params) in [
@@ -72,39 +72,39 @@ async fn a_question_outside_of_calls_is_put_like_any_other() {
     ] {
         let told = ask_outside(&server, method, &params).await.unwrap().unwrap_err();
         assert!(told.message.contains("did not ask"), "{}", told.message);
-        assert!(remarks.try_recv().is_err());
+        assert!(messages.try_recv().is_err());
     }
 }
 
 #[tokio::test]
 async fn outside_of_calls_nothing_is_asked_that_a_contract_or_a_policy_may_refuse() {
-    for (scene, roots) in [(by_contract as fn(&Arc<ScriptedServer>) -> _, true), (by_policy, false)] {
+    for (snapshot, roots) in [(by_contract as fn(&Arc<ScriptedServer>) -> _, true), (by_policy, false)] {
         let server = silent();
-        let house = house(scene(&server));
-        let mut remarks = house.engine.subscribe_session("s");
+        let harness = harness(snapshot(&server));
+        let mut messages = harness.engine.subscribe_session("s");
         let told = ask_outside(&server, "elicitation/create", &json!({"message": "m"})).await.unwrap().unwrap_err();
         assert!(told.message.contains("belongs to no one call"), "{}", told.message);
         let _waiting = ask_outside(&server, "roots/list", &json!({}));
-        assert_eq!(remarks.try_recv().is_ok(), roots);
+        assert_eq!(messages.try_recv().is_ok(), roots);
     }
 }
 
 #[tokio::test]
 async fn a_client_hears_the_end_of_elicitations_that_it_was_given_only() {
     let server = silent();
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
-    let mut remarks = house.engine.subscribe_session("s");
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let mut messages = harness.engine.subscribe_session("s");
     let complete = |id: &str| {
         let params = serde_json::value::to_raw_value(&json!({"elicitationId": id})).unwrap();
         let method = "notifications/elicitation/complete".to_owned();
-        let bystander = server.attached.lock().unwrap()["s"].clone();
-        bystander.receive(ServerRemark::Notification { method, params: Some(params) })
+        let session_forwarder = server.attached.lock().unwrap()["s"].clone();
+        session_forwarder.receive(ServerRemark::Notification { method, params: Some(params) })
     };
     assert!(!complete("e"));
     let _waiting = ask_outside(&server, "elicitation/create", &url("https://example.com/"));
     assert!(complete("e") && !complete("another"));
-    assert!(matches!(remarks.recv().await, Some(ClientMessage::Ask(_))));
-    assert!(matches!(remarks.recv().await, Some(ClientMessage::Notification { .. })));
+    assert!(matches!(messages.recv().await, Some(ClientMessage::Ask(_))));
+    assert!(matches!(messages.recv().await, Some(ClientMessage::Notification { .. })));
 }
 
 /// A server whose every answer is that a URL has to be visited first.
@@ -117,29 +117,29 @@ fn demanding(address: &'static str) -> Arc<ScriptedServer> {
 
 #[tokio::test]
 async fn an_error_that_asks_for_a_visit_is_named_checked_and_on_record() {
-    for guest in everybody() {
-        let house = EngineHarness::new(ExposedNaming::Bare, &[("up", demanding("https://example.com/"))]);
-        let told = shown(house.engine.call(call(&guest, "echo", RequestTerms::default())).await);
+    for requester in everybody() {
+        let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", demanding("https://example.com/"))]);
+        let told = shown(harness.engine.call(call(&requester, "echo", RequestTerms::default())).await);
         assert!(told.contains(&format!("{MARK} RAW")) && !told.contains("FORGED"), "{told}");
         assert!(!told.contains("\\u001b") && told.matches("RAW").count() == 1, "{told}");
-        let [question] = house.last_record().questions.try_into().unwrap();
+        let [question] = harness.last_record().questions.try_into().unwrap();
         assert_eq!((question.kind, question.refused), (Some(QuestionKind::Url), None));
-        let read = about(&house, &guest, InquirySubject::Resource, &json!({"uri": "a://b"})).await;
+        let read = about(&harness, &requester, InquirySubject::Resource, &json!({"uri": "a://b"})).await;
         assert!(read.contains(&format!("{MARK} RAW")), "{read}");
     }
 }
 
 #[tokio::test]
 async fn an_error_that_asks_for_what_may_not_be_asked_says_so() {
-    for guest in everybody() {
+    for requester in everybody() {
         let unsafe_address = EngineHarness::new(ExposedNaming::Bare, &[("up", demanding("javascript:alert(1)"))]);
-        let refused = house(by_contract(&demanding("https://example.com/")));
-        for house in [unsafe_address, refused] {
-            let told = shown(house.engine.call(call(&guest, "write", RequestTerms::default())).await);
+        let refused = harness(by_contract(&demanding("https://example.com/")));
+        for harness in [unsafe_address, refused] {
+            let told = shown(harness.engine.call(call(&requester, "write", RequestTerms::default())).await);
             assert!(told.contains("did not ask") && !told.contains("RAW"), "{told}");
-            let [question] = house.last_record().questions.try_into().unwrap();
+            let [question] = harness.last_record().questions.try_into().unwrap();
             assert!(question.refused.is_some());
-            let read = about(&house, &guest, InquirySubject::Resource, &json!({"uri": "a://b"})).await;
+            let read = about(&harness, &requester, InquirySubject::Resource, &json!({"uri": "a://b"})).await;
             assert!(read.contains("did not ask") && !read.contains("RAW"), "{read}");
         }
     }
@@ -169,7 +169,7 @@ fn raw_questions(address: &str) -> Value {
 
 #[tokio::test]
 async fn a_task_asks_only_while_it_waits_and_what_it_asks_is_on_record() {
-    let guest = &everybody()[1];
+    let requester = &everybody()[1];
     let end = json!({"result": {"content": [], "inputRequests": {"k": "RAW"}, "requestState": "RAW"}});
     let error =
         json!({"error": {"code": -32042, "message": "m", "data": {"elicitations": [url("https://example.com/")]}}});
@@ -185,16 +185,16 @@ async fn a_task_asks_only_while_it_waits_and_what_it_asks_is_on_record() {
         now.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         now["resultType"] = json!("complete");
         let state = Arc::new(Mutex::new(now));
-        let house = EngineHarness::new(ExposedNaming::Bare, &[("up", tasking(task("working", &json!({})), &state))]);
-        let created = parse(&shown(house.engine.call(call(guest, "echo", RequestTerms::default())).await));
+        let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", tasking(task("working", &json!({})), &state))]);
+        let created = parse(&shown(harness.engine.call(call(requester, "echo", RequestTerms::default())).await));
         for _ in 0..2 {
-            let got = about(&house, guest, InquirySubject::Task, &json!({"taskId": created["taskId"]})).await;
+            let got = about(&harness, requester, InquirySubject::Task, &json!({"taskId": created["taskId"]})).await;
             assert_eq!(got.matches("RAW").count(), puts, "{status}: {got}");
             assert_eq!(got.matches(MARK).count(), puts, "{status}: {got}");
         }
         *state.lock().unwrap() = task("cancelled", &json!({"resultType": "complete"}));
-        about(&house, guest, InquirySubject::Task, &json!({"taskId": created["taskId"]})).await;
-        assert_eq!(house.last_record().questions.len(), puts, "{status}");
+        about(&harness, requester, InquirySubject::Task, &json!({"taskId": created["taskId"]})).await;
+        assert_eq!(harness.last_record().questions.len(), puts, "{status}");
     }
 }
 
@@ -203,11 +203,11 @@ async fn a_task_that_asks_when_it_is_made_is_put_and_on_record() {
     let state = Arc::new(Mutex::new(task("working", &json!({}))));
     for (address, is_put) in [("https://example.com/", true), ("javascript:alert(1)", false)] {
         let made = task("input_required", &raw_questions(address));
-        let house = EngineHarness::new(ExposedNaming::Bare, &[("up", tasking(made, &state))]);
-        let created = shown(house.engine.call(call(&everybody()[1], "echo", RequestTerms::default())).await);
+        let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", tasking(made, &state))]);
+        let created = shown(harness.engine.call(call(&everybody()[1], "echo", RequestTerms::default())).await);
         assert_eq!(created.matches("RAW").count(), usize::from(is_put), "{created}");
         assert_eq!(created.contains(MARK), is_put, "{created}");
-        let [question] = house.last_record().questions.try_into().unwrap();
+        let [question] = harness.last_record().questions.try_into().unwrap();
         assert_eq!(question.refused.is_none(), is_put);
     }
 }
@@ -220,11 +220,11 @@ async fn a_plain_result_asks_nothing() {
         result.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         Ok(said(Era::Modern, &result))
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
-    for guest in everybody() {
-        let told = shown(house.engine.call(call(&guest, "echo", RequestTerms::default())).await);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
+    for requester in everybody() {
+        let told = shown(harness.engine.call(call(&requester, "echo", RequestTerms::default())).await);
         assert!(!told.contains("RAW") && told.contains("\"content\""), "{told}");
-        let read = about(&house, &guest, InquirySubject::Resource, &json!({"uri": "a://b"})).await;
+        let read = about(&harness, &requester, InquirySubject::Resource, &json!({"uri": "a://b"})).await;
         assert!(!read.contains("RAW") && read.contains("\"contents\""), "{read}");
     }
 }
@@ -237,8 +237,8 @@ async fn a_request_for_input_says_nothing_beside_its_questions() {
             json!({"resultType": "input_required", "inputRequests": asked, "extra": "RAW", "content": ["RAW"]});
         Ok(said(Era::Modern, &result))
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
-    let told = shown(house.engine.call(call(&everybody()[1], "echo", RequestTerms::default())).await);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
+    let told = shown(harness.engine.call(call(&everybody()[1], "echo", RequestTerms::default())).await);
     assert!(told.contains(MARK) && !told.contains("RAW"), "{told}");
 }
 
@@ -253,12 +253,12 @@ async fn a_task_that_readers_would_read_differently_is_quarantined() {
         (Era::Legacy, r#"{"task":{"taskId":"t","status":"working","_meta":{"servanda/x":"RAW","\ud800":1}}}"#),
     ] {
         let server = ScriptedServer::new(era, &json!({}), move |_| async move { Ok(Answer { result: task.into(), era }) });
-        let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
+        let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
         let mut request = call(&everybody()[usize::from(era == Era::Modern)], "echo", RequestTerms::default());
         request.task = (era == Era::Legacy).then(|| RawValue::from_string("{}".to_owned()).unwrap());
-        let told = shown(house.engine.call(request).await);
+        let told = shown(harness.engine.call(request).await);
         assert!(told.contains("no text") && !told.contains("RAW"), "{told}");
-        assert_eq!(house.outcomes(), ["quarantined"]);
+        assert_eq!(harness.outcomes(), ["quarantined"]);
     }
 }
 
@@ -272,9 +272,9 @@ async fn only_the_items_of_a_list_are_passed_on() {
         page.as_object_mut().unwrap().extend(items.as_object().unwrap().clone());
         Ok(said(Era::Legacy, &page))
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
     for (subject, note) in [(InquirySubject::Prompts, false), (InquirySubject::Resources, true)] {
-        let page = about(&house, &everybody()[0], subject, &json!({})).await;
+        let page = about(&harness, &everybody()[0], subject, &json!({})).await;
         assert!(!page.contains("RAW"), "{page}");
         assert_eq!(page.contains("fine"), note, "{page}");
         assert!(page.contains("\"name\""), "{page}");
@@ -289,18 +289,18 @@ async fn names_of_the_gateways_own_are_never_asked_for() {
             &if heard.method == "prompts/list" { json!({"prompts": []}) } else { json!({"messages": []}) },
         ))
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let reference =
         |name: &str| json!({"ref": {"type": "ref/prompt", "name": name}, "argument": {"name": "a", "value": ""}});
     for name in ["servanda__x", "Servanda__result", "s\u{435}rvanda__x"] {
-        about(&house, &everybody()[0], InquirySubject::Prompt, &json!({"name": name})).await;
-        about(&house, &everybody()[0], InquirySubject::Completion, &reference(name)).await;
+        about(&harness, &everybody()[0], InquirySubject::Prompt, &json!({"name": name})).await;
+        about(&harness, &everybody()[0], InquirySubject::Completion, &reference(name)).await;
     }
     let both = json!({"ref": {"type": "ref/prompt", "uri": "a://b", "name": "servanda__x"}, "argument": {}});
-    about(&house, &everybody()[0], InquirySubject::Completion, &both).await;
+    about(&harness, &everybody()[0], InquirySubject::Completion, &both).await;
     let heard = server.heard().join("\n");
     assert!(!heard.contains("ervanda__") && heard.contains("a://b"), "{heard}");
-    about(&house, &everybody()[0], InquirySubject::Prompt, &json!({"name": "unlisted"})).await;
+    about(&harness, &everybody()[0], InquirySubject::Prompt, &json!({"name": "unlisted"})).await;
     assert!(server.heard().join("\n").contains("unlisted"), "an unlisted name goes to the server");
 }
 
@@ -324,17 +324,17 @@ fn curious(told: &Arc<Mutex<Vec<String>>>) -> Arc<ScriptedServer> {
 #[tokio::test]
 async fn what_a_task_may_not_ask_it_does_not_ask_in_a_list_either_and_it_is_on_record() {
     let told = Arc::default();
-    let house = house(by_contract(&curious(&told)));
-    let guest = &everybody()[0];
-    let mut request = call(guest, "write", RequestTerms::default());
+    let harness = harness(by_contract(&curious(&told)));
+    let requester = &everybody()[0];
+    let mut request = call(requester, "write", RequestTerms::default());
     request.task = Some(RawValue::from_string("{}".to_owned()).unwrap());
-    let created = parse(&shown(house.engine.call(request).await));
+    let created = parse(&shown(harness.engine.call(request).await));
     let id = created["task"]["taskId"].as_str().unwrap().to_owned();
-    let (terms, mut remarks) = listening();
-    house.engine.inquire(inquiry(guest, InquirySubject::Tasks, &json!({}), terms)).await.unwrap();
-    assert!(remarks.try_recv().is_err(), "the client is not asked");
+    let (terms, mut messages) = listening();
+    harness.engine.inquire(inquiry(requester, InquirySubject::Tasks, &json!({}), terms)).await.unwrap();
+    assert!(messages.try_recv().is_err(), "the client is not asked");
     let [why] = told.lock().unwrap().clone().try_into().unwrap();
     assert!(why.contains("the tool's contract"), "{why}");
-    let note = house.notebook.read(NoteKind::Task, &id, SystemClock.now()).await.unwrap().unwrap();
+    let note = harness.notebook.read(NoteKind::Task, &id, SystemClock.now()).await.unwrap().unwrap();
     assert_eq!(parse(&note.value)["record"]["questions"][0]["kind"], "form");
 }

@@ -58,7 +58,7 @@ async fn a_late_answer_settles_the_effect_and_is_replayed() {
         let again = result(bank.call(keyed("order-7")).await);
         assert_eq!(again["content"][0]["text"], "late");
         assert_eq!(bank.calls(), 1, "it was sent once");
-        let records = bank.house.records.finished.lock().unwrap().clone();
+        let records = bank.harness.records.finished.lock().unwrap().clone();
         let late = records.iter().find(|record| record.caller.client.as_deref() == Some(LATE_ANSWER_CLIENT));
         let late = late.expect("the answer is on record");
         assert_eq!(late.continues.as_ref(), Some(&unknown.call_id));
@@ -83,7 +83,7 @@ async fn a_late_answer_is_checked_like_any_other() {
     assert_eq!(refusal(bank.call(keyed("order-7")).await).effect, EffectKnowledge::Unknown);
     pass_time().await;
     assert_eq!(bank.states().await, [EffectState::Completed]);
-    let records = bank.house.records.finished.lock().unwrap().clone();
+    let records = bank.harness.records.finished.lock().unwrap().clone();
     let late = records.iter().find(|record| record.caller.client.as_deref() == Some(LATE_ANSWER_CLIENT));
     assert_eq!(late.expect("what was kept back is on record").outcome, Outcome::Quarantined);
     let again = refusal(bank.call(keyed("order-7")).await);

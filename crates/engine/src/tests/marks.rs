@@ -16,7 +16,7 @@ use crate::testing::text;
 #[tokio::test]
 async fn a_store_that_is_away_before_refuses_and_nothing_is_sent() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
-    bank.house.effects.down.store(true, Ordering::Relaxed);
+    bank.harness.effects.down.store(true, Ordering::Relaxed);
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!((refused.error_code, refused.effect), (TaxonomyClass::DependencyUnavailable, EffectKnowledge::None));
     assert_eq!((bank.calls(), bank.effects().await.len()), (0, 0));
@@ -25,10 +25,10 @@ async fn a_store_that_is_away_before_refuses_and_nothing_is_sent() {
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_nobody_uses_is_taken_back() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
-    bank.house.effects.late.store(true, Ordering::Relaxed);
+    bank.harness.effects.late.store(true, Ordering::Relaxed);
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::UnknownBefore, 0));
-    bank.house.effects.late.store(false, Ordering::Relaxed);
+    bank.harness.effects.late.store(false, Ordering::Relaxed);
     while bank.states().await != [EffectState::FailedRetryable] {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
@@ -47,14 +47,14 @@ async fn what_recovery_may_still_send_is_not_called_not_executed() {
         contract.effect = Some(serde_json::from_value(effect).unwrap());
     };
     let bank = Bank::writing(keyed_tool, |_| async { Ok(text(Era::Modern, "done")) });
-    bank.house.effects.late.store(true, Ordering::Relaxed);
+    bank.harness.effects.late.store(true, Ordering::Relaxed);
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::UnknownBefore, 0));
     assert_eq!(refused.next_action, NextAction::RetryWithSameKey);
     let keyless = refusal(bank.call(keyless()).await);
     assert_eq!((keyless.effect, bank.calls()), (EffectKnowledge::Unknown, 0));
     // Where the store says that it kept nothing, nothing comes of it.
-    bank.house.effects.late.store(false, Ordering::Relaxed);
-    bank.house.effects.down.store(true, Ordering::Relaxed);
+    bank.harness.effects.late.store(false, Ordering::Relaxed);
+    bank.harness.effects.down.store(true, Ordering::Relaxed);
     assert_eq!(refusal(bank.call(keyed("other")).await).effect, EffectKnowledge::None);
 }

@@ -17,7 +17,7 @@ use super::conversations::{input, result, told};
 use crate::{
     Authorities, CallAnswer, CallRequest, Gateway as _, Requester, SystemClock, RequestTerms,
     callbacks::{Callback, Callbacks, SigningSecret, CallbackSubscription, deliveries},
-    testing::{EngineHarness, ScriptedServer, again, call, draft, guest, said, scene, scene_of, text},
+    testing::{EngineHarness, ScriptedServer, again, call, draft, requester, said, snapshot, snapshot_of, text},
     world::{
         RESULT_TOOL, WorldSnapshot,
         names::{TOOLS, recall},
@@ -30,7 +30,7 @@ fn saying(what: &'static str) -> Arc<ScriptedServer> {
 }
 
 fn echo(tool: &str) -> CallRequest {
-    call(&guest(Era::Modern, &json!({})), tool, RequestTerms::default())
+    call(&requester(Era::Modern, &json!({})), tool, RequestTerms::default())
 }
 
 fn refusal(answer: CallAnswer) -> Refusal {
@@ -48,8 +48,8 @@ fn calls(server: &ScriptedServer) -> usize {
 /// The house in another process: what is left is what the store has.
 async fn restarted(before: &EngineHarness, naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)]) -> EngineHarness {
     let names = recall(before.notebook.as_ref(), now()).await.unwrap().expect("names are remembered");
-    let scene = scene(naming, servers).after_names(&names).unwrap();
-    EngineHarness::in_scene(scene, before.notebook.clone(), Arc::new(SystemClock))
+    let snapshot = snapshot(naming, servers).after_names(&names).unwrap();
+    EngineHarness::in_snapshot(snapshot, before.notebook.clone(), Arc::new(SystemClock))
 }
 
 fn now() -> servanda_contract::Timestamp {
@@ -59,41 +59,41 @@ fn now() -> servanda_contract::Timestamp {
 #[tokio::test]
 async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
     let server = saying("done");
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
-    house.engine.remember_names().await;
-    let other = restarted(&house, ExposedNaming::Prefixed, &[("up", server.clone())]).await;
-    house.engine.replace_snapshot(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
-    for house in [&house, &other] {
-        let listing = house.engine.listing(&Requester::local()).await;
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    harness.engine.remember_names().await;
+    let other = restarted(&harness, ExposedNaming::Prefixed, &[("up", server.clone())]).await;
+    harness.engine.replace_snapshot(snapshot(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    for harness in [&harness, &other] {
+        let listing = harness.engine.listing(&Requester::local()).await;
         let listed: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(listed, ["up__echo", "up__write"], "old names are not on the list");
         for name in ["echo", "up__echo"] {
-            assert_eq!(told(house.engine.call(echo(name)).await), "done");
-            let record = house.last_record();
+            assert_eq!(told(harness.engine.call(echo(name)).await), "done");
+            let record = harness.last_record();
             let contract = record.contract.unwrap();
             assert_eq!((record.tool.as_str(), contract.name.as_str()), (name, "up.echo"), "as it was called");
         }
         // The gates judge it as ever, by the contract that holds now.
         let odd = CallRequest { arguments: bytes::Bytes::from_static(br#"{"text":7}"#), ..echo("echo") };
-        let refused = result(house.engine.call(odd).await);
+        let refused = result(harness.engine.call(odd).await);
         assert_eq!(refused["isError"], true);
-        assert_eq!(house.last_record().refusal.unwrap().gate, GateName::Types);
+        assert_eq!(harness.last_record().refusal.unwrap().gate, GateName::Types);
     }
-    assert!(matches!(house.engine.call(echo("up__ech")).await, CallAnswer::UnknownTool(_)), "nothing is guessed");
+    assert!(matches!(harness.engine.call(echo("up__ech")).await, CallAnswer::UnknownTool(_)), "nothing is guessed");
 }
 
 #[tokio::test]
 async fn a_tool_that_is_gone_is_refused_in_those_words() {
     let server = saying("done");
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone()), ("other", server.clone())]);
-    house.engine.remember_names().await;
-    let other = restarted(&house, ExposedNaming::Prefixed, &[("other", server.clone())]).await;
-    house.engine.replace_snapshot(scene(ExposedNaming::Prefixed, &[("other", server.clone())])).await.unwrap();
-    for house in [&house, &other] {
-        let refused = refusal(house.engine.call(echo("up__echo")).await);
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone()), ("other", server.clone())]);
+    harness.engine.remember_names().await;
+    let other = restarted(&harness, ExposedNaming::Prefixed, &[("other", server.clone())]).await;
+    harness.engine.replace_snapshot(snapshot(ExposedNaming::Prefixed, &[("other", server.clone())])).await.unwrap();
+    for harness in [&harness, &other] {
+        let refused = refusal(harness.engine.call(echo("up__echo")).await);
         assert_eq!(refused.message, "`up__echo` is not offered any more by `up`");
-        assert_eq!((house.last_record().outcome, calls(&server)), (Outcome::Refused, 0));
-        let unknown = refusal(house.engine.call(echo("other__ehco")).await);
+        assert_eq!((harness.last_record().outcome, calls(&server)), (Outcome::Refused, 0));
+        let unknown = refusal(harness.engine.call(echo("other__ehco")).await);
         assert_eq!(unknown.message, "there is no tool `other__ehco`; did you mean `other__echo`?");
     }
 }
@@ -101,35 +101,35 @@ async fn a_tool_that_is_gone_is_refused_in_those_words() {
 #[tokio::test]
 async fn a_name_is_never_handed_on() {
     let (first, second) = (saying("first"), saying("second"));
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", first.clone())]);
-    house.engine.remember_names().await;
-    let other = restarted(&house, ExposedNaming::Bare, &[("evil", second.clone())]).await;
-    house.engine.replace_snapshot(scene(ExposedNaming::Bare, &[("evil", second.clone())])).await.unwrap();
-    for house in [&house, &other] {
-        let refused = refusal(house.engine.call(echo("echo")).await);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", first.clone())]);
+    harness.engine.remember_names().await;
+    let other = restarted(&harness, ExposedNaming::Bare, &[("evil", second.clone())]).await;
+    harness.engine.replace_snapshot(snapshot(ExposedNaming::Bare, &[("evil", second.clone())])).await.unwrap();
+    for harness in [&harness, &other] {
+        let refused = refusal(harness.engine.call(echo("echo")).await);
         assert!(refused.message.contains("by `up`"), "{}", refused.message);
         assert_eq!((calls(&first), calls(&second)), (0, 0));
     }
-    let hashed = house.engine.catalog().entries().next().unwrap().0.to_owned();
+    let hashed = harness.engine.catalog().entries().next().unwrap().0.to_owned();
     assert!(hashed.starts_with("echo_"), "{hashed}");
-    assert_eq!(told(house.engine.call(echo(&hashed)).await), "second");
+    assert_eq!(told(harness.engine.call(echo(&hashed)).await), "second");
     // And back: everybody has the name that was theirs, and the other's is still not free.
-    house.engine.replace_snapshot(scene(ExposedNaming::Bare, &[("up", first.clone())])).await.unwrap();
-    assert_eq!(told(house.engine.call(echo("echo")).await), "first");
-    assert!(refusal(house.engine.call(echo(&hashed)).await).message.contains("by `evil`"));
+    harness.engine.replace_snapshot(snapshot(ExposedNaming::Bare, &[("up", first.clone())])).await.unwrap();
+    assert_eq!(told(harness.engine.call(echo("echo")).await), "first");
+    assert!(refusal(harness.engine.call(echo(&hashed)).await).message.contains("by `evil`"));
 }
 
 /// An operation is its contract's, whatever its tool was called.
 #[tokio::test]
 async fn an_effect_is_the_same_under_both_names() {
     let server = saying("done");
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
     for name in ["write", "write", "up__write"] {
-        told(house.engine.call(CallRequest { keys: keys(), ..echo(name) }).await);
-        house.engine.replace_snapshot(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
+        told(harness.engine.call(CallRequest { keys: keys(), ..echo(name) }).await);
+        harness.engine.replace_snapshot(snapshot(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     }
-    assert_eq!(house.outcomes(), ["completed", "replayed", "replayed"]);
+    assert_eq!(harness.outcomes(), ["completed", "replayed", "replayed"]);
     assert_eq!(calls(&server), 1);
 }
 
@@ -142,12 +142,12 @@ async fn a_round_goes_on_under_the_name_it_began_with() {
             "inputRequests": {"who": {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}}});
         Ok(if answered { text(Era::Modern, "done") } else { said(Era::Modern, &asks) })
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
-    let modern = guest(Era::Modern, &json!({"elicitation": {}}));
-    let asked = input(house.engine.call(call(&modern, "echo", RequestTerms::default())).await);
-    house.engine.replace_snapshot(scene(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let modern = requester(Era::Modern, &json!({"elicitation": {}}));
+    let asked = input(harness.engine.call(call(&modern, "echo", RequestTerms::default())).await);
+    harness.engine.replace_snapshot(snapshot(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
-    assert_eq!(told(house.engine.call(call(&modern, "echo", terms)).await), "done");
+    assert_eq!(told(harness.engine.call(call(&modern, "echo", terms)).await), "done");
 }
 
 /// Who wants to be told of a tool is told, whichever of its names was called.
@@ -155,7 +155,7 @@ async fn a_round_goes_on_under_the_name_it_began_with() {
 async fn callbacks_know_a_tool_by_either_name() {
     let server = saying("done");
     for pattern in ["up__wr*", "write"] {
-        let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+        let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
         let subscription = CallbackSubscription {
             name: "books".to_owned(),
             on: BTreeSet::from([EffectEnding::Completed]),
@@ -163,11 +163,11 @@ async fn callbacks_know_a_tool_by_either_name() {
         };
         let address = WebhookAddress::parse("https://example.com/hook").unwrap();
         let secret = SigningSecret::parse("123456789012345678901234").unwrap();
-        let mut next = scene(ExposedNaming::Prefixed, &[("up", server.clone())]);
+        let mut next = snapshot(ExposedNaming::Prefixed, &[("up", server.clone())]);
         next.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
-        house.engine.replace_snapshot(next).await.unwrap();
-        told(house.engine.call(echo("write")).await);
-        let kept = deliveries(house.notebook.as_ref(), now()).await.unwrap();
+        harness.engine.replace_snapshot(next).await.unwrap();
+        told(harness.engine.call(echo("write")).await);
+        let kept = deliveries(harness.notebook.as_ref(), now()).await.unwrap();
         assert_eq!(kept.len(), 1, "{pattern}");
     }
 }
@@ -191,16 +191,16 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
         long.execution = Some(serde_json::from_value(json!({"timeout_class": "async"})).unwrap());
         long
     };
-    let fresh = scene_of(&server, vec![long()]);
-    let guest = Requester::local();
-    assert!(fresh.own_tool(RESULT_TOOL, &guest.caller).is_some());
+    let fresh = snapshot_of(&server, vec![long()]);
+    let requester = Requester::local();
+    assert!(fresh.own_tool(RESULT_TOOL, &requester.caller).is_some());
     // An earlier version may have remembered such a name; today no server's tool can have one.
     let policy = NamePolicy::from(ExposedNaming::Bare);
     let mut before = NameTable::new(policy.clone(), 10);
     before.replace_policy_and_tools(policy, [upstream_tool("up", RESULT_TOOL)]);
     let after = fresh.after_names(&before).unwrap();
-    assert!(after.own_tool(RESULT_TOOL, &guest.caller).is_none());
-    let listed = after.with_own_tools(after.catalog.listing(&guest.capabilities), &guest.caller);
+    assert!(after.own_tool(RESULT_TOOL, &requester.caller).is_none());
+    let listed = after.with_own_tools(after.catalog.listing(&requester.capabilities), &requester.caller);
     assert_eq!(listed.tools.len(), 1);
 }
 
@@ -215,12 +215,12 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
     let tenants = [("theirs".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
     let authorities = Arc::new(Authorities::with_default_policies(&catalog).unwrap().with_tenants(tenants));
     let servers = ["theirs", "ours"].map(|id| (id.to_owned(), server.clone() as Arc<dyn UpstreamServer>));
-    let scene = WorldSnapshot::with_servers(catalog, servers.into_iter().collect(), ExposedNaming::Prefixed, authorities);
+    let snapshot = WorldSnapshot::with_servers(catalog, servers.into_iter().collect(), ExposedNaming::Prefixed, authorities);
     for (tenant, is_there) in [("rival", true), ("acme", false)] {
         let caller = Caller { tenant: tenant.to_owned(), ..Requester::local().caller };
-        assert_eq!(scene.own_tool(RESULT_TOOL, &caller).is_some(), is_there, "{tenant}");
-        let listing = scene.catalog.listing(&Requester::local().capabilities);
-        let listed = scene.with_own_tools(listing, &caller);
+        assert_eq!(snapshot.own_tool(RESULT_TOOL, &caller).is_some(), is_there, "{tenant}");
+        let listing = snapshot.catalog.listing(&Requester::local().capabilities);
+        let listed = snapshot.with_own_tools(listing, &caller);
         assert_eq!(listed.tools.iter().any(|tool| tool.name == RESULT_TOOL), is_there, "{tenant}");
     }
 }
@@ -228,28 +228,28 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
 #[tokio::test]
 async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_nothing() {
     let server = saying("done");
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
-    let note = async || house.notebook.read(NoteKind::Names, TOOLS, now()).await.unwrap().map(|note| note.value);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let note = async || harness.notebook.read(NoteKind::Names, TOOLS, now()).await.unwrap().map(|note| note.value);
     assert_eq!(note().await, None);
-    house.engine.remember_names().await;
+    harness.engine.remember_names().await;
     let first = note().await.unwrap();
-    house.engine.replace_snapshot(scene(ExposedNaming::Bare, &[("up", server.clone())])).await.unwrap();
-    house.engine.remember_names().await;
+    harness.engine.replace_snapshot(snapshot(ExposedNaming::Bare, &[("up", server.clone())])).await.unwrap();
+    harness.engine.remember_names().await;
     assert_eq!(note().await.unwrap(), first, "nothing changed but the count of lists");
     // Another gateway with the same store that has never heard of these.
-    let other = EngineHarness::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], house.notebook.clone());
+    let other = EngineHarness::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], harness.notebook.clone());
     other.engine.remember_names().await;
-    let all = recall(house.notebook.as_ref(), now()).await.unwrap().unwrap();
+    let all = recall(harness.notebook.as_ref(), now()).await.unwrap().unwrap();
     assert!(["echo", "write", "else__echo", "else__write"].iter().all(|name| all.knows(name)));
 }
 
 /// A note that a later version wrote, or nobody did.
 #[tokio::test]
 async fn a_note_that_is_not_understood_stops_nobody() {
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", saying("done"))]);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", saying("done"))]);
     for value in [r#"{"version":9}"#, "[]", "nonsense"] {
         let note = Note { kind: NoteKind::Names, key: TOOLS.to_owned(), value: value.to_owned(), expires_at: None };
-        house.notebook.write(note).await.unwrap();
-        assert!(recall(house.notebook.as_ref(), now()).await.unwrap().is_none(), "{value}");
+        harness.notebook.write(note).await.unwrap();
+        assert!(recall(harness.notebook.as_ref(), now()).await.unwrap().is_none(), "{value}");
     }
 }

@@ -9,7 +9,7 @@ use servanda_upstream::{Announcement, ServerMessage as ServerRemark};
 
 use crate::{
     Gateway as _, Requester, ChangeEvent, ClientMessage,
-    testing::{EngineHarness, ScriptedServer, guest, said},
+    testing::{EngineHarness, ScriptedServer, requester, said},
 };
 
 fn silent() -> Arc<ScriptedServer> {
@@ -21,14 +21,14 @@ fn raw(text: &str) -> Arc<RawValue> {
 }
 
 fn of_session(name: &str) -> Requester {
-    Requester { affinity: Arc::from(name), ..guest(Era::Legacy, &json!({"roots": {}})) }
+    Requester { affinity: Arc::from(name), ..requester(Era::Legacy, &json!({"roots": {}})) }
 }
 
 #[tokio::test]
-async fn changes_are_told_with_the_names_guests_know() {
+async fn changes_are_told_with_the_names_requesters_know() {
     let server = silent();
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
-    let mut news = house.engine.change_events();
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
+    let mut news = harness.engine.change_events();
     let uri = "a://b".to_owned();
     server.said.send(Announcement::ResourcesChanged).unwrap();
     server.said.send(Announcement::TaskChanged { task_id: "nobody's".to_owned(), params: raw("{}") }).unwrap();
@@ -41,32 +41,32 @@ async fn changes_are_told_with_the_names_guests_know() {
 #[tokio::test]
 async fn a_resource_is_watched_as_long_as_anybody_does() {
     let (one, other) = (silent(), silent());
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
-    let guest = of_session("s");
-    let first = house.engine.watch(&guest, "servanda://one/a://b").await.unwrap();
-    let second = house.engine.watch(&of_session("t"), "servanda://one/a://b").await.unwrap();
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
+    let requester = of_session("s");
+    let first = harness.engine.watch(&requester, "servanda://one/a://b").await.unwrap();
+    let second = harness.engine.watch(&of_session("t"), "servanda://one/a://b").await.unwrap();
     drop(first);
     assert_eq!(one.heard(), ["watch a://b", "watch a://b"]);
     drop(second);
     assert_eq!(one.heard().last().unwrap(), "unwatch a://b");
     assert!(other.heard().is_empty());
-    assert_eq!(house.engine.watch(&guest, "a://b").await.unwrap_err().code, -32002, "nobody's");
+    assert_eq!(harness.engine.watch(&requester, "a://b").await.unwrap_err().code, -32002, "nobody's");
 }
 
 #[tokio::test]
 async fn a_session_hears_every_upstream_until_it_leaves() {
     let (one, other) = (silent(), silent());
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
-    let mut remarks = house.engine.subscribe_session("s");
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
+    let mut messages = harness.engine.subscribe_session("s");
     for server in [&one, &other] {
-        let bystander = server.attached.lock().unwrap()["s"].clone();
-        assert!(bystander.receive(ServerRemark::LogMessage(RawValue::from_string("{}".to_owned()).unwrap())));
-        assert!(matches!(remarks.recv().await, Some(ClientMessage::LogMessage(_))));
+        let session_forwarder = server.attached.lock().unwrap()["s"].clone();
+        assert!(session_forwarder.receive(ServerRemark::LogMessage(RawValue::from_string("{}".to_owned()).unwrap())));
+        assert!(matches!(messages.recv().await, Some(ClientMessage::LogMessage(_))));
     }
-    house.engine.roots_changed(&of_session("s"));
-    house.engine.end_session("s");
+    harness.engine.roots_changed(&of_session("s"));
+    harness.engine.end_session("s");
     for server in [&one, &other] {
         assert_eq!(server.heard(), ["attach s", "notify s notifications/roots/list_changed", "release s"]);
     }
-    assert!(remarks.recv().await.is_none());
+    assert!(messages.recv().await.is_none());
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Gateway as _, Requester, InquirySubject, RequestTerms,
-    testing::{ScriptedRequest, ScriptedServer, call, draft, everything, guest_with, said, scene_of, text},
+    testing::{ScriptedRequest, ScriptedServer, call, draft, everything, requester_with, said, snapshot_of, text},
 };
 
 /// A tool of which calls change or read `invoice/{text}`.
@@ -53,28 +53,28 @@ async fn may_know(bank: &Bank, rights: Rights, id: &Value) -> bool {
     let ada = |era: Era, capabilities: &ClientCapabilities| Requester {
         era,
         capabilities: capabilities.clone(),
-        ..guest_with("acme", "ada", rights.clone(), bank.clock.now())
+        ..requester_with("acme", "ada", rights.clone(), bank.clock.now())
     };
     let modern = ada(Era::Modern, &takes_tasks().capabilities);
     let legacy = ada(Era::Legacy, &legacy().capabilities);
     let of = || json!({"taskId": id, "inputResponses": {}});
-    let engine = &bank.house.engine;
+    let engine = &bank.harness.engine;
     let heard = bank.server.heard().len();
     let mut answers = Vec::new();
-    for (guest, subject) in [
+    for (requester, subject) in [
         (&modern, InquirySubject::Task),
         (&legacy, InquirySubject::Task),
         (&modern, InquirySubject::TaskUpdate),
         (&modern, InquirySubject::TaskCancel),
         (&legacy, InquirySubject::TaskCancel),
     ] {
-        answers.push(about(&bank.house, guest, subject, of()).await.is_ok());
+        answers.push(about(&bank.harness, requester, subject, of()).await.is_ok());
     }
-    let listed = about(&bank.house, &legacy, InquirySubject::Tasks, json!({})).await.unwrap();
+    let listed = about(&bank.harness, &legacy, InquirySubject::Tasks, json!({})).await.unwrap();
     answers.push(listed["tasks"].as_array().unwrap().iter().any(|task| task["taskId"] == *id));
     let wanted = vec!["unknown".to_owned(), id.as_str().unwrap().to_owned()];
-    for guest in [&modern, &legacy] {
-        answers.push(!engine.known_tasks(guest, wanted.clone()).await.is_empty());
+    for requester in [&modern, &legacy] {
+        answers.push(!engine.known_tasks(requester, wanted.clone()).await.is_empty());
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     assert!(answers[0] || bank.server.heard().len() == heard, "nothing was passed on");
@@ -97,12 +97,12 @@ async fn a_task_of_an_upstream_is_known_to_credentials_that_cover_its_call() {
     for (tool, writes) in [("write", true), ("echo", false)] {
         for (name, rights, of_change, of_read) in table() {
             let bank = Bank::new(tasks_only(), vec![of_invoices(tool, writes)]);
-            let guest = Requester {
+            let requester = Requester {
                 capabilities: takes_tasks().capabilities,
                 era: Era::Modern,
-                ..guest_with("acme", "ada", everything(), bank.clock.now())
+                ..requester_with("acme", "ada", everything(), bank.clock.now())
             };
-            let created = task(bank.call(call(&guest, tool, RequestTerms::default())).await);
+            let created = task(bank.call(call(&requester, tool, RequestTerms::default())).await);
             let known = if writes { of_change } else { of_read };
             assert_eq!(may_know(&bank, rights, &created["taskId"]).await, known, "{tool}, {name}");
         }
@@ -115,13 +115,13 @@ async fn a_long_work_is_known_to_credentials_that_cover_its_call() {
         for (name, rights, of_change, of_read) in table() {
             let slow = slow(&[]);
             let bank = Bank::new(slow.server.clone(), vec![long(of_invoices(tool, writes))]);
-            let mut guest = guest_with("acme", "ada", everything(), bank.clock.now());
-            (guest.capabilities, guest.era) = (takes_tasks().capabilities, Era::Modern);
-            let created = task(bank.call(call(&guest, tool, RequestTerms::default())).await);
+            let mut requester = requester_with("acme", "ada", everything(), bank.clock.now());
+            (requester.capabilities, requester.era) = (takes_tasks().capabilities, Era::Modern);
+            let created = task(bank.call(call(&requester, tool, RequestTerms::default())).await);
             let (id, known) = (&created["taskId"], if writes { of_change } else { of_read });
             slow.go.add_permits(1);
-            until_status(&bank.house, &guest, id, "completed").await;
-            let onlooker = guest_with("acme", "ada", rights.clone(), bank.clock.now());
+            until_status(&bank.harness, &requester, id, "completed").await;
+            let onlooker = requester_with("acme", "ada", rights.clone(), bank.clock.now());
             let fetched = result(bank.call(fetch(&onlooker, &json!({"handle": id}))).await).to_string();
             assert_eq!(fetched.contains("done"), known, "{tool}, {name}: {fetched}");
             assert_eq!(may_know_of_ended(&bank, rights, id).await, known, "{tool}, {name}");
@@ -131,10 +131,10 @@ async fn a_long_work_is_known_to_credentials_that_cover_its_call() {
 
 /// The same of a work that has ended, which nobody cancels.
 async fn may_know_of_ended(bank: &Bank, rights: Rights, id: &Value) -> bool {
-    let mut guest = guest_with("acme", "ada", rights, bank.clock.now());
-    guest.era = Era::Legacy;
-    let result = about(&bank.house, &guest, InquirySubject::TaskResult, json!({"taskId": id})).await;
-    let known = bank.house.engine.known_tasks(&guest, vec![id.as_str().unwrap().to_owned()]).await;
+    let mut requester = requester_with("acme", "ada", rights, bank.clock.now());
+    requester.era = Era::Legacy;
+    let result = about(&bank.harness, &requester, InquirySubject::TaskResult, json!({"taskId": id})).await;
+    let known = bank.harness.engine.known_tasks(&requester, vec![id.as_str().unwrap().to_owned()]).await;
     assert_eq!(result.is_ok(), !known.is_empty(), "{result:?}");
     result.is_ok()
 }
@@ -142,19 +142,19 @@ async fn may_know_of_ended(bank: &Bank, rights: Rights, id: &Value) -> bool {
 #[tokio::test]
 async fn where_the_contract_is_gone_what_is_on_record_has_to_be_covered() {
     let bank = Bank::new(tasks_only(), vec![of_invoices("write", true)]);
-    let mut guest = guest_with("acme", "ada", everything(), bank.clock.now());
-    (guest.capabilities, guest.era) = (takes_tasks().capabilities, Era::Modern);
-    let created = task(bank.call(call(&guest, "write", RequestTerms::default())).await);
+    let mut requester = requester_with("acme", "ada", everything(), bank.clock.now());
+    (requester.capabilities, requester.era) = (takes_tasks().capabilities, Era::Modern);
+    let created = task(bank.call(call(&requester, "write", RequestTerms::default())).await);
     let silent = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "")) });
-    let after = bank.house.restarted(scene_of(&silent, vec![of_invoices("echo", false)]), bank.clock.clone());
+    let after = bank.harness.restarted(snapshot_of(&silent, vec![of_invoices("echo", false)]), bank.clock.clone());
     let id = created["taskId"].as_str().unwrap().to_owned();
     for (name, rights, of_change, _) in table() {
         // Which scopes it took, nobody knows any more.
         let known = of_change || name == "no scope";
-        let guest = guest_with("acme", "ada", rights, bank.clock.now());
-        assert_eq!(!after.engine.known_tasks(&guest, vec![id.clone()]).await.is_empty(), known, "{name}");
+        let requester = requester_with("acme", "ada", rights, bank.clock.now());
+        assert_eq!(!after.engine.known_tasks(&requester, vec![id.clone()]).await.is_empty(), known, "{name}");
     }
     let grave = Rights { ceiling: SideEffectClass::HighRiskExternal, ..everything() };
-    let guest = guest_with("acme", "ada", grave, bank.clock.now());
-    assert!(after.engine.known_tasks(&guest, vec![id]).await.is_empty(), "it may have been graver");
+    let requester = requester_with("acme", "ada", grave, bank.clock.now());
+    assert!(after.engine.known_tasks(&requester, vec![id]).await.is_empty(), "it may have been graver");
 }

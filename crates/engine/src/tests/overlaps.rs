@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     CallRequest, RequestTerms,
-    testing::{draft, scene_of, text},
+    testing::{draft, snapshot_of, text},
 };
 
 /// A server that works on what it is told until it is let go, and remembers how many calls it worked on at once.
@@ -73,10 +73,10 @@ async fn one_waits_for_the_other() {
 
 /// Another gateway on the same store, in front of the same server.
 fn beside(works: &Works) -> Arc<Bank> {
-    let Bank { house, server, clock } = &*works.bank;
-    let scene = scene_of(server, vec![draft("up", "write", true)]);
-    let house = house.restarted(scene, clock.clone());
-    Arc::new(Bank { house, server: server.clone(), clock: clock.clone() })
+    let Bank { harness, server, clock } = &*works.bank;
+    let snapshot = snapshot_of(server, vec![draft("up", "write", true)]);
+    let harness = harness.restarted(snapshot, clock.clone());
+    Arc::new(Bank { harness, server: server.clone(), clock: clock.clone() })
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +143,7 @@ async fn whose_turn_does_not_come_is_refused_and_has_sent_nothing() {
     assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::None, true));
     assert!(refused.retry_after_ms.is_some());
     assert_eq!((works.bank.calls(), works.bank.states().await), (1, vec![EffectState::Dispatching]));
-    assert_eq!(works.bank.house.last_record().outcome, Outcome::Refused);
+    assert_eq!(works.bank.harness.last_record().outcome, Outcome::Refused);
     works.gate.notify_one();
     result(first.await.unwrap());
     works.gate.notify_one();

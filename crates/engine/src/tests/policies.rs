@@ -1,4 +1,4 @@
-//! What guests are shown and may call by what an operator wrote: lists and calls agree, and another tenant's tools are not there.
+//! What requesters are shown and may call by what an operator wrote: lists and calls agree, and another tenant's tools are not there.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,7 +17,7 @@ use servanda_policy::Outlook;
 
 use crate::{
     CallAnswer, Gateway as _, Requester, InquiryAnswer, Listing, InquirySubject, SystemClock, UpstreamTenants, RequestTerms,
-    testing::{EngineHarness, TestRules, ScriptedServer, call, guest, inquiry, parse, ruled, said, text},
+    testing::{EngineHarness, TestRules, ScriptedServer, call, requester, inquiry, parse, ruled, said, text},
 };
 
 /// A server of tools, prompts and resources.
@@ -33,11 +33,11 @@ fn server() -> Arc<ScriptedServer> {
     })
 }
 
-fn house(servers: &[(&str, Arc<ScriptedServer>)], rules: &TestRules<'_>) -> EngineHarness {
-    EngineHarness::in_scene(ruled(ExposedNaming::Prefixed, servers, rules), Arc::default(), Arc::new(SystemClock))
+fn harness(servers: &[(&str, Arc<ScriptedServer>)], rules: &TestRules<'_>) -> EngineHarness {
+    EngineHarness::in_snapshot(ruled(ExposedNaming::Prefixed, servers, rules), Arc::default(), Arc::new(SystemClock))
 }
 
-/// A guest by a real key with these rights.
+/// A requester by a real key with these rights.
 fn holder(tenant: &str, principal: &str, change: impl FnOnce(&mut Rights)) -> Requester {
     member(tenant, principal, &[], change)
 }
@@ -63,7 +63,7 @@ fn member(tenant: &str, principal: &str, groups: &[&str], change: impl FnOnce(&m
     .unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
     let authority: AuthenticatedCaller = stored.authenticate(&presented, now).unwrap();
-    Requester { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
+    Requester { caller: authority.caller(), authority: Arc::new(authority), ..requester(Era::Modern, &json!({})) }
 }
 
 fn names(listing: &Arc<Listing>) -> Vec<&str> {
@@ -71,14 +71,14 @@ fn names(listing: &Arc<Listing>) -> Vec<&str> {
 }
 
 /// Whether the call was performed.
-async fn performed(house: &EngineHarness, guest: &Requester, tool: &str) -> bool {
-    let answer = house.engine.call(call(guest, tool, RequestTerms::default())).await;
+async fn performed(harness: &EngineHarness, requester: &Requester, tool: &str) -> bool {
+    let answer = harness.engine.call(call(requester, tool, RequestTerms::default())).await;
     matches!(answer, CallAnswer::Result(result) if !result.is_error)
 }
 
 /// The words of a refusal, without what is different for every call.
-async fn words(house: &EngineHarness, guest: &Requester, tool: &str) -> String {
-    match house.engine.call(call(guest, tool, RequestTerms::default())).await {
+async fn words(harness: &EngineHarness, requester: &Requester, tool: &str) -> String {
+    match harness.engine.call(call(requester, tool, RequestTerms::default())).await {
         CallAnswer::UnknownTool(refusal) => {
             format!("{:?} {} {}", refusal.gate, refusal.message, refusal.hint).replace(tool, "TOOL")
         }
@@ -88,33 +88,33 @@ async fn words(house: &EngineHarness, guest: &Requester, tool: &str) -> String {
 
 #[tokio::test]
 async fn local_mode_with_defaults_sees_the_very_list_of_the_catalog() {
-    let house = house(&[("up", server())], &TestRules::default());
-    let guest = guest(Era::Modern, &json!({}));
-    let whole = house.engine.catalog().listing(&guest.capabilities);
-    assert!(Arc::ptr_eq(&whole, &house.engine.listing(&guest).await));
-    assert!(Arc::ptr_eq(&whole, &house.engine.known_listing(&guest)));
+    let harness = harness(&[("up", server())], &TestRules::default());
+    let requester = requester(Era::Modern, &json!({}));
+    let whole = harness.engine.catalog().listing(&requester.capabilities);
+    assert!(Arc::ptr_eq(&whole, &harness.engine.listing(&requester).await));
+    assert!(Arc::ptr_eq(&whole, &harness.engine.known_listing(&requester)));
 }
 
 /// A list that leaves something out is the same list again, until the catalog's changes.
 #[tokio::test]
-async fn a_list_is_worked_out_once_for_guests_of_one_kind() {
+async fn a_list_is_worked_out_once_for_requesters_of_one_kind() {
     let forbid = "forbid (principal, action == Action::\"call:up.write\", resource);";
-    let house = house(&[("up", server())], &TestRules { policies: forbid, ..TestRules::default() });
-    let guest = guest(Era::Modern, &json!({}));
-    let first = house.engine.listing(&guest).await;
+    let harness = harness(&[("up", server())], &TestRules { policies: forbid, ..TestRules::default() });
+    let requester = requester(Era::Modern, &json!({}));
+    let first = harness.engine.listing(&requester).await;
     assert_eq!(names(&first), ["up__echo"]);
-    assert!(Arc::ptr_eq(&first, &house.engine.known_listing(&guest)));
+    assert!(Arc::ptr_eq(&first, &harness.engine.known_listing(&requester)));
     let reader = holder("local", "local", |rights| rights.tools = ToolPatterns::read(&["up.write"]).unwrap());
-    assert_eq!(names(&house.engine.known_listing(&reader)), Vec::<&str>::new());
+    assert_eq!(names(&harness.engine.known_listing(&reader)), Vec::<&str>::new());
     let named =
-        Requester { caller: servanda_contract::Caller { client: Some("x".to_owned()), ..guest.caller.clone() }, ..guest };
-    assert!(Arc::ptr_eq(&first, &house.engine.known_listing(&named)), "no policy asks for the client");
+        Requester { caller: servanda_contract::Caller { client: Some("x".to_owned()), ..requester.caller.clone() }, ..requester };
+    assert!(Arc::ptr_eq(&first, &harness.engine.known_listing(&named)), "no policy asks for the client");
 }
 
 #[tokio::test]
 async fn what_a_credential_is_not_for_is_not_shown_but_for_scopes() {
     type Taken = fn(&mut Rights);
-    let house = house(&[("up", server())], &TestRules::default());
+    let harness = harness(&[("up", server())], &TestRules::default());
     let table: [(Taken, &[&str]); 5] = [
         (|_| {}, &["up__echo", "up__write"]),
         (|rights| rights.tools = ToolPatterns::read(&["up.echo"]).unwrap(), &["up__echo"]),
@@ -124,7 +124,7 @@ async fn what_a_credential_is_not_for_is_not_shown_but_for_scopes() {
         (|rights| rights.scopes = Scopes::from_words(["other"]).unwrap(), &["up__echo", "up__write"]),
     ];
     for (taken, expected) in table {
-        let listing = house.engine.listing(&holder("acme", "ada", taken)).await;
+        let listing = harness.engine.listing(&holder("acme", "ada", taken)).await;
         assert_eq!(names(&listing), expected);
     }
 }
@@ -136,32 +136,32 @@ async fn another_tenants_tool_is_as_if_it_were_not_there() {
         [("theirs".to_owned(), ["rival", "other"].map(str::to_owned).into_iter().collect::<BTreeSet<_>>())]
             .into_iter()
             .collect();
-    let house = house(&[("theirs", theirs.clone()), ("ours", ours)], &TestRules { tenants, ..TestRules::default() });
+    let harness = harness(&[("theirs", theirs.clone()), ("ours", ours)], &TestRules { tenants, ..TestRules::default() });
     let (ada, rival) = (holder("acme", "ada", |_| {}), holder("rival", "rob", |_| {}));
-    assert_eq!(names(&house.engine.listing(&ada).await), ["ours__echo", "ours__write"]);
-    assert_eq!(house.engine.listing(&rival).await.tools.len(), 4);
-    assert!(performed(&house, &rival, "theirs__echo").await);
+    assert_eq!(names(&harness.engine.listing(&ada).await), ["ours__echo", "ours__write"]);
+    assert_eq!(harness.engine.listing(&rival).await.tools.len(), 4);
+    assert!(performed(&harness, &rival, "theirs__echo").await);
     let heard = theirs.heard().len();
     // The same words as for a tool that never was, and nothing that names theirs.
-    assert_eq!(words(&house, &ada, "theirs__echo").await, words(&house, &ada, "absent__tool").await);
-    assert!(!words(&house, &ada, "theirs__ehco").await.contains("theirs"));
-    assert!(words(&house, &rival, "theirs__ehco").await.contains("did you mean `theirs__echo`"));
-    assert_eq!(house.last_record().contract, None);
+    assert_eq!(words(&harness, &ada, "theirs__echo").await, words(&harness, &ada, "absent__tool").await);
+    assert!(!words(&harness, &ada, "theirs__ehco").await.contains("theirs"));
+    assert!(words(&harness, &rival, "theirs__ehco").await.contains("did you mean `theirs__echo`"));
+    assert_eq!(harness.last_record().contract, None);
     for subject in [InquirySubject::Resources, InquirySubject::Prompts] {
-        let answer = house.engine.inquire(inquiry(&ada, subject, &json!({}), RequestTerms::default())).await.unwrap();
+        let answer = harness.engine.inquire(inquiry(&ada, subject, &json!({}), RequestTerms::default())).await.unwrap();
         let InquiryAnswer::Complete(page) = answer else { panic!("{answer:?}") };
         assert!(page.contains("ours") && !page.contains("theirs"), "{page}");
         assert!(parse(&page).is_object());
     }
     let refused = |answer: Result<InquiryAnswer, RpcError>| answer.unwrap_err().message;
     let read = |uri: &str| inquiry(&ada, InquirySubject::Resource, &json!({"uri": uri}), RequestTerms::default());
-    let theirs_read = refused(house.engine.inquire(read("servanda://theirs/a://b")).await);
-    let absent_read = refused(house.engine.inquire(read("servanda://absent/a://b")).await);
+    let theirs_read = refused(harness.engine.inquire(read("servanda://theirs/a://b")).await);
+    let absent_read = refused(harness.engine.inquire(read("servanda://absent/a://b")).await);
     assert_eq!(theirs_read.replace("theirs", "X"), absent_read.replace("absent", "X"));
     let prompt = inquiry(&ada, InquirySubject::Prompt, &json!({"name": "theirs__greet"}), RequestTerms::default());
-    assert!(house.engine.inquire(prompt).await.is_err());
-    assert!(house.engine.watch(&ada, "servanda://theirs/a://b").await.is_err());
-    house.engine.roots_changed(&ada);
+    assert!(harness.engine.inquire(prompt).await.is_err());
+    assert!(harness.engine.watch(&ada, "servanda://theirs/a://b").await.is_err());
+    harness.engine.roots_changed(&ada);
     assert_eq!(theirs.heard().len(), heard, "the server heard of none of it: {:?}", theirs.heard());
 }
 
@@ -169,32 +169,32 @@ async fn another_tenants_tool_is_as_if_it_were_not_there() {
 #[tokio::test]
 async fn a_hidden_tool_of_ones_own_tenant_is_refused_by_name() {
     let forbid = "@id(\"no\") forbid (principal, action == Action::\"call:up.write\", resource);";
-    let house = house(&[("up", server())], &TestRules { policies: forbid, ..TestRules::default() });
-    let guest = guest(Era::Modern, &json!({}));
-    assert!(!performed(&house, &guest, "up__write").await);
-    let record = house.last_record();
+    let harness = harness(&[("up", server())], &TestRules { policies: forbid, ..TestRules::default() });
+    let requester = requester(Era::Modern, &json!({}));
+    assert!(!performed(&harness, &requester, "up__write").await);
+    let record = harness.last_record();
     assert_eq!(record.refusal.unwrap().gate, GateName::Policy);
     assert_eq!(record.policy.unwrap().by.as_slice(), ["no"]);
     // It is suggested to nobody who mistypes it.
-    assert!(!words(&house, &guest, "up__wrte").await.contains("up__write"));
+    assert!(!words(&harness, &requester, "up__wrte").await.contains("up__write"));
 }
 
 #[tokio::test]
 async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
     let forbid = "@id(\"next\") forbid (principal, action, resource);";
-    let house = house(&[("up", server())], &TestRules { shadow: Some(forbid), ..TestRules::default() });
-    let guest = guest(Era::Modern, &json!({}));
-    assert_eq!(names(&house.engine.listing(&guest).await).len(), 2, "nothing is hidden by what is only tried out");
+    let harness = harness(&[("up", server())], &TestRules { shadow: Some(forbid), ..TestRules::default() });
+    let requester = requester(Era::Modern, &json!({}));
+    assert_eq!(names(&harness.engine.listing(&requester).await).len(), 2, "nothing is hidden by what is only tried out");
     for tool in ["up__echo", "up__write"] {
-        assert!(performed(&house, &guest, tool).await);
-        let policy = house.last_record().policy.unwrap();
+        assert!(performed(&harness, &requester, tool).await);
+        let policy = harness.last_record().policy.unwrap();
         let shadow = policy.shadow.unwrap();
         assert_eq!((shadow.would_have, shadow.cause.as_deref()), (ShadowDecision::Refused, Some("forbidden")));
         assert_eq!(shadow.by.as_slice(), ["next"]);
     }
 }
 
-/// A guest who acts for `acme/ada` under these names, the first by the operator's word and each next one by its holder's alone.
+/// A requester who acts for `acme/ada` under these names, the first by the operator's word and each next one by its holder's alone.
 fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Requester {
     let (ada, now) = (holder("acme", "ada", |_| {}), SystemClock.now());
     let keys = RootKeys::new("k", [("k".to_owned(), Secret::new([7; 32]))].into()).unwrap();
@@ -211,13 +211,13 @@ fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Requester {
         text = attenuate(text.as_text().unwrap(), &caveat).unwrap();
     }
     let authority = keys.verify(text.as_text().unwrap(), now).unwrap();
-    Requester { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
+    Requester { caller: authority.caller(), authority: Arc::new(authority), ..requester(Era::Modern, &json!({})) }
 }
 
 #[tokio::test]
 async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
     let rules = "forbid (principal == Agent::\"acme/bot\", action == Action::\"call:up.echo\", resource);";
-    let house = house(&[("up", server())], &TestRules { policies: rules, ..TestRules::default() });
+    let harness = harness(&[("up", server())], &TestRules { policies: rules, ..TestRules::default() });
     for (first, narrowed, expected) in [
         (("bot", true), &[][..], false),
         (("bot", false), &[], false),
@@ -227,12 +227,12 @@ async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
         (("x", false), &[], true),
         (("x", true), &["y"], true),
     ] {
-        let guest = agent_of_ada(first, narrowed);
-        assert_eq!(performed(&house, &guest, "up__echo").await, expected, "{first:?} {narrowed:?}");
-        let listed = house.engine.listing(&guest).await;
+        let requester = agent_of_ada(first, narrowed);
+        assert_eq!(performed(&harness, &requester, "up__echo").await, expected, "{first:?} {narrowed:?}");
+        let listed = harness.engine.listing(&requester).await;
         assert_eq!(names(&listed).contains(&"up__echo"), expected, "{first:?} {narrowed:?}");
-        let record = house.last_record();
-        let authorities = house.engine.authorities();
+        let record = harness.last_record();
+        let authorities = harness.engine.authorities();
         let recalled = crate::RecordedPolicyRequest::from_record(&record, authorities.policies().vocabulary(), "test").unwrap().unwrap();
         let again = authorities.policies().outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
         assert!(
@@ -247,13 +247,13 @@ async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
 async fn groups_are_on_record_and_recalled() {
     let rules =
         "@id(\"staff\") forbid (principal in Group::\"acme/staff\", action == Action::\"call:up.echo\", resource);";
-    let house = house(&[("up", server())], &TestRules { policies: rules, ..TestRules::default() });
-    let authorities = house.engine.authorities();
+    let harness = harness(&[("up", server())], &TestRules { policies: rules, ..TestRules::default() });
+    let authorities = harness.engine.authorities();
     let policies = authorities.policies();
     for (groups, expected) in [(&["staff", "desk"][..], false), (&["desk"], true), (&[], true)] {
-        let guest = member("acme", "ada", groups, |_| {});
-        assert_eq!(performed(&house, &guest, "up__echo").await, expected, "{groups:?}");
-        let mut record = house.last_record();
+        let requester = member("acme", "ada", groups, |_| {});
+        assert_eq!(performed(&harness, &requester, "up__echo").await, expected, "{groups:?}");
+        let mut record = harness.last_record();
         let kept = record.policy.as_ref().unwrap().groups.clone().unwrap();
         assert_eq!(
             kept.as_slice().iter().map(String::as_str).collect::<BTreeSet<_>>(),
@@ -292,7 +292,7 @@ const SCOPES: [&str; 4] = [
 ];
 const TOOLS: [&[&str]; 3] = [&["*"], &["up.*"], &["other.echo", "up.write"]];
 
-/// The law: what a guest is not shown, no call of theirs is performed of; and whatever was performed was shown.
+/// The law: what a requester is not shown, no call of theirs is performed of; and whatever was performed was shown.
 #[test]
 fn what_is_not_listed_is_never_callable() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -309,17 +309,17 @@ fn what_is_not_listed_is_never_callable() {
             let policies: String = rules.iter().map(rule).collect();
             let tenants: UpstreamTenants = [("other".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
             let servers = [("up", server()), ("other", server())];
-            let house = house(&servers, &TestRules { policies: &policies, tenants, ..TestRules::default() });
-            let guest = holder(if of_acme { "acme" } else { "rival" }, "ada", |rights| {
+            let harness = harness(&servers, &TestRules { policies: &policies, tenants, ..TestRules::default() });
+            let requester = holder(if of_acme { "acme" } else { "rival" }, "ada", |rights| {
                 rights.tools = ToolPatterns::read(TOOLS[tools]).unwrap();
                 rights.ceiling = if low { SideEffectClass::ReadOnly } else { SideEffectClass::CriticalMutation };
                 rights.scopes = Scopes::from_words(if scoped { vec!["s", "billing:write"] } else { vec![] }).unwrap();
             });
             runtime.block_on(async {
-                let listing = house.engine.listing(&guest).await;
+                let listing = harness.engine.listing(&requester).await;
                 for tool in ["up__echo", "up__write", "other__echo", "other__write"] {
-                    let done = performed(&house, &guest, tool).await;
-                    prop_assert!(!done || names(&listing).contains(&tool), "{tool} for {guest:?} by\n{policies}");
+                    let done = performed(&harness, &requester, tool).await;
+                    prop_assert!(!done || names(&listing).contains(&tool), "{tool} for {requester:?} by\n{policies}");
                 }
                 Ok(())
             })

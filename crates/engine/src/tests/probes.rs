@@ -27,7 +27,7 @@ use crate::{
     deferred::recovery::run_once,
     probes::{ProbeComparison, ProbeReport, ProbeSnapshot, ProbeVerdict},
     quarantine::{self, QuarantineEvent, UpstreamToolKey, QuarantineEventKind},
-    testing::{ScriptedRequest, ScriptedServer, call, draft, said, scene_of, text},
+    testing::{ScriptedRequest, ScriptedServer, call, draft, said, snapshot_of, text},
 };
 
 /// A server with one number. `look` tells it, `echo` and `write` add to it as much as they are told.
@@ -112,9 +112,9 @@ async fn echo(bank: &Bank) -> CallAnswer {
 }
 
 async fn observed(bank: &Bank) -> Option<ProbeReport> {
-    let call_id = bank.house.last_record().call_id;
-    let clock = bank.house.engine.core().clock.now();
-    let note = bank.house.notebook.read(NoteKind::Observed, call_id.as_str(), clock).await.unwrap();
+    let call_id = bank.harness.last_record().call_id;
+    let clock = bank.harness.engine.core().clock.now();
+    let note = bank.harness.notebook.read(NoteKind::Observed, call_id.as_str(), clock).await.unwrap();
     note.as_ref().and_then(ProbeReport::read)
 }
 
@@ -131,7 +131,7 @@ fn assert_held(answer: CallAnswer) {
 }
 
 fn tools(bank: &Bank) -> Vec<String> {
-    bank.house.engine.known_listing(&Requester::local()).tools.iter().map(|tool| tool.name.clone()).collect()
+    bank.harness.engine.known_listing(&Requester::local()).tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
 fn event(what: QuarantineEventKind) -> QuarantineEvent {
@@ -155,7 +155,7 @@ async fn what_is_as_declared_goes_on() {
     assert!(
         matches!((&seen.probes[0].before, &seen.probes[0].after), (ProbeSnapshot::Digest(one), ProbeSnapshot::Digest(two)) if one != two)
     );
-    assert_eq!(seen.contract_digest, bank.house.last_record().contract.unwrap().digest);
+    assert_eq!(seen.contract_digest, bank.harness.last_record().contract.unwrap().digest);
     result(bank.call(keyed("k")).await);
     assert_eq!(observed(&bank).await, None, "what was only answered again was not looked at");
 }
@@ -163,10 +163,10 @@ async fn what_is_as_declared_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_read_that_changed_something_is_held_back_before_it_is_answered() {
     let (bank, _) = bank(|books| books.echo_adds.store(1, Ordering::SeqCst));
-    let mut news = bank.house.engine.change_events();
+    let mut news = bank.harness.engine.change_events();
     assert!(tools(&bank).contains(&"echo".to_owned()));
     result(echo(&bank).await);
-    let lied = bank.house.last_record().call_id;
+    let lied = bank.harness.last_record().call_id;
     assert_eq!(verdict(&bank).await, (ProbeVerdict::Violation, vec![ProbeComparison::Changed]));
     let sent = bank.calls();
     assert_held(echo(&bank).await);
@@ -175,8 +175,8 @@ async fn a_read_that_changed_something_is_held_back_before_it_is_answered() {
     assert!(matches!(news.recv().await, Ok(ChangeEvent::Tools)));
     assert!(tools(&bank).contains(&"look".to_owned()), "the others go on");
 
-    let now = bank.house.engine.core().clock.now();
-    let histories = quarantine::histories(bank.house.notebook.as_ref(), now).await.unwrap();
+    let now = bank.harness.engine.core().clock.now();
+    let histories = quarantine::histories(bank.harness.notebook.as_ref(), now).await.unwrap();
     let QuarantineEventKind::Observed { call_id, probes } = &histories[0].events[0].what else { panic!("{histories:?}") };
     assert_eq!((call_id.as_str(), probes[0].name.as_str()), (lied.as_str(), "books"));
     assert_eq!(histories[0].tool, echo_key());
@@ -198,9 +198,9 @@ async fn failing_does_not_hide_a_change() {
 async fn a_hold_outlasts_another_world_and_another_process() {
     let (bank, _) = bank(|books| books.echo_adds.store(1, Ordering::SeqCst));
     result(echo(&bank).await);
-    bank.house.engine.install(scene_of(&bank.server, contracts(&probes())));
+    bank.harness.engine.install(snapshot_of(&bank.server, contracts(&probes())));
     assert_held(echo(&bank).await);
-    let restarted = bank.house.restarted(scene_of(&bank.server, contracts(&probes())), bank.clock.clone());
+    let restarted = bank.harness.restarted(snapshot_of(&bank.server, contracts(&probes())), bank.clock.clone());
     restarted.engine.recall_quarantine().await.unwrap();
     assert_held(restarted.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
 }
@@ -208,9 +208,9 @@ async fn a_hold_outlasts_another_world_and_another_process() {
 #[tokio::test(start_paused = true)]
 async fn what_others_write_down_is_learned() {
     let (bank, _) = bank(|_| {});
-    let (engine, now) = (&bank.house.engine, bank.house.engine.core().clock.now());
+    let (engine, now) = (&bank.harness.engine, bank.harness.engine.core().clock.now());
     let note_down = async |what| {
-        quarantine::record_event(bank.house.notebook.as_ref(), &echo_key(), event(what), now).await.unwrap();
+        quarantine::record_event(bank.harness.notebook.as_ref(), &echo_key(), event(what), now).await.unwrap();
     };
     note_down(QuarantineEventKind::Blocked { reason: "not now".to_owned() }).await;
     result(echo(&bank).await);
@@ -279,7 +279,7 @@ async fn with_a_change_that_is_sent_again_it_is_inconclusive() {
     books.begun.notified().await;
     // As a process that dies leaves it.
     writing.abort();
-    let restarted = Arc::new(bank.house.restarted(scene_of(&bank.server, contracts), bank.clock.clone()));
+    let restarted = Arc::new(bank.harness.restarted(snapshot_of(&bank.server, contracts), bank.clock.clone()));
     bank.clock.pass_ms(60_000);
     let recovering = {
         let restarted = Arc::clone(&restarted);
@@ -333,7 +333,7 @@ async fn a_look_that_fails_stands_in_nobody_s_way() {
         {"name": "wrong", "tool": "up.look", "arguments": {}},
     ]}));
     contracts[2].probes = None;
-    bank.house.engine.install(scene_of(&bank.server, contracts));
+    bank.harness.engine.install(snapshot_of(&bank.server, contracts));
     result(echo(&bank).await);
     let seen = observed(&bank).await.unwrap();
     let whys: Vec<String> = seen
@@ -374,12 +374,12 @@ async fn only_the_calls_that_are_chosen_are_looked_at() {
     let mut sampled = probes();
     sampled["sample_percent"] = json!(50);
     let bank = bank_with(&books, &sampled);
-    let catalog = bank.house.engine.catalog();
+    let catalog = bank.harness.engine.catalog();
     let chosen = &catalog.entry("echo").unwrap().contract;
     let mut looked = 0;
     for _ in 0..64 {
         result(echo(&bank).await);
-        let call_id = bank.house.last_record().call_id;
+        let call_id = bank.harness.last_record().call_id;
         assert_eq!(observed(&bank).await.is_some(), chosen.probes().is_sampled(&call_id), "{call_id}");
         looked += usize::from(chosen.probes().is_sampled(&call_id));
     }
@@ -390,7 +390,7 @@ async fn only_the_calls_that_are_chosen_are_looked_at() {
 #[tokio::test(start_paused = true)]
 async fn it_is_looked_again_when_the_end_is_on_record() {
     let (bank, books) = bank(|books| books.write_adds.store(1, Ordering::SeqCst));
-    let (records, on_record) = (Arc::clone(&bank.house.records), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let (records, on_record) = (Arc::clone(&bank.harness.records), Arc::new(std::sync::Mutex::new(Vec::new())));
     let seen = Arc::clone(&on_record);
     let look = move || seen.lock().unwrap().push(records.finished.lock().unwrap().len());
     assert!(books.seen.set(Box::new(look)).is_ok());

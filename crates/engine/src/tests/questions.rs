@@ -13,7 +13,7 @@ use servanda_upstream::Answer;
 use super::conversations::told;
 use crate::{
     CallAnswer, Gateway as _, Requester, SystemClock, RequestTerms,
-    testing::{EngineHarness, TestRules, ScriptedServer, ask, call, draft, guest, listening, ruled, scene_of, text},
+    testing::{EngineHarness, TestRules, ScriptedServer, ask, call, draft, requester, listening, ruled, snapshot_of, text},
     world::WorldSnapshot,
 };
 
@@ -51,19 +51,19 @@ pub(super) fn by_policy(server: &Arc<ScriptedServer>) -> WorldSnapshot {
 pub(super) fn by_contract(server: &Arc<ScriptedServer>) -> WorldSnapshot {
     let mut contract = draft("up", "write", true);
     contract.questions = Some(vec![QuestionKind::Roots]);
-    scene_of(server, vec![contract])
+    snapshot_of(server, vec![contract])
 }
 
-pub(super) fn house(scene: WorldSnapshot) -> EngineHarness {
-    EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock))
+pub(super) fn harness(snapshot: WorldSnapshot) -> EngineHarness {
+    EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock))
 }
 
 fn everybody() -> [Requester; 2] {
-    [Era::Legacy, Era::Modern].map(|era| guest(era, &json!({"elicitation": {}})))
+    [Era::Legacy, Era::Modern].map(|era| requester(era, &json!({"elicitation": {}})))
 }
 
-fn refusal_on_record(house: &EngineHarness) -> String {
-    let records = house.records.finished.lock().unwrap();
+fn refusal_on_record(harness: &EngineHarness) -> String {
+    let records = harness.records.finished.lock().unwrap();
     let [question] = records.last().unwrap().questions.as_slice() else { panic!("{records:?}") };
     assert_eq!(question.kind, Some(QuestionKind::Form));
     question.refused.clone().unwrap()
@@ -71,39 +71,39 @@ fn refusal_on_record(house: &EngineHarness) -> String {
 
 #[tokio::test]
 async fn a_legacy_server_is_told_that_the_client_was_not_asked() {
-    for scene in [by_policy, by_contract] {
-        for guest in everybody() {
-            let house = house(scene(&legacy_server()));
-            let (terms, mut remarks) = listening();
-            let answered = told(house.engine.call(call(&guest, "write", terms)).await);
+    for snapshot in [by_policy, by_contract] {
+        for requester in everybody() {
+            let harness = harness(snapshot(&legacy_server()));
+            let (terms, mut messages) = listening();
+            let answered = told(harness.engine.call(call(&requester, "write", terms)).await);
             assert!(answered.contains("did not ask"), "{answered}");
-            assert!(remarks.try_recv().is_err(), "the client is not asked");
-            assert!(refusal_on_record(&house).contains("`form`"));
+            assert!(messages.try_recv().is_err(), "the client is not asked");
+            assert!(refusal_on_record(&harness).contains("`form`"));
         }
     }
 }
 
 #[tokio::test]
 async fn a_modern_server_that_may_not_ask_ends_its_call() {
-    for scene in [by_policy, by_contract] {
-        for guest in everybody() {
-            let house = house(scene(&modern_server()));
-            let CallAnswer::Result(answered) = house.engine.call(call(&guest, "write", RequestTerms::default())).await else {
+    for snapshot in [by_policy, by_contract] {
+        for requester in everybody() {
+            let harness = harness(snapshot(&modern_server()));
+            let CallAnswer::Result(answered) = harness.engine.call(call(&requester, "write", RequestTerms::default())).await else {
                 panic!("the question was passed on");
             };
             let answered = crate::answers::tool_result::with_full_detail(answered);
             assert!(answered.json.contains("does not permit questions of the kind `form`"), "{}", answered.json);
-            assert!(refusal_on_record(&house).contains("`form`"));
+            assert!(refusal_on_record(&harness).contains("`form`"));
         }
     }
 }
 
 #[tokio::test]
 async fn what_is_permitted_is_on_record_too() {
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", modern_server())]);
-    let answer = house.engine.call(call(&everybody()[1], "write", RequestTerms::default())).await;
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", modern_server())]);
+    let answer = harness.engine.call(call(&everybody()[1], "write", RequestTerms::default())).await;
     assert!(matches!(answer, CallAnswer::InputRequired(_)));
-    let records = house.records.finished.lock().unwrap();
+    let records = harness.records.finished.lock().unwrap();
     assert_eq!(records[0].questions.len(), 1);
     assert_eq!((records[0].questions[0].kind, &records[0].questions[0].refused), (Some(QuestionKind::Form), &None));
 }

@@ -26,7 +26,7 @@ use crate::{
     CallRequest, Gateway as _,
     callbacks::{Callback, Callbacks, SigningSecret, CallbackSubscription, deliveries},
     deferred::recovery::run_once,
-    testing::{EngineHarness, ScriptedServer, draft, guest_of, parse, said, scene_of, text},
+    testing::{EngineHarness, ScriptedServer, draft, requester_of, parse, said, snapshot_of, text},
 };
 
 fn writing(effect: Value) -> ToolContract {
@@ -78,7 +78,7 @@ async fn crashed(contracts: Vec<ToolContract>, found: Value) -> Crashed {
     }
     assert_eq!(bank.states().await, [EffectState::Dispatching]);
     up.store(true, Ordering::SeqCst);
-    let restarted = bank.house.restarted(scene_of(&bank.server, contracts), bank.clock.clone());
+    let restarted = bank.harness.restarted(snapshot_of(&bank.server, contracts), bank.clock.clone());
     Crashed { bank, restarted }
 }
 
@@ -92,9 +92,9 @@ impl Crashed {
         };
         let address = WebhookAddress::parse("https://example.com/hook").unwrap();
         let secret = SigningSecret::parse("123456789012345678901234").unwrap();
-        let mut scene = scene_of(&self.bank.server, contracts);
-        scene.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
-        self.restarted.engine.install(scene);
+        let mut snapshot = snapshot_of(&self.bank.server, contracts);
+        snapshot.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
+        self.restarted.engine.install(snapshot);
     }
 
     /// What is written down to be told.
@@ -236,9 +236,9 @@ async fn a_retry_that_asks_looks_at_its_credential_again() {
         }
     });
     let bank = Bank::new(server, vec![asked_tool, status_tool()]);
-    let guest = guest_of("acme", "ada", bank.clock.now());
-    revoking.set((bank.house.notebook.clone(), guest.authority.credential().to_string())).unwrap();
-    let call = || CallRequest { requester: guest.clone(), ..keyed("k") };
+    let requester = requester_of("acme", "ada", bank.clock.now());
+    revoking.set((bank.harness.notebook.clone(), requester.authority.credential().to_string())).unwrap();
+    let call = || CallRequest { requester: requester.clone(), ..keyed("k") };
     assert_eq!(refusal(bank.call(call()).await).effect, EffectKnowledge::Unknown);
     bank.clock.pass_ms(MINUTE_MS / 2);
     let refused = refusal(bank.call(call()).await);
@@ -267,7 +267,7 @@ async fn an_effect_whose_contract_is_gone_is_left_as_it_is() {
     let keyed_tool = writing(json!({"class": "K", "key": {"meta": "key"}, "key_window_sec": 3600}));
     let crashed = crashed(vec![keyed_tool], json!(null)).await;
     crashed.bank.clock.pass_ms(MINUTE_MS);
-    let empty = crashed.bank.house.restarted(scene_of(&crashed.bank.server, Vec::new()), crashed.bank.clock.clone());
+    let empty = crashed.bank.harness.restarted(snapshot_of(&crashed.bank.server, Vec::new()), crashed.bank.clock.clone());
     let mut told = BTreeSet::new();
     run_once(empty.engine.long_running(), &mut told).await;
     run_once(empty.engine.long_running(), &mut told).await;
@@ -285,7 +285,7 @@ async fn an_effect_is_not_taken_while_its_server_is_not_there() {
         let crashed = crashed(contracts.clone(), json!({"found": true})).await;
         crashed.bank.clock.pass_ms(MINUTE_MS);
         let down = ScriptedServer::new(Era::Modern, &json!("down"), |_| async { panic!("it is not there") });
-        let early = crashed.bank.house.restarted(scene_of(&down, contracts), crashed.bank.clock.clone());
+        let early = crashed.bank.harness.restarted(snapshot_of(&down, contracts), crashed.bank.clock.clone());
         run_once(early.engine.long_running(), &mut BTreeSet::new()).await;
         assert_eq!(crashed.bank.states().await, [EffectState::Dispatching], "it would only become unknown");
         crashed.look().await;
@@ -306,7 +306,7 @@ async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
         }
     }
     bank.clock.pass_ms(MINUTE_MS);
-    run_once(bank.house.engine.long_running(), &mut BTreeSet::new()).await;
+    run_once(bank.harness.engine.long_running(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::Dispatching]);
 }
 
@@ -333,14 +333,14 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
         }
     }
     bank.clock.pass_ms(MINUTE_MS);
-    let other = bank.house.restarted(scene_of(&bank.server, vec![contract]), bank.clock.clone());
+    let other = bank.harness.restarted(snapshot_of(&bank.server, vec![contract]), bank.clock.clone());
     run_once(other.engine.long_running(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
     if settled_by_hand {
         let by_hand = ManualSettlement { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
         let target = EffectTarget::Id(bank.effects().await[0].id.clone());
         let event = EffectEvent::SettleByHand(by_hand);
-        bank.house
+        bank.harness
             .effects
             .apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
             .await
@@ -367,7 +367,7 @@ async fn an_answer_that_contradicts_what_a_person_said_is_kept_and_told() {
     assert_eq!(bank.states().await, [EffectState::Completed]);
     let conflict = bank.effects().await[0].conflict.clone().unwrap();
     assert_eq!(conflict.state, EffectState::FailedRetryable, "a person said that it was not executed");
-    assert_eq!(bank.house.last_record().outcome.name(), "completed");
+    assert_eq!(bank.harness.last_record().outcome.name(), "completed");
 }
 
 /// What recovery settles is told with the commit that settles it; and whoever asks before recovery has come tells too.

@@ -13,33 +13,33 @@ use crate::{
     testing::{EngineHarness, ScriptedServer, call, text},
 };
 
-fn house() -> EngineHarness {
+fn harness() -> EngineHarness {
     let server: Arc<ScriptedServer> = ScriptedServer::new(Era::Legacy, &json!({}), |_| async { Ok(text(Era::Legacy, "done")) });
     EngineHarness::new(ExposedNaming::Bare, &[("up", server)])
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_a_principal_that_is_refused_too_often_are_turned_away_unread() {
-    let (house, limits) = (house(), RefusedCallLimits::default());
+    let (harness, limits) = (harness(), RefusedCallLimits::default());
     let greedy = Requester::local();
     let other = Requester { caller: Caller { principal: "other".to_owned(), ..greedy.caller.clone() }, ..greedy.clone() };
     for _ in 0..limits.calls_per_minute_max {
-        let answer = house.engine.call(call(&greedy, "no such tool", RequestTerms::default())).await;
+        let answer = harness.engine.call(call(&greedy, "no such tool", RequestTerms::default())).await;
         assert!(matches!(answer, CallAnswer::UnknownTool(_)), "{answer:?}");
     }
-    let records = || house.records.finished.lock().unwrap().len();
+    let records = || harness.records.finished.lock().unwrap().len();
     let before = records();
     assert_eq!(before, limits.calls_per_minute_max as usize);
     // Even a call that would pass.
-    let turned_away = result(house.engine.call(call(&greedy, "echo", RequestTerms::default())).await);
+    let turned_away = result(harness.engine.call(call(&greedy, "echo", RequestTerms::default())).await);
     let status = |answer: &Value| answer["_meta"]["servanda/observation"]["status"]["taxonomy_class"].clone();
     assert_eq!(status(&turned_away), "RATE_LIMITED", "{turned_away}");
     let mut keyed = call(&greedy, "write", RequestTerms::default());
     keyed.keys.idempotency_key = Some("k".to_owned());
-    let turned_away = result(house.engine.call(keyed).await).to_string();
+    let turned_away = result(harness.engine.call(keyed).await).to_string();
     assert!(turned_away.contains("unknown_before"), "an earlier call may have been done under the key: {turned_away}");
     assert_eq!(records(), before, "nothing is written down");
-    assert_eq!(told(house.engine.call(call(&other, "echo", RequestTerms::default())).await), "done");
+    assert_eq!(told(harness.engine.call(call(&other, "echo", RequestTerms::default())).await), "done");
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
-    assert_eq!(told(house.engine.call(call(&greedy, "echo", RequestTerms::default())).await), "done");
+    assert_eq!(told(harness.engine.call(call(&greedy, "echo", RequestTerms::default())).await), "done");
 }

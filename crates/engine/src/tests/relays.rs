@@ -20,13 +20,13 @@ use servanda_upstream::{Answer, PerformFailure};
 use crate::{
     Gateway as _, Requester, InquiryAnswer, InquirySubject, SystemClock, RequestTerms,
     testing::{
-        ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, everything, guest, guest_with, inquiry, listening, parse, rejected,
+        ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, everything, requester, requester_with, inquiry, listening, parse, rejected,
         said,
     },
 };
 
 fn modern() -> Requester {
-    guest(Era::Modern, &json!({"elicitation": {}}))
+    requester(Era::Modern, &json!({"elicitation": {}}))
 }
 
 fn complete(answer: Result<InquiryAnswer, RpcError>) -> Value {
@@ -36,8 +36,8 @@ fn complete(answer: Result<InquiryAnswer, RpcError>) -> Value {
     }
 }
 
-async fn ask_for(house: &EngineHarness, guest: &Requester, subject: InquirySubject, params: Value) -> Result<InquiryAnswer, RpcError> {
-    house.engine.inquire(inquiry(guest, subject, &params, RequestTerms::default())).await
+async fn ask_for(harness: &EngineHarness, requester: &Requester, subject: InquirySubject, params: Value) -> Result<InquiryAnswer, RpcError> {
+    harness.engine.inquire(inquiry(requester, subject, &params, RequestTerms::default())).await
 }
 
 fn not_found(code: i64) -> PerformFailure {
@@ -112,11 +112,11 @@ fn libraries() -> (EngineHarness, Arc<ScriptedServer>) {
 
 #[tokio::test]
 async fn a_list_goes_over_all_upstreams_page_by_page() {
-    let (house, _) = libraries();
+    let (harness, _) = libraries();
     let mut pages = Vec::new();
     let mut params = json!({});
     loop {
-        let page = complete(ask_for(&house, &modern(), InquirySubject::Resources, params).await);
+        let page = complete(ask_for(&harness, &modern(), InquirySubject::Resources, params).await);
         pages.push(page.clone());
         match page["nextCursor"].as_str() {
             Some(cursor) => params = json!({"cursor": cursor}),
@@ -133,15 +133,15 @@ async fn a_list_goes_over_all_upstreams_page_by_page() {
     assert_eq!((pages[0].get("ttlMs"), pages[0].get("cacheScope")), (None, None), "only one of them said so");
     assert_eq!(pages[1]["_meta"], json!({"x": 1}));
     assert_eq!(pages[0].get("resultType"), None);
-    let templates = complete(ask_for(&house, &modern(), InquirySubject::ResourceTemplates, json!({})).await);
+    let templates = complete(ask_for(&harness, &modern(), InquirySubject::ResourceTemplates, json!({})).await);
     assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "servanda://a-lib/lib://{id}");
 }
 
 #[tokio::test]
 async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
-    let (house, library_server) = libraries();
+    let (harness, library_server) = libraries();
     for cursor in [json!("nonsense"), json!(""), json!(7), json!("W3sidSI6Im5vYm9keSJ9XQ")] {
-        let error = ask_for(&house, &modern(), InquirySubject::Resources, json!({"cursor": cursor})).await.unwrap_err();
+        let error = ask_for(&harness, &modern(), InquirySubject::Resources, json!({"cursor": cursor})).await.unwrap_err();
         assert_eq!(error.code, -32602, "{cursor}");
     }
     // A forged cursor names an upstream many times, or more upstreams than there are.
@@ -149,22 +149,22 @@ async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
         let places: Vec<Value> = forged.iter().map(|upstream| json!({"u": upstream})).collect();
         let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Value::Array(places).to_string());
         for subject in [InquirySubject::Resources, InquirySubject::ResourceTemplates, InquirySubject::Prompts] {
-            let error = ask_for(&house, &modern(), subject, json!({"cursor": cursor})).await.unwrap_err();
+            let error = ask_for(&harness, &modern(), subject, json!({"cursor": cursor})).await.unwrap_err();
             assert_eq!(error.code, -32602, "{cursor:.60}");
         }
     }
     assert!(library_server.heard().is_empty(), "nothing of a forged cursor is asked");
     // [{"u":"a-lib","c":"stale"}]
     let params = json!({"cursor": "W3sidSI6ImEtbGliIiwiYyI6InN0YWxlIn1d"});
-    let error = ask_for(&house, &modern(), InquirySubject::Resources, params).await.unwrap_err();
+    let error = ask_for(&harness, &modern(), InquirySubject::Resources, params).await.unwrap_err();
     assert_eq!(error.message, "bad cursor");
 }
 
 #[tokio::test]
-async fn a_resource_is_read_where_its_uri_says_and_named_as_guests_know_it() {
-    let (house, library) = libraries();
+async fn a_resource_is_read_where_its_uri_says_and_named_as_requesters_know_it() {
+    let (harness, library) = libraries();
     let read =
-        complete(ask_for(&house, &modern(), InquirySubject::Resource, json!({"uri": "servanda://a-lib/lib://a"})).await);
+        complete(ask_for(&harness, &modern(), InquirySubject::Resource, json!({"uri": "servanda://a-lib/lib://a"})).await);
     assert_eq!(read, json!({"contents": [{"uri": "servanda://a-lib/lib://a", "text": "A", "n": 1.5}]}));
     assert_eq!(library.heard().last().unwrap(), r#"resources/read {"uri":"lib://a"}"#);
     let missing = "servanda://a-lib/lib://missing";
@@ -177,38 +177,38 @@ async fn a_resource_is_read_where_its_uri_says_and_named_as_guests_know_it() {
         (Era::Legacy, "servanda://nobody/lib://a", -32002),
     ];
     for (era, uri, code) in table {
-        let error = ask_for(&house, &guest(era, &json!({})), InquirySubject::Resource, json!({"uri": uri})).await.unwrap_err();
+        let error = ask_for(&harness, &requester(era, &json!({})), InquirySubject::Resource, json!({"uri": uri})).await.unwrap_err();
         assert_eq!((error.code, parse(error.data.unwrap().get())), (code, json!({"uri": uri})), "{era:?} {uri}");
     }
-    let down = ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": 7})).await.unwrap_err();
+    let down = ask_for(&harness, &modern(), InquirySubject::Prompt, json!({"name": 7})).await.unwrap_err();
     assert_eq!(down.code, -32602);
 }
 
 #[tokio::test]
 async fn links_in_tool_results_have_exposed_uris() {
-    let (house, _) = libraries();
-    let answer = house.engine.call(call(&modern(), "a-lib__echo", RequestTerms::default())).await;
+    let (harness, _) = libraries();
+    let answer = harness.engine.call(call(&modern(), "a-lib__echo", RequestTerms::default())).await;
     let result = super::conversations::result(answer);
     assert_eq!(result["content"][0], json!({"type": "resource_link", "uri": "servanda://a-lib/lib://a", "name": "a"}));
 }
 
 #[tokio::test]
 async fn prompts_are_found_by_table() {
-    let (house, library) = libraries();
-    let listed = complete(ask_for(&house, &modern(), InquirySubject::Prompts, json!({})).await);
+    let (harness, library) = libraries();
+    let listed = complete(ask_for(&harness, &modern(), InquirySubject::Prompts, json!({})).await);
     let names: Vec<&str> =
         listed["prompts"].as_array().unwrap().iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
     assert_eq!(names[0], "a-lib__greet");
     assert!(names[1].starts_with("a-lib__gr__e_"), "a name that not everybody takes is replaced: {}", names[1]);
     for (exposed, original) in [(names[0], "greet"), (names[1], "größe")] {
-        let got = complete(ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": exposed})).await);
+        let got = complete(ask_for(&harness, &modern(), InquirySubject::Prompt, json!({"name": exposed})).await);
         let resource = &got["messages"][0]["content"]["resource"];
         assert_eq!(*resource, json!({"uri": "servanda://a-lib/lib://a", "text": original}));
     }
     let lists = || library.heard().iter().filter(|line| line.starts_with("prompts/list")).count();
     let before = lists();
     for name in ["a-lib__nothing", "greet"] {
-        let error = ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": name})).await.unwrap_err();
+        let error = ask_for(&harness, &modern(), InquirySubject::Prompt, json!({"name": name})).await.unwrap_err();
         assert_eq!(error.code, -32602, "{name}");
     }
     assert_eq!(lists(), before, "misses do not make the list be read again and again");
@@ -225,18 +225,18 @@ async fn prompts_that_changed_are_read_again() {
         };
         async move { Ok(said(Era::Modern, &json!({"prompts": [{"name": name}], "messages": [heard.params]}))) }
     });
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
-    let mut news = house.engine.change_events();
-    complete(ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": "up__p0"})).await);
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone())]);
+    let mut news = harness.engine.change_events();
+    complete(ask_for(&harness, &modern(), InquirySubject::Prompt, json!({"name": "up__p0"})).await);
     server.said.send(servanda_upstream::Announcement::PromptsChanged).unwrap();
     assert!(matches!(news.recv().await, Ok(crate::ChangeEvent::Prompts)));
-    complete(ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": "up__p1"})).await);
+    complete(ask_for(&harness, &modern(), InquirySubject::Prompt, json!({"name": "up__p1"})).await);
     assert_eq!(reads.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn completions_go_to_the_prompts_and_templates_they_are_about() {
-    let (house, _) = libraries();
+    let (harness, _) = libraries();
     let table = [
         (json!({"type": "ref/prompt", "name": "a-lib__greet"}), json!({"type": "ref/prompt", "name": "greet"})),
         (
@@ -246,7 +246,7 @@ async fn completions_go_to_the_prompts_and_templates_they_are_about() {
     ];
     for (exposed, original) in table {
         let params = json!({"ref": exposed, "argument": {"name": "id", "value": "a"}});
-        let answered = complete(ask_for(&house, &modern(), InquirySubject::Completion, params).await);
+        let answered = complete(ask_for(&harness, &modern(), InquirySubject::Completion, params).await);
         let heard = parse(answered["completion"]["values"][0].as_str().unwrap());
         assert_eq!(heard, json!({"ref": original, "argument": {"name": "id", "value": "a"}}));
     }
@@ -257,7 +257,7 @@ async fn completions_go_to_the_prompts_and_templates_they_are_about() {
         json!({"ref": {"name": "greet"}}),
         json!({"ref": {"uri": "lib://a"}}),
     ] {
-        assert_eq!(ask_for(&house, &modern(), InquirySubject::Completion, bad).await.unwrap_err().code, -32602);
+        assert_eq!(ask_for(&harness, &modern(), InquirySubject::Completion, bad).await.unwrap_err().code, -32602);
     }
 }
 
@@ -268,13 +268,13 @@ async fn bare_names_pass_unchanged() {
         let answered = library(&heard);
         async move { answered }
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("only", server)]);
-    let page = complete(ask_for(&house, &modern(), InquirySubject::Prompts, json!({})).await);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("only", server)]);
+    let page = complete(ask_for(&harness, &modern(), InquirySubject::Prompts, json!({})).await);
     assert_eq!(page["prompts"][1]["name"], "größe");
-    complete(ask_for(&house, &modern(), InquirySubject::Prompt, json!({"name": "größe"})).await);
-    let read = complete(ask_for(&house, &modern(), InquirySubject::Resource, json!({"uri": "lib://a"})).await);
+    complete(ask_for(&harness, &modern(), InquirySubject::Prompt, json!({"name": "größe"})).await);
+    let read = complete(ask_for(&harness, &modern(), InquirySubject::Resource, json!({"uri": "lib://a"})).await);
     assert_eq!(read["contents"][0]["uri"], "lib://a");
-    let error = ask_for(&house, &modern(), InquirySubject::Resource, json!({"uri": "lib://no"})).await.unwrap_err();
+    let error = ask_for(&harness, &modern(), InquirySubject::Resource, json!({"uri": "lib://no"})).await.unwrap_err();
     assert_eq!((error.code, error.data.unwrap().get()), (-32602, r#"{"uri":"lib://no"}"#));
 }
 
@@ -294,26 +294,26 @@ async fn a_prompt_of_a_modern_server_may_ask_for_input() {
             },
         ))
     });
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
     let params = json!({"name": "up__p"});
-    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), InquirySubject::Prompt, params.clone()).await
+    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&harness, &modern(), InquirySubject::Prompt, params.clone()).await
     else {
         panic!("no question");
     };
     let asked = parse(&asked);
     assert_eq!(asked["inputRequests"]["k"]["method"], "elicitation/create");
     let terms = again(&asked["requestState"], &json!({"k": {"action": "accept"}}));
-    let answered = complete(house.engine.inquire(inquiry(&modern(), InquirySubject::Prompt, &params, terms)).await);
+    let answered = complete(harness.engine.inquire(inquiry(&modern(), InquirySubject::Prompt, &params, terms)).await);
     assert_eq!(answered, json!({"messages": [{"k": {"action": "accept"}}]}));
     // The state is for this prompt with these arguments, and for no other request.
     for (subject, params) in
         [(InquirySubject::Prompt, json!({"name": "up__p", "arguments": {}})), (InquirySubject::Resource, json!({"uri": "x"}))]
     {
         let terms = again(&asked["requestState"], &json!({}));
-        let error = house.engine.inquire(inquiry(&modern(), subject, &params, terms)).await.unwrap_err();
+        let error = harness.engine.inquire(inquiry(&modern(), subject, &params, terms)).await.unwrap_err();
         assert_eq!(error.code, -32602);
     }
-    assert!(house.outcomes().is_empty(), "what is only read is not on record");
+    assert!(harness.outcomes().is_empty(), "what is only read is not on record");
 }
 
 #[tokio::test(start_paused = true)]
@@ -322,77 +322,77 @@ async fn a_resource_of_a_legacy_server_may_ask_on_the_way() {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({})).await.unwrap().unwrap();
         Ok(said(Era::Legacy, &json!({"contents": [parse(reply.get())]})))
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
     let params = json!({"uri": "x://y"});
-    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), InquirySubject::Resource, params.clone()).await
+    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&harness, &modern(), InquirySubject::Resource, params.clone()).await
     else {
         panic!("no question");
     };
     let terms = again(&parse(&asked)["requestState"], &json!({"ask-1": {"action": "decline"}}));
-    let answered = complete(house.engine.inquire(inquiry(&modern(), InquirySubject::Resource, &params, terms)).await);
+    let answered = complete(harness.engine.inquire(inquiry(&modern(), InquirySubject::Resource, &params, terms)).await);
     assert_eq!(answered, json!({"contents": [{"action": "decline"}]}));
 }
 
 #[tokio::test]
-async fn lists_never_ask_modern_guests() {
+async fn lists_never_ask_modern_requesters() {
     let server = ScriptedServer::new(Era::Legacy, &json!({"resources": {}}), |heard| async move {
         // Nobody hears a question here.
         assert!(heard.delivery.server_messages.is_none());
         Ok(said(Era::Legacy, &json!({"resources": []})))
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
-    assert_eq!(complete(ask_for(&house, &modern(), InquirySubject::Resources, json!({})).await), json!({"resources": []}));
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
+    assert_eq!(complete(ask_for(&harness, &modern(), InquirySubject::Resources, json!({})).await), json!({"resources": []}));
 }
 
 #[tokio::test]
 async fn how_much_is_logged_is_said_once_and_kept_to() {
     let lines = Arc::new(Mutex::new(vec!["debug", "error"]));
     let server = ScriptedServer::new(Era::Legacy, &json!({"logging": {}}), move |heard| {
-        if let (Some(remarks), "tools/call") = (&heard.delivery.server_messages, heard.method) {
+        if let (Some(messages), "tools/call") = (&heard.delivery.server_messages, heard.method) {
             for level in lines.lock().unwrap().iter() {
                 let line = serde_json::value::to_raw_value(&json!({"level": level})).unwrap();
-                remarks.try_send(servanda_upstream::ServerMessage::LogMessage(line)).unwrap();
+                messages.try_send(servanda_upstream::ServerMessage::LogMessage(line)).unwrap();
             }
         }
         async move { Ok(said(Era::Legacy, &json!({"content": []}))) }
     });
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let told = |server: &ScriptedServer| {
         server.heard().iter().filter(|line| line.starts_with("logging/setLevel")).cloned().collect::<Vec<_>>()
     };
     for _ in 0..2 {
-        let (terms, mut remarks) = listening();
-        house.engine.call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms })).await;
-        let Ok(crate::ClientMessage::LogMessage(line)) = remarks.try_recv() else { panic!("no line") };
-        assert_eq!((line.get(), remarks.try_recv().is_err()), (r#"{"level":"error","logger":"up"}"#, true));
+        let (terms, mut messages) = listening();
+        harness.engine.call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms })).await;
+        let Ok(crate::ClientMessage::LogMessage(line)) = messages.try_recv() else { panic!("no line") };
+        assert_eq!((line.get(), messages.try_recv().is_err()), (r#"{"level":"error","logger":"up"}"#, true));
     }
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#], "once");
     server.edition.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     for _ in 0..2 {
-        let (terms, _remarks) = listening();
-        house.engine.call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms })).await;
+        let (terms, _messages) = listening();
+        harness.engine.call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms })).await;
     }
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#; 2], "once on each connection");
-    let (terms, mut remarks) = listening();
-    house.engine.call(call(&modern(), "echo", terms)).await;
-    assert!(remarks.try_recv().is_err(), "a modern guest that asked for nothing hears nothing");
+    let (terms, mut messages) = listening();
+    harness.engine.call(call(&modern(), "echo", terms)).await;
+    assert!(messages.try_recv().is_err(), "a modern guest that asked for nothing hears nothing");
 
-    let legacy = Requester { affinity: Arc::from("session"), ..guest(Era::Legacy, &json!({})) };
-    assert_eq!(house.engine.set_log_level(&legacy, "loud").await.unwrap_err().code, -32602);
-    house.engine.set_log_level(&legacy, "debug").await.unwrap();
-    let (terms, mut remarks) = listening();
-    house.engine.call(call(&legacy, "echo", terms)).await;
+    let legacy = Requester { affinity: Arc::from("session"), ..requester(Era::Legacy, &json!({})) };
+    assert_eq!(harness.engine.set_log_level(&legacy, "loud").await.unwrap_err().code, -32602);
+    harness.engine.set_log_level(&legacy, "debug").await.unwrap();
+    let (terms, mut messages) = listening();
+    harness.engine.call(call(&legacy, "echo", terms)).await;
     assert!(
         told(&server).contains(&r#"logging/setLevel {"level":"debug"}"#.to_owned()),
         "before the next request at the latest"
     );
-    assert!(remarks.try_recv().is_ok() && remarks.try_recv().is_ok(), "the session wants everything");
+    assert!(messages.try_recv().is_ok() && messages.try_recv().is_ok(), "the session wants everything");
 }
 
 /// Somebody with a key of those rights.
 fn with_rights(rights: Rights) -> Requester {
     let capabilities = modern().capabilities;
-    Requester { era: Era::Modern, capabilities, ..guest_with("local", "ada", rights, SystemClock.now()) }
+    Requester { era: Era::Modern, capabilities, ..requester_with("local", "ada", rights, SystemClock.now()) }
 }
 
 fn listed(page: &Value, items: &str, name: &str) -> Vec<String> {
@@ -423,9 +423,9 @@ async fn what_is_read_and_listed_is_what_a_credential_is_for() {
         ("a tool that is not there", tools("a-lib.other"), &[], false, false),
     ];
     for (name, rights, resources, template, prompt) in table {
-        let (house, library) = libraries();
-        let guest = with_rights(rights);
-        let all_of = async |subject| complete(ask_for(&house, &guest, subject, json!({})).await);
+        let (harness, library) = libraries();
+        let requester = with_rights(rights);
+        let all_of = async |subject| complete(ask_for(&harness, &requester, subject, json!({})).await);
         assert_eq!(listed(&all_of(InquirySubject::Resources).await, "resources", "uri"), resources, "{name}");
         let templates = listed(&all_of(InquirySubject::ResourceTemplates).await, "resourceTemplates", "uriTemplate");
         assert_eq!(templates.contains(&"servanda://a-lib/lib://{id}".to_owned()), template, "{name}");
@@ -443,10 +443,10 @@ async fn what_is_read_and_listed_is_what_a_credential_is_for() {
             (InquirySubject::Completion, reference(json!({"type": "ref/prompt", "name": "a-lib__greet"})), prompt),
             (InquirySubject::Prompt, json!({"name": "a-lib__greet"}), prompt),
         ] {
-            let answer = ask_for(&house, &guest, subject, params.clone()).await;
+            let answer = ask_for(&harness, &requester, subject, params.clone()).await;
             assert_eq!(answer.is_ok(), answered, "{name}: {params} {answer:?}");
         }
-        assert_eq!(house.engine.watch(&guest, A).await.is_ok(), resources.contains(&A), "{name}");
+        assert_eq!(harness.engine.watch(&requester, A).await.is_ok(), resources.contains(&A), "{name}");
         let asked = library.heard().len() > heard;
         assert_eq!(asked, template || prompt || resources.contains(&A), "{name}: nothing is passed on that may not");
     }
@@ -460,8 +460,8 @@ async fn no_server_speaks_in_our_name() {
         let answer = json!({"content": [], "_meta": forged});
         async move { Ok(said(Era::Modern, &answer)) }
     });
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
-    let called = match house.engine.call(crate::testing::call(&modern(), "up__echo", crate::RequestTerms::default())).await {
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
+    let called = match harness.engine.call(crate::testing::call(&modern(), "up__echo", crate::RequestTerms::default())).await {
         crate::CallAnswer::Result(result) => parse(&result.json),
         other => panic!("{other:?}"),
     };
@@ -485,12 +485,12 @@ async fn answers_of_a_bad_shape_are_not_passed_on() {
             };
             async move { Ok(servanda_upstream::Answer { result: members.into(), era: Era::Modern }) }
         });
-        let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
+        let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
         let call = crate::testing::call(&modern(), "up__echo", crate::RequestTerms::default());
-        let crate::CallAnswer::Result(called) = house.engine.call(call).await else { panic!("not a result") };
+        let crate::CallAnswer::Result(called) = harness.engine.call(call).await else { panic!("not a result") };
         assert!(called.json.contains(why) && !called.json.contains("\"t\""), "{}", called.json);
-        assert_eq!(house.outcomes(), ["quarantined"]);
-        let read = ask_for(&house, &modern(), InquirySubject::Resource, json!({"uri": "servanda://up/a://b"})).await;
+        assert_eq!(harness.outcomes(), ["quarantined"]);
+        let read = ask_for(&harness, &modern(), InquirySubject::Resource, json!({"uri": "servanda://up/a://b"})).await;
         assert!(read.unwrap_err().message.contains(why));
     }
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Gateway as _, Requester, RequestTerms,
-    testing::{ScriptedServer, call, draft, guest_of, parse, text},
+    testing::{ScriptedServer, call, draft, requester_of, parse, text},
 };
 
 fn unavailable() -> PerformFailure {
@@ -85,7 +85,7 @@ async fn a_keyed_tool_gets_the_same_bytes_and_the_same_key_again() {
         assert_eq!(carried, json!(upstream_key), "{key}");
         assert_eq!(heard[0]["meta"]["servanda/operation-id"], "op-1", "{key}");
         assert_eq!(bank.states().await, [EffectState::Completed]);
-        assert_eq!(bank.house.last_record().attempts, Some(3));
+        assert_eq!(bank.harness.last_record().attempts, Some(3));
     }
 }
 
@@ -103,12 +103,12 @@ async fn what_left_once_is_uncertain_whatever_becomes_of_the_repeat() {
 async fn a_tool_that_cannot_dedupe_is_tried_again_only_if_nothing_left() {
     let bank = failing(asked_tool(), vec![unavailable, unavailable]);
     result(bank.call(keyed("k")).await);
-    assert_eq!((bank.calls(), bank.house.engine.calls().tallies.counts()), (3, (2, 0, 0)));
+    assert_eq!((bank.calls(), bank.harness.engine.calls().retry_counters.counts()), (3, (2, 0, 0)));
 
     let bank = failing(asked_tool(), vec![died]);
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!(refused.effect, EffectKnowledge::Unknown);
-    assert_eq!((bank.calls(), bank.house.engine.calls().tallies.counts()), (1, (0, 1, 0)), "wanted, and not made");
+    assert_eq!((bank.calls(), bank.harness.engine.calls().retry_counters.counts()), (1, (0, 1, 0)), "wanted, and not made");
 }
 
 /// Each time it is sent, it is revoked meanwhile: what was provably not executed is not sent again, and what left is as uncertain as
@@ -132,16 +132,16 @@ async fn t11_what_was_revoked_since_it_was_sent_is_not_sent_again() {
             }
         });
         let bank = Bank::new(server, vec![keyed_tool(&json!({"meta": "key"}))]);
-        let core = bank.house.engine.core();
-        let guest = guest_of("acme", "ada", core.clock.now());
+        let core = bank.harness.engine.core();
+        let requester = requester_of("acme", "ada", core.clock.now());
         let mut request = keyed("k");
-        request.requester = guest.clone();
-        revoking.set((Arc::clone(&core.notebook), guest.authority.credential().to_string())).unwrap();
+        request.requester = requester.clone();
+        revoking.set((Arc::clone(&core.notebook), requester.authority.credential().to_string())).unwrap();
         let refused = refusal(bank.call(request).await);
         assert_eq!((bank.calls(), refused.effect), (1, effect), "{refused:?}");
         assert!(refused.message.contains("revoked"), "{}", refused.message);
         // Where nothing was revoked, it is sent again.
-        let other = guest_of("acme", "ada", core.clock.now());
+        let other = requester_of("acme", "ada", core.clock.now());
         let mut request = keyed("other");
         request.requester = other;
         refusal(bank.call(request).await);
@@ -157,11 +157,11 @@ async fn a_busy_server_is_asked_again_when_it_wants_to_be() {
     let busy = || PerformFailure::HttpStatus { status: 503, excerpt: String::new(), retry_after_ms: Some(2_000) };
     let bank = failing(reads.clone(), vec![busy]);
     let before = tokio::time::Instant::now();
-    result(bank.house.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
+    result(bank.harness.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
     assert_eq!((bank.calls(), before.elapsed().as_millis()), (2, 2_000));
     let never = || PerformFailure::HttpStatus { status: 503, excerpt: String::new(), retry_after_ms: Some(60_000) };
     let bank = failing(reads, vec![never]);
-    let refused = refusal(bank.house.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
+    let refused = refusal(bank.harness.engine.call(call(&Requester::local(), "echo", RequestTerms::default())).await);
     assert_eq!((bank.calls(), refused.retry_after_ms), (1, Some(60_000)), "not within the caller's time");
 }
 
@@ -169,7 +169,7 @@ async fn a_busy_server_is_asked_again_when_it_wants_to_be() {
 async fn a_server_that_does_nothing_but_fail_is_left_alone_for_a_while() {
     let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Err(unavailable()) });
     let bank = Bank::new(server, vec![draft("up", "echo", false)]);
-    let read = || bank.house.engine.call(call(&Requester::local(), "echo", RequestTerms::default()));
+    let read = || bank.harness.engine.call(call(&Requester::local(), "echo", RequestTerms::default()));
     for _ in 0..10 {
         assert_eq!(refusal(read().await).retry_after_ms, None);
     }

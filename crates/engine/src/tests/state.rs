@@ -77,7 +77,7 @@ async fn what_holds_is_asked_first_and_then_done_once() {
     assert_eq!(heard.len(), 2, "a replay asks nothing: {heard:?}");
     assert!(heard[0].contains(r#"{"name":"echo","arguments":{"text":"hello"}}"#), "{heard:?}");
     assert_eq!(bank.states().await, [EffectState::Completed]);
-    let record = bank.house.records.finished.lock().unwrap()[0].clone();
+    let record = bank.harness.records.finished.lock().unwrap()[0].clone();
     let gates: Vec<_> = record.verdicts.iter().map(|verdict| verdict.gate).collect();
     let last = [GateName::Confirmation, GateName::Budget, GateName::State, GateName::Fence];
     assert!(gates.windows(4).any(|window| window == last), "{gates:?}");
@@ -110,7 +110,7 @@ async fn what_does_not_hold_or_cannot_be_asked_is_refused_and_given_back() {
         assert_eq!((refused.gate, refused.error_code, refused.effect), (GateName::State, class, EffectKnowledge::None));
         assert!(refused.message.contains(message), "{}", refused.message);
         assert_eq!((written(&bank), bank.states().await), (0, vec![EffectState::FailedRetryable]));
-        let record = bank.house.last_record();
+        let record = bank.harness.last_record();
         assert_eq!(record.outcome, Outcome::Refused);
         assert_eq!(
             record.verdicts.last().map(|last| (last.gate, last.decision)),

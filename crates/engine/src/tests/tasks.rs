@@ -14,7 +14,7 @@ use servanda_upstream::{Announcement, Answer, PerformFailure};
 use super::conversations::{failed, result, told};
 use crate::{
     CallAnswer, CallRequest, Gateway as _, Requester, InquiryAnswer, ChangeEvent, InquirySubject, RequestTerms,
-    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, call, guest, inquiry, listening, parse, rejected, said, text},
+    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, call, requester, inquiry, listening, parse, rejected, said, text},
 };
 
 /// A modern task in that state.
@@ -26,11 +26,11 @@ fn modern_task(status: &str, more: &Value) -> Value {
 }
 
 fn modern() -> Requester {
-    guest(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}))
+    requester(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}))
 }
 
 fn legacy() -> Requester {
-    guest(Era::Legacy, &json!({"elicitation": {}}))
+    requester(Era::Legacy, &json!({"elicitation": {}}))
 }
 
 /// A modern server that makes tasks, whose state a test sets.
@@ -53,7 +53,7 @@ fn modern_server() -> (Arc<ScriptedServer>, Arc<Mutex<Value>>) {
     (server, state)
 }
 
-fn house(server: &Arc<ScriptedServer>) -> EngineHarness {
+fn harness(server: &Arc<ScriptedServer>) -> EngineHarness {
     EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())])
 }
 
@@ -64,8 +64,8 @@ fn task(answer: CallAnswer) -> Value {
     }
 }
 
-async fn about(house: &EngineHarness, guest: &Requester, subject: InquirySubject, params: Value) -> Result<Value, RpcError> {
-    match house.engine.inquire(inquiry(guest, subject, &params, RequestTerms::default())).await? {
+async fn about(harness: &EngineHarness, requester: &Requester, subject: InquirySubject, params: Value) -> Result<Value, RpcError> {
+    match harness.engine.inquire(inquiry(requester, subject, &params, RequestTerms::default())).await? {
         InquiryAnswer::Complete(json) => Ok(parse(&json)),
         other @ InquiryAnswer::InputRequired(_) => panic!("{other:?}"),
     }
@@ -74,26 +74,26 @@ async fn about(house: &EngineHarness, guest: &Requester, subject: InquirySubject
 #[tokio::test]
 async fn modern_to_modern_a_task_has_our_id_and_its_end_is_checked_and_recorded_once() {
     let (server, state) = modern_server();
-    let house = house(&server);
-    let created = task(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
+    let harness = harness(&server);
+    let created = task(harness.engine.call(call(&modern(), "write", RequestTerms::default())).await);
     let id = created["taskId"].as_str().unwrap().to_owned();
     assert_ne!(id, "theirs");
     assert_eq!((&created["x"], created.get("resultType")), (&json!(1.5), None));
-    let record = house.last_record();
+    let record = harness.last_record();
     assert_eq!((record.outcome, record.task_id.as_ref(), record.finished_at), (Outcome::TaskCreated, Some(&id), None));
 
-    let got = about(&house, &modern(), InquirySubject::Task, json!({"taskId": id})).await.unwrap();
+    let got = about(&harness, &modern(), InquirySubject::Task, json!({"taskId": id})).await.unwrap();
     assert_eq!((&got["taskId"], &got["status"]), (&json!(id), &json!("working")));
     let end = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}], "vendor": 1.0});
     *state.lock().unwrap() = modern_task("completed", &json!({"result": end}));
     for _ in 0..2 {
-        let got = about(&house, &modern(), InquirySubject::Task, json!({"taskId": id})).await.unwrap();
+        let got = about(&harness, &modern(), InquirySubject::Task, json!({"taskId": id})).await.unwrap();
         assert_eq!(got["result"]["content"][0]["text"], "done");
         assert_eq!((&got["result"]["resultType"], &got["result"]["vendor"]), (&json!("complete"), &json!(1.0)));
         assert_eq!(got["result"]["_meta"]["servanda/call"]["id"], json!(record.call_id));
     }
-    assert_eq!(house.outcomes(), ["task_created", "completed"], "its end is recorded once");
-    assert_eq!(house.last_record().call_id, record.call_id);
+    assert_eq!(harness.outcomes(), ["task_created", "completed"], "its end is recorded once");
+    assert_eq!(harness.last_record().call_id, record.call_id);
     let watched = || server.heard().into_iter().filter(|line| line.contains("watch task")).collect::<Vec<_>>();
     while !watched().contains(&"watch task theirs".to_owned()) || watched().last().unwrap() != "unwatch task theirs" {
         tokio::task::yield_now().await;
@@ -103,7 +103,7 @@ async fn modern_to_modern_a_task_has_our_id_and_its_end_is_checked_and_recorded_
 #[tokio::test]
 async fn a_task_is_known_after_a_restart_and_only_to_its_principal() {
     let (server, _) = modern_server();
-    let before = house(&server);
+    let before = harness(&server);
     let created = task(before.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let after = EngineHarness::with_notebook(ExposedNaming::Bare, &[("up", server.clone())], before.notebook.clone());
     let params = json!({"taskId": created["taskId"]});
@@ -112,7 +112,7 @@ async fn a_task_is_known_after_a_restart_and_only_to_its_principal() {
     other.caller.principal = "other".to_owned();
     let elsewhere =
         Requester { caller: servanda_contract::Caller { tenant: "t".to_owned(), ..modern().caller }, ..modern() };
-    let undeclared = guest(Era::Modern, &json!({}));
+    let undeclared = requester(Era::Modern, &json!({}));
     for subject in [InquirySubject::Task, InquirySubject::TaskCancel, InquirySubject::TaskUpdate] {
         for stranger in [&other, &elsewhere] {
             assert_eq!(about(&after, stranger, subject, params.clone()).await.unwrap_err().code, -32602);
@@ -133,20 +133,20 @@ async fn a_task_is_known_after_a_restart_and_only_to_its_principal() {
 #[tokio::test]
 async fn modern_tasks_are_answered_and_cancelled_by_their_own_ids() {
     let (server, state) = modern_server();
-    let house = house(&server);
-    let created = task(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let harness = harness(&server);
+    let created = task(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let responses = json!({"k": {"action": "accept"}});
     // Doors keep the answers apart from the other parameters.
     let (update, terms) = (json!({"taskId": created["taskId"]}), again(&Value::Null, &responses));
-    let updated = house.engine.inquire(inquiry(&modern(), InquirySubject::TaskUpdate, &update, terms)).await;
+    let updated = harness.engine.inquire(inquiry(&modern(), InquirySubject::TaskUpdate, &update, terms)).await;
     assert!(matches!(updated, Ok(InquiryAnswer::Complete(json)) if json == "{}"));
     let heard = server.heard();
     assert_eq!(heard.last().unwrap(), r#"tasks/update {"taskId":"theirs","inputResponses":{"k":{"action":"accept"}}}"#);
     let params = json!({"taskId": created["taskId"]});
-    assert_eq!(about(&house, &modern(), InquirySubject::TaskCancel, params.clone()).await.unwrap(), json!({}));
+    assert_eq!(about(&harness, &modern(), InquirySubject::TaskCancel, params.clone()).await.unwrap(), json!({}));
     *state.lock().unwrap() = modern_task("cancelled", &json!({}));
-    assert_eq!(about(&house, &modern(), InquirySubject::Task, params).await.unwrap()["status"], "cancelled");
-    assert_eq!(house.outcomes(), ["task_created", "tool_error"]);
+    assert_eq!(about(&harness, &modern(), InquirySubject::Task, params).await.unwrap()["status"], "cancelled");
+    assert_eq!(harness.outcomes(), ["task_created", "tool_error"]);
 }
 
 #[tokio::test]
@@ -160,17 +160,17 @@ async fn how_a_task_ends_is_told_in_a_shape_that_holds() {
     ];
     for (ended, status, outcome) in table {
         let (server, state) = modern_server();
-        let house = house(&server);
-        let created = task(house.engine.call(call(&modern(), "write", RequestTerms::default())).await);
+        let harness = harness(&server);
+        let created = task(harness.engine.call(call(&modern(), "write", RequestTerms::default())).await);
         *state.lock().unwrap() = ended.clone();
-        let got = about(&house, &modern(), InquirySubject::Task, json!({"taskId": created["taskId"]})).await.unwrap();
+        let got = about(&harness, &modern(), InquirySubject::Task, json!({"taskId": created["taskId"]})).await.unwrap();
         assert_eq!(got["status"], status, "{ended}");
         assert_eq!(
             (got.get("result").is_some(), got.get("error").is_some()),
             (status == "completed", status == "failed")
         );
         assert!(!got.to_string().contains("secret"), "what breaks the contract is kept back");
-        assert_eq!(house.outcomes(), ["task_created", outcome]);
+        assert_eq!(harness.outcomes(), ["task_created", outcome]);
         if status == "failed" && outcome == "unknown" {
             assert_eq!(got["error"], error, "the server's own error passes as it is");
         }
@@ -178,14 +178,14 @@ async fn how_a_task_ends_is_told_in_a_shape_that_holds() {
 }
 
 #[tokio::test]
-async fn a_guest_that_takes_no_tasks_promises_none() {
+async fn a_requester_that_takes_no_tasks_promises_none() {
     let (server, _) = modern_server();
-    let house = house(&server);
-    for guest in [
-        guest(Era::Modern, &json!({})),
-        guest(Era::Legacy, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})),
+    let harness = harness(&server);
+    for requester in [
+        requester(Era::Modern, &json!({})),
+        requester(Era::Legacy, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})),
     ] {
-        assert_eq!(told(house.engine.call(call(&guest, "echo", RequestTerms::default())).await), "at once");
+        assert_eq!(told(harness.engine.call(call(&requester, "echo", RequestTerms::default())).await), "at once");
     }
 }
 
@@ -232,69 +232,69 @@ fn with_task(request: CallRequest) -> CallRequest {
 #[tokio::test(start_paused = true)]
 async fn legacy_to_legacy_tasks_pass_with_our_ids() {
     let server = legacy_server("optional");
-    let house = house(&server);
-    let created = task(house.engine.call(with_task(call(&legacy(), "echo", RequestTerms::default()))).await);
+    let harness = harness(&server);
+    let created = task(harness.engine.call(with_task(call(&legacy(), "echo", RequestTerms::default()))).await);
     let id = created["task"]["taskId"].as_str().unwrap().to_owned();
     assert!(server.heard()[0].contains(r#""task":{"ttl":60000}"#) && id != "theirs", "{:?}", server.heard());
     let params = json!({"taskId": id});
-    let got = about(&house, &legacy(), InquirySubject::Task, params.clone()).await.unwrap();
+    let got = about(&harness, &legacy(), InquirySubject::Task, params.clone()).await.unwrap();
     assert_eq!(got, json!({"taskId": id, "status": "working", "ttl": 60000, "pollInterval": 100}));
-    let listed = about(&house, &legacy(), InquirySubject::Tasks, json!({})).await.unwrap();
+    let listed = about(&harness, &legacy(), InquirySubject::Tasks, json!({})).await.unwrap();
     assert_eq!(listed["tasks"][0]["taskId"], json!(id));
     let mut other = legacy();
     other.caller.principal = "other".to_owned();
-    assert_eq!(about(&house, &other, InquirySubject::Tasks, json!({})).await.unwrap(), json!({"tasks": []}));
-    let ended = about(&house, &legacy(), InquirySubject::TaskResult, params.clone()).await.unwrap();
+    assert_eq!(about(&harness, &other, InquirySubject::Tasks, json!({})).await.unwrap(), json!({"tasks": []}));
+    let ended = about(&harness, &legacy(), InquirySubject::TaskResult, params.clone()).await.unwrap();
     assert_eq!(ended["content"][0]["text"], "done");
     assert_eq!(ended["_meta"]["io.modelcontextprotocol/related-task"], json!({"taskId": id}));
-    assert_eq!(house.outcomes(), ["task_created", "completed"]);
-    assert_eq!(about(&house, &legacy(), InquirySubject::TaskCancel, params.clone()).await.unwrap()["taskId"], json!(id));
-    assert_eq!(house.outcomes().len(), 2, "an end is recorded once");
-    let update = about(&house, &legacy(), InquirySubject::TaskUpdate, params).await.unwrap_err();
+    assert_eq!(harness.outcomes(), ["task_created", "completed"]);
+    assert_eq!(about(&harness, &legacy(), InquirySubject::TaskCancel, params.clone()).await.unwrap()["taskId"], json!(id));
+    assert_eq!(harness.outcomes().len(), 2, "an end is recorded once");
+    let update = about(&harness, &legacy(), InquirySubject::TaskUpdate, params).await.unwrap_err();
     assert_eq!(update.code, -32601);
-    let error = failed(house.engine.call(with_task(call(&legacy(), "write", RequestTerms::default()))).await);
+    let error = failed(harness.engine.call(with_task(call(&legacy(), "write", RequestTerms::default()))).await);
     assert_eq!(error.code, -32601, "a tool that is never a task says so itself");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_is_only_ever_a_task_is_one_that_the_guest_never_sees() {
+async fn a_tool_that_is_only_ever_a_task_is_one_that_the_requester_never_sees() {
     let server = legacy_server("required");
-    let house = house(&server);
-    for guest in [legacy(), guest(Era::Modern, &json!({}))] {
+    let harness = harness(&server);
+    for requester in [legacy(), requester(Era::Modern, &json!({}))] {
         let before = server.heard().len();
-        let answered = result(house.engine.call(call(&guest, "echo", RequestTerms::default())).await);
+        let answered = result(harness.engine.call(call(&requester, "echo", RequestTerms::default())).await);
         assert_eq!((&answered["content"][0]["text"], answered["_meta"].get("a")), (&json!("done"), Some(&json!(1))));
         assert!(answered["_meta"].get("io.modelcontextprotocol/related-task").is_none());
         let called = server.heard()[before..].iter().filter(|line| line.starts_with("tools/call")).count();
         assert_eq!(called, 1, "{:?}", server.heard());
     }
-    assert_eq!(house.outcomes(), ["completed"; 2]);
+    assert_eq!(harness.outcomes(), ["completed"; 2]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_known_about_tools_is_asked_for_again_when_they_change() {
     let server = legacy_server("optional");
-    let house = house(&server);
+    let harness = harness(&server);
     let calls = || server.heard().iter().filter(|line| line.starts_with("tools/call")).count();
-    assert_eq!(result(house.engine.call(call(&legacy(), "echo", RequestTerms::default())).await)["isError"], true);
+    assert_eq!(result(harness.engine.call(call(&legacy(), "echo", RequestTerms::default())).await)["isError"], true);
     assert_eq!(calls(), 1);
     // Without a word, and found out by the server's own answer.
     *server.tools.lock().unwrap() = vec![json!({"name": "echo", "execution": {"taskSupport": "required"}})];
-    assert_eq!(told(house.engine.call(call(&legacy(), "echo", RequestTerms::default())).await), "done");
+    assert_eq!(told(harness.engine.call(call(&legacy(), "echo", RequestTerms::default())).await), "done");
     assert_eq!(calls(), 3);
     // With a word: then it is not a task any more, and the server says no.
     *server.tools.lock().unwrap() = Vec::new();
     server.said.send(Announcement::ToolsChanged).unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    assert_eq!(result(house.engine.call(call(&legacy(), "echo", RequestTerms::default())).await)["isError"], true);
+    assert_eq!(result(harness.engine.call(call(&legacy(), "echo", RequestTerms::default())).await)["isError"], true);
     assert_eq!(calls(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_the_definition_saying_so_nothing_is_sent_twice() {
     for (server, tool) in [(legacy_server("optional"), "echo"), (legacy_server("required"), "write")] {
-        let house = house(&server);
-        let answered = result(house.engine.call(call(&legacy(), tool, RequestTerms::default())).await);
+        let harness = harness(&server);
+        let answered = result(harness.engine.call(call(&legacy(), tool, RequestTerms::default())).await);
         assert_eq!((&answered["isError"], server.heard().len()), (&json!(true), 1), "{tool}");
     }
 }
@@ -328,9 +328,9 @@ async fn a_task_of_ours_that_goes_wrong_is_never_called_unexecuted() {
         (failing_server(Ok("failed"), boom), false),
     ];
     for (server, cancelled) in table {
-        let house = house(&server);
-        let answered = result(house.engine.call(call(&legacy(), "write", RequestTerms::default())).await);
-        assert_eq!((&answered["isError"], house.outcomes()), (&json!(true), vec!["unknown"]));
+        let harness = harness(&server);
+        let answered = result(harness.engine.call(call(&legacy(), "write", RequestTerms::default())).await);
+        assert_eq!((&answered["isError"], harness.outcomes()), (&json!(true), vec!["unknown"]));
         // Time stands still: whatever was to happen has happened by then.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let told = server.heard().iter().any(|line| line.starts_with("tasks/cancel"));
@@ -338,18 +338,18 @@ async fn a_task_of_ours_that_goes_wrong_is_never_called_unexecuted() {
     }
     // What would mean of a request that it was not begun means nothing of a task that ran.
     for code in [-32021, -32042] {
-        let house = house(&failing_server(Ok("failed"), rejected(code, "theirs", None)));
-        assert_eq!(failed(house.engine.call(call(&legacy(), "write", RequestTerms::default())).await).code, code);
-        assert_eq!(house.last_word(), ("unknown", Some(EffectKnowledge::Unknown), true));
+        let harness = harness(&failing_server(Ok("failed"), rejected(code, "theirs", None)));
+        assert_eq!(failed(harness.engine.call(call(&legacy(), "write", RequestTerms::default())).await).code, code);
+        assert_eq!(harness.last_word(), ("unknown", Some(EffectKnowledge::Unknown), true));
     }
 }
 
 #[tokio::test]
 async fn what_a_server_says_about_a_task_reaches_its_principal_under_our_id() {
     let (server, _) = modern_server();
-    let house = house(&server);
-    let created = task(house.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
-    let mut news = house.engine.change_events();
+    let harness = harness(&server);
+    let created = task(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
+    let mut news = harness.engine.change_events();
     let said = |state: &Value| {
         let params = serde_json::value::to_raw_value(state).unwrap().into();
         server.said.send(Announcement::TaskChanged { task_id: "theirs".to_owned(), params }).unwrap();
@@ -359,26 +359,26 @@ async fn what_a_server_says_about_a_task_reaches_its_principal_under_our_id() {
     assert_eq!((owner.principal.as_str(), json!(*task_id)), ("local", created["taskId"].clone()));
     let told = parse(params.get());
     assert_eq!((&told["taskId"], &told["status"]), (&created["taskId"], &json!("failed")), "checked like any answer");
-    assert_eq!(house.outcomes(), ["task_created", "quarantined"]);
+    assert_eq!(harness.outcomes(), ["task_created", "quarantined"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn legacy_guest_modern_task() {
+async fn legacy_requester_modern_task() {
     let (server, state) = modern_server();
-    let house = house(&server);
-    let created = task(house.engine.call(with_task(call(&legacy(), "echo", RequestTerms::default()))).await);
+    let harness = harness(&server);
+    let created = task(harness.engine.call(with_task(call(&legacy(), "echo", RequestTerms::default()))).await);
     let id = created["task"]["taskId"].clone();
     assert_eq!((&created["task"]["ttl"], &created["task"]["pollInterval"]), (&json!(60000), &json!(100)));
     let params = json!({"taskId": id});
-    assert_eq!(about(&house, &legacy(), InquirySubject::Task, params.clone()).await.unwrap()["status"], "working");
+    assert_eq!(about(&harness, &legacy(), InquirySubject::Task, params.clone()).await.unwrap()["status"], "working");
     let end = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]});
     *state.lock().unwrap() = modern_task("completed", &json!({"result": end}));
-    let got = about(&house, &legacy(), InquirySubject::Task, params.clone()).await.unwrap();
+    let got = about(&harness, &legacy(), InquirySubject::Task, params.clone()).await.unwrap();
     assert_eq!((&got["status"], got.get("result"), &got["ttl"]), (&json!("completed"), None, &json!(60000)));
-    let ended = about(&house, &legacy(), InquirySubject::TaskResult, params).await.unwrap();
+    let ended = about(&harness, &legacy(), InquirySubject::TaskResult, params).await.unwrap();
     assert_eq!((&ended["content"][0]["text"], ended.get("resultType")), (&json!("done"), None));
     assert_eq!(ended["_meta"]["io.modelcontextprotocol/related-task"], json!({"taskId": id}));
-    assert_eq!(house.outcomes(), ["task_created", "completed"]);
+    assert_eq!(harness.outcomes(), ["task_created", "completed"]);
 }
 
 #[tokio::test]
@@ -395,8 +395,8 @@ async fn related_tasks_are_named_as_the_other_side_knows_them() {
             Ok(said(Era::Legacy, &task))
         }
     });
-    let house = house(&server);
-    let created = task(house.engine.call(with_task(call(&legacy(), "echo", RequestTerms::default()))).await);
+    let harness = harness(&server);
+    let created = task(harness.engine.call(with_task(call(&legacy(), "echo", RequestTerms::default()))).await);
     let related = |id: &Value| {
         let related = serde_json::value::to_raw_value(&json!({"taskId": id})).unwrap();
         let other = serde_json::value::to_raw_value(&1).unwrap();
@@ -404,8 +404,8 @@ async fn related_tasks_are_named_as_the_other_side_knows_them() {
         let meta = vec![("io.modelcontextprotocol/related-task".to_owned(), related), ("x".to_owned(), other)];
         call(&legacy(), "echo", RequestTerms { meta, ..terms })
     };
-    house.engine.call(related(&created["task"]["taskId"])).await;
-    house.engine.call(related(&json!("made up"))).await;
+    harness.engine.call(related(&created["task"]["taskId"])).await;
+    harness.engine.call(related(&json!("made up"))).await;
     let seen = seen.lock().unwrap().clone();
     assert_eq!(seen[1..], [r#"io.modelcontextprotocol/related-task={"taskId":"theirs"} x=1"#, "x=1"]);
 }

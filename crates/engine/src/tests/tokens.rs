@@ -396,7 +396,7 @@ async fn what_comes_with_a_result_costs_little() {
         ("change", keyed()),
         ("change, replayed", keyed()),
     ] {
-        let crate::CallAnswer::Result(result) = bank.house.engine.call(request).await else { panic!("no result") };
+        let crate::CallAnswer::Result(result) = bank.harness.engine.call(request).await else { panic!("no result") };
         let told = parse(&result.json)["_meta"].clone();
         assert_eq!(told["servanda/call"]["class"], "SUCCESS");
         assert_eq!(told["servanda/call"].get("replayed"), (what == "change, replayed").then_some(&Value::Bool(true)));

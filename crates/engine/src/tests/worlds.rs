@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::conversations::{input, told};
 use crate::{
     CallAnswer, Gateway as _, ChangeEvent, RequestTerms,
-    testing::{EngineHarness, ScriptedServer, again, call, guest, rejected, said, scene, text},
+    testing::{EngineHarness, ScriptedServer, again, call, requester, rejected, said, snapshot, text},
 };
 
 fn saying(what: &'static str) -> Arc<ScriptedServer> {
@@ -30,36 +30,36 @@ async fn a_call_ends_in_the_world_it_began_in() {
             Ok(text(Era::Modern, "old"))
         }
     });
-    let house = Arc::new(EngineHarness::new(ExposedNaming::Prefixed, &[("up", slow)]));
-    let caller = house.clone();
-    let guest = guest(Era::Modern, &json!({}));
-    let request = call(&guest, "up__echo", RequestTerms::default());
+    let harness = Arc::new(EngineHarness::new(ExposedNaming::Prefixed, &[("up", slow)]));
+    let caller = harness.clone();
+    let requester = requester(Era::Modern, &json!({}));
+    let request = call(&requester, "up__echo", RequestTerms::default());
     let calling = tokio::spawn(async move { caller.engine.call(request).await });
     let _ = begun.acquire().await.unwrap();
-    let mut news = house.engine.change_events();
-    let changes = house.engine.changes();
-    house.engine.install(scene(ExposedNaming::Prefixed, &[("other", saying("new"))]));
+    let mut news = harness.engine.change_events();
+    let changes = harness.engine.changes();
+    harness.engine.install(snapshot(ExposedNaming::Prefixed, &[("other", saying("new"))]));
     assert!(matches!(news.recv().await, Ok(ChangeEvent::Tools)));
     assert!(matches!(news.recv().await, Ok(ChangeEvent::Prompts)));
     assert!(matches!(news.recv().await, Ok(ChangeEvent::Resources)));
     assert!(changes.has_changed().unwrap());
-    let now = house.engine.call(call(&guest, "other__echo", RequestTerms::default())).await;
+    let now = harness.engine.call(call(&requester, "other__echo", RequestTerms::default())).await;
     assert_eq!(told(now), "new");
-    let gone = house.engine.call(call(&guest, "up__echo", RequestTerms::default())).await;
+    let gone = harness.engine.call(call(&requester, "up__echo", RequestTerms::default())).await;
     assert!(matches!(gone, CallAnswer::UnknownTool(_)));
     may_end.add_permits(1);
     assert_eq!(told(calling.await.unwrap()), "old");
 }
 
 #[tokio::test]
-async fn what_guests_wanted_of_the_old_world_they_want_of_the_new() {
+async fn what_requesters_wanted_of_the_old_world_they_want_of_the_new() {
     let (old, new) = (saying("old"), saying("new"));
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
-    let guest = guest(Era::Legacy, &json!({}));
-    let _remarks = house.engine.subscribe_session("s");
-    let watch = house.engine.watch(&guest, "servanda://up/a://b").await.unwrap();
-    house.engine.install(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
-    let mut news = house.engine.change_events();
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
+    let requester = requester(Era::Legacy, &json!({}));
+    let _messages = harness.engine.subscribe_session("s");
+    let watch = harness.engine.watch(&requester, "servanda://up/a://b").await.unwrap();
+    harness.engine.install(snapshot(ExposedNaming::Prefixed, &[("up", new.clone())]));
+    let mut news = harness.engine.change_events();
     // The new upstream is followed from the moment of the change.
     new.said.send(Announcement::ResourcesChanged).unwrap();
     while !matches!(news.recv().await, Ok(ChangeEvent::Resources)) {}
@@ -78,10 +78,10 @@ async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
     let no = || Some(rejected(-32601, "there are no subscriptions", None));
     for (failure, says, tries) in [(down(), true, 2), (down(), false, 2), (no(), true, 1)] {
         let (old, new) = (saying("old"), saying("new"));
-        let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
-        let watch = house.engine.watch(&guest(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
+        let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
+        let watch = harness.engine.watch(&requester(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
         *new.watches_fail.lock().unwrap() = failure;
-        house.engine.install(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
+        harness.engine.install(snapshot(ExposedNaming::Prefixed, &[("up", new.clone())]));
         while new.heard().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -99,10 +99,10 @@ async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
 #[tokio::test(start_paused = true)]
 async fn what_nobody_wants_any_more_is_not_tried_again() {
     let (old, new) = (saying("old"), saying("new"));
-    let house = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
-    let watch = house.engine.watch(&guest(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
+    let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
+    let watch = harness.engine.watch(&requester(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
     *new.watches_fail.lock().unwrap() = Some(PerformFailure::Unavailable { why: "it is down".to_owned() });
-    house.engine.install(scene(ExposedNaming::Prefixed, &[("up", new.clone())]));
+    harness.engine.install(snapshot(ExposedNaming::Prefixed, &[("up", new.clone())]));
     while new.heard().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -117,11 +117,11 @@ async fn what_nobody_wants_any_more_is_not_tried_again() {
 async fn a_round_does_not_go_on_at_another_upstream() {
     let asks = |_| async { Ok(said(Era::Modern, &json!({"resultType": "input_required", "requestState": "theirs"}))) };
     let (asking, other) = (ScriptedServer::new(Era::Modern, &json!({}), asks), saying("other"));
-    let house = EngineHarness::new(ExposedNaming::Bare, &[("up", asking)]);
-    let guest = guest(Era::Modern, &json!({"elicitation": {}}));
-    let asked = input(house.engine.call(call(&guest, "echo", RequestTerms::default())).await);
-    house.engine.install(scene(ExposedNaming::Bare, &[("moved", other.clone())]));
+    let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", asking)]);
+    let requester = requester(Era::Modern, &json!({"elicitation": {}}));
+    let asked = input(harness.engine.call(call(&requester, "echo", RequestTerms::default())).await);
+    harness.engine.install(snapshot(ExposedNaming::Bare, &[("moved", other.clone())]));
     let terms = again(&asked["requestState"], &json!({}));
-    let answered = super::conversations::result(house.engine.call(call(&guest, "echo", terms)).await);
+    let answered = super::conversations::result(harness.engine.call(call(&requester, "echo", terms)).await);
     assert_eq!((&answered["isError"], other.heard().len()), (&json!(true), 0), "a state is nobody else's business");
 }

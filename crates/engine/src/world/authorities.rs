@@ -106,13 +106,13 @@ impl Authorities {
         Mandate { authenticated, policy }
     }
 
-    /// What a guest is shown of a list: the very same one where nothing is kept from them.
-    pub(crate) fn visible_listing(&self, catalog: &Catalog, listing: Arc<Listing>, guest: &Requester) -> Arc<Listing> {
-        let Ok(principal) = self.principal(&guest.authority) else {
+    /// What a requester is shown of a list: the very same one where nothing is kept from them.
+    pub(crate) fn visible_listing(&self, catalog: &Catalog, listing: Arc<Listing>, requester: &Requester) -> Arc<Listing> {
+        let Ok(principal) = self.principal(&requester.authority) else {
             // Whoever no policy can speak of can call nothing.
             return Arc::new(Listing { generation: listing.generation, tools: Vec::new() });
         };
-        views::ListingView { policies: &self.policies, environment: &self.environment, catalog, principal, guest }
+        views::ListingView { policies: &self.policies, environment: &self.environment, catalog, principal, requester }
             .resolve(&self.views, listing)
     }
 

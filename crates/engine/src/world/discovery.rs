@@ -40,11 +40,11 @@ const WAIT_MS_MAX: u64 = 10_000;
 #[derive(Debug)]
 pub struct Discovery {
     catalog: Arc<Catalog>,
-    acquaintances: BTreeMap<String, Arc<UpstreamDiscovery>>,
+    upstream_discoveries: BTreeMap<String, Arc<UpstreamDiscovery>>,
     /// For whom lists are asked that everybody sees.
     nobody: UpstreamRequester,
     /// What the log has had, in this world and those before it.
-    doubts: Arc<LoggedObjections>,
+    logged_objections: Arc<LoggedObjections>,
 }
 
 /// Asks an upstream for its tools, those included that it shows only to clients it can ask something: all of them need a
@@ -67,43 +67,43 @@ impl Discovery {
 
     /// The same, where some doubts were told already.
     pub(crate) fn with_logged_objections(
-        doubts: Arc<LoggedObjections>,
+        logged_objections: Arc<LoggedObjections>,
         catalog: Arc<Catalog>,
         upstreams: &BTreeMap<String, Upstream>,
     ) -> Self {
         let of = |(id, upstream): (&String, &Upstream)| {
-            let (catalog, doubts) = (catalog.clone(), doubts.clone());
-            (id.clone(), Arc::new(UpstreamDiscovery::new(id.clone(), upstream.clone(), catalog, doubts)))
+            let (catalog, logged_objections) = (catalog.clone(), logged_objections.clone());
+            (id.clone(), Arc::new(UpstreamDiscovery::new(id.clone(), upstream.clone(), catalog, logged_objections)))
         };
-        let acquaintances = upstreams.iter().map(of).collect();
-        Self { catalog, acquaintances, nobody: UpstreamRequester::gateway(), doubts }
+        let upstream_discoveries = upstreams.iter().map(of).collect();
+        Self { catalog, upstream_discoveries, nobody: UpstreamRequester::gateway(), logged_objections }
     }
 
     /// What the log has had.
-    pub(crate) fn doubts(&self) -> Arc<LoggedObjections> {
-        Arc::clone(&self.doubts)
+    pub(crate) fn logged_objections(&self) -> Arc<LoggedObjections> {
+        Arc::clone(&self.logged_objections)
     }
 
-    /// The list a guest sees. What a legacy server offers may depend on what its client can do, so such a server is asked
-    /// on behalf of the first guest of a kind; one that does not answer in time is listed as to anybody.
+    /// The list a requester sees. What a legacy server offers may depend on what its client can do, so such a server is asked
+    /// on behalf of the first requester of a kind; one that does not answer in time is listed as to anybody.
     ///
-    /// Only servers that are open to the guest are asked.
+    /// Only servers that are open to the requester are asked.
     ///
     /// Cancel safe: nothing but the list is lost.
-    pub async fn listing(&self, guest: &Requester, open: impl Fn(&str) -> bool) -> Arc<Listing> {
-        if guest.capabilities.answers_anything() || self.acquaintances.values().any(|upstream| upstream.is_personal()) {
-            let counterpart = guest.counterpart();
+    pub async fn listing(&self, requester: &Requester, open: impl Fn(&str) -> bool) -> Arc<Listing> {
+        if requester.capabilities.answers_anything() || self.upstream_discoveries.values().any(|upstream| upstream.is_personal()) {
+            let upstream_requester = requester.upstream_requester();
             let mut asking = tokio::task::JoinSet::new();
             let asked =
-                self.acquaintances.iter().filter(|(id, upstream)| open(id) && upstream.has_own_list(&counterpart));
-            for (_, acquaintance) in asked {
-                let (acquaintance, counterpart) = (Arc::clone(acquaintance), counterpart.clone());
+                self.upstream_discoveries.iter().filter(|(id, upstream)| open(id) && upstream.has_own_list(&upstream_requester));
+            for (_, upstream_discovery) in asked {
+                let (upstream_discovery, upstream_requester) = (Arc::clone(upstream_discovery), upstream_requester.clone());
                 asking
-                    .spawn(async move { acquaintance.refresh(&counterpart, Duration::from_millis(WAIT_MS_MAX)).await });
+                    .spawn(async move { upstream_discovery.refresh(&upstream_requester, Duration::from_millis(WAIT_MS_MAX)).await });
             }
             asking.join_all().await;
         }
-        self.catalog.listing(guest.viewer())
+        self.catalog.listing(requester.viewer())
     }
 
     /// Makes sure that a call is decided by what its upstream said on the connection that the call is made on: a server that
@@ -114,26 +114,26 @@ impl Discovery {
     /// What is left: lists and calls are two requests, so a server may serve one definition and perform another.
     ///
     /// Cancel safe.
-    pub(crate) async fn refresh_for_call(&self, proposal: &Proposal, guest: &Requester) {
+    pub(crate) async fn refresh_for_call(&self, proposal: &Proposal, requester: &Requester) {
         let Some(entry) = self.catalog.entry(&proposal.tool) else { return };
         let contract = entry.contract.contract();
-        let Some(acquaintance) = self.acquaintances.get(&contract.binding.upstream) else { return };
+        let Some(upstream_discovery) = self.upstream_discoveries.get(&contract.binding.upstream) else { return };
         let wait = || {
             // How long a tool takes says nothing about how long its server takes to start.
-            let patience_ms = if acquaintance.is_starting() { WAIT_MS_MAX } else { contract.timeout_ms() };
+            let patience_ms = if upstream_discovery.is_starting() { WAIT_MS_MAX } else { contract.timeout_ms() };
             let wait_ms = patience_ms.min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
             Duration::from_millis(wait_ms)
         };
-        let mut counterpart = guest.counterpart();
-        if counterpart.capabilities.answers_anything() && !acquaintance.knows_era() && !acquaintance.is_personal() {
-            // Only the shared connection tells whether this guest gets one of its own.
-            acquaintance.refresh(&self.nobody, wait()).await;
+        let mut upstream_requester = requester.upstream_requester();
+        if upstream_requester.capabilities.answers_anything() && !upstream_discovery.knows_era() && !upstream_discovery.is_personal() {
+            // Only the shared connection tells whether this requester gets one of its own.
+            upstream_discovery.refresh(&self.nobody, wait()).await;
         }
-        counterpart = acquaintance.effective_counterpart(&counterpart);
-        if !acquaintance.is_current(&counterpart) {
-            acquaintance.refresh(&counterpart, wait()).await;
+        upstream_requester = upstream_discovery.effective_upstream_requester(&upstream_requester);
+        if !upstream_discovery.is_current(&upstream_requester) {
+            upstream_discovery.refresh(&upstream_requester, wait()).await;
         }
-        acquaintance.close_unknown_list(&counterpart);
+        upstream_discovery.close_unknown_list(&upstream_requester);
     }
 
     /// The same for a call that the gateway makes on its own account.
@@ -141,18 +141,18 @@ impl Discovery {
     /// Cancel safe.
     pub(crate) async fn refresh_for_gateway(&self, tool: &str) {
         let Some(entry) = self.catalog.entry(tool) else { return };
-        let Some(acquaintance) = self.acquaintances.get(&entry.contract.contract().binding.upstream) else { return };
-        if !acquaintance.is_current(&self.nobody) {
-            acquaintance.refresh(&self.nobody, Duration::from_millis(WAIT_MS_MAX)).await;
+        let Some(upstream_discovery) = self.upstream_discoveries.get(&entry.contract.contract().binding.upstream) else { return };
+        if !upstream_discovery.is_current(&self.nobody) {
+            upstream_discovery.refresh(&self.nobody, Duration::from_millis(WAIT_MS_MAX)).await;
         }
-        acquaintance.close_unknown_list(&self.nobody);
+        upstream_discovery.close_unknown_list(&self.nobody);
     }
 
     /// Takes another lock file for what was agreed to.
     pub fn adopt(&self, lock: LockFile) {
         for change in self.catalog.replace_lock(lock) {
             operator_log::log_change(&change);
-            self.doubts.log_once(&change, &self.catalog);
+            self.logged_objections.log_once(&change, &self.catalog);
         }
     }
 
@@ -180,32 +180,32 @@ impl Discovery {
 
     /// Ends when every upstream has answered once or could not be asked.
     pub async fn all_tried(&self) {
-        for acquaintance in self.acquaintances.values() {
-            acquaintance.tried().await;
+        for upstream_discovery in self.upstream_discoveries.values() {
+            upstream_discovery.tried().await;
         }
     }
 
     /// Whether each upstream answers, by its id.
     pub fn reachability(&self) -> BTreeMap<String, UpstreamReachability> {
-        self.acquaintances.iter().map(|(id, known)| (id.clone(), known.reachability())).collect()
+        self.upstream_discoveries.iter().map(|(id, known)| (id.clone(), known.reachability())).collect()
     }
 
     /// Follows an upstream until stopped: connects, asks, hears of changes, probes.
     pub async fn follow(self: Arc<Self>, id: String, probe_interval: Duration, stop: CancellationToken) {
-        let Some(acquaintance) = self.acquaintances.get(&id) else { return };
-        let mut changes = acquaintance.changes();
+        let Some(upstream_discovery) = self.upstream_discoveries.get(&id) else { return };
+        let mut changes = upstream_discovery.changes();
         let mut retry = Duration::from_millis(RETRY_MS);
         let mut looked_for_missing = false;
         loop {
             changes.borrow_and_update();
             let asked = tokio::select! {
-                asked = acquaintance.ask(&self.nobody) => asked,
+                asked = upstream_discovery.ask(&self.nobody) => asked,
                 () = stop.cancelled() => return,
             };
             if asked && !looked_for_missing {
                 looked_for_missing = true;
                 tokio::select! {
-                    () = acquaintance.report_missing() => {}
+                    () = upstream_discovery.report_missing() => {}
                     () = stop.cancelled() => return,
                 }
             }

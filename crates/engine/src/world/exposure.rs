@@ -1,4 +1,4 @@
-//! URIs of resources as guests see them, in every place where one stands: lists, contents, links in results and prompts,
+//! URIs of resources as requesters see them, in every place where one stands: lists, contents, links in results and prompts,
 //! notifications. Only those members change; the bytes around them stay.
 
 use serde_json::value::RawValue;

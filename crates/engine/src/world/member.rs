@@ -57,14 +57,14 @@ impl UpstreamMember {
         Ok(known.then_some(offer))
     }
 
-    /// The same on the connection of that counterpart: a server of both eras may offer something else in each.
+    /// The same on the connection of that upstream requester: a server of both eras may offer something else in each.
     pub(crate) async fn offers_to(
         &self,
-        counterpart: &UpstreamRequester,
+        upstream_requester: &UpstreamRequester,
         capability: &str,
         deadline: Instant,
     ) -> Result<Option<UpstreamOffer>, PerformFailure> {
-        let offer = self.server.offer_to(counterpart, deadline).await?;
+        let offer = self.server.offer_to(upstream_requester, deadline).await?;
         let known = has(&offer.capabilities, &[capability]);
         Ok(known.then_some(offer))
     }

@@ -9,17 +9,17 @@ use super::snapshot::WorldSnapshot;
 pub(crate) struct PresentWorld(RwLock<Arc<WorldSnapshot>>);
 
 impl PresentWorld {
-    pub(crate) fn new(scene: Arc<WorldSnapshot>) -> Self {
-        Self(RwLock::new(scene))
+    pub(crate) fn new(snapshot: Arc<WorldSnapshot>) -> Self {
+        Self(RwLock::new(snapshot))
     }
 
     /// The world as it is now.
-    pub(crate) fn scene(&self) -> Arc<WorldSnapshot> {
+    pub(crate) fn snapshot(&self) -> Arc<WorldSnapshot> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes another world from now on, and returns the one before.
-    pub(crate) fn replace(&self, scene: Arc<WorldSnapshot>) -> Arc<WorldSnapshot> {
-        std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), scene)
+    pub(crate) fn replace(&self, snapshot: Arc<WorldSnapshot>) -> Arc<WorldSnapshot> {
+        std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), snapshot)
     }
 }

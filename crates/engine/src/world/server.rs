@@ -19,25 +19,25 @@ pub(crate) trait UpstreamServer: fmt::Debug + Send + Sync {
     fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<UpstreamOffer, PerformFailure>>;
     fn offer_to<'a>(
         &'a self,
-        counterpart: &'a UpstreamRequester,
+        upstream_requester: &'a UpstreamRequester,
         deadline: Instant,
     ) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>>;
-    fn tools<'a>(&'a self, counterpart: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
+    fn tools<'a>(&'a self, upstream_requester: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
     fn announcements(&self) -> broadcast::Receiver<Announcement>;
     fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
     fn watch_alone<'a>(
         &'a self,
-        counterpart: &'a UpstreamRequester,
+        upstream_requester: &'a UpstreamRequester,
         uri: &'a str,
         deadline: Instant,
     ) -> PortFuture<'a, Result<Option<ConnectionResourceWatch>, PerformFailure>>;
     fn unwatch(&self, uri: &str);
     fn watch_task<'a>(&'a self, task_id: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
     fn unwatch_task(&self, task_id: &str);
-    fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>);
-    fn notify(&self, counterpart: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>);
+    fn attach(&self, affinity: &str, session_forwarder: Arc<dyn ServerMessageSink>);
+    fn notify(&self, upstream_requester: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>);
     fn release(&self, affinity: &str);
-    fn edition(&self, counterpart: &UpstreamRequester) -> Option<u64>;
+    fn edition(&self, upstream_requester: &UpstreamRequester) -> Option<u64>;
     fn is_shown_credentials(&self) -> bool;
     fn is_personal(&self) -> bool;
 }
@@ -57,14 +57,14 @@ impl UpstreamServer for Upstream {
 
     fn offer_to<'a>(
         &'a self,
-        counterpart: &'a UpstreamRequester,
+        upstream_requester: &'a UpstreamRequester,
         deadline: Instant,
     ) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>> {
-        Box::pin(self.offer_to(counterpart, deadline))
+        Box::pin(self.offer_to(upstream_requester, deadline))
     }
 
-    fn tools<'a>(&'a self, counterpart: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
-        Box::pin(self.tools(counterpart))
+    fn tools<'a>(&'a self, upstream_requester: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
+        Box::pin(self.tools(upstream_requester))
     }
 
     fn announcements(&self) -> broadcast::Receiver<Announcement> {
@@ -77,11 +77,11 @@ impl UpstreamServer for Upstream {
 
     fn watch_alone<'a>(
         &'a self,
-        counterpart: &'a UpstreamRequester,
+        upstream_requester: &'a UpstreamRequester,
         uri: &'a str,
         deadline: Instant,
     ) -> PortFuture<'a, Result<Option<ConnectionResourceWatch>, PerformFailure>> {
-        Box::pin(self.watch_on_own_connection(counterpart, uri, deadline))
+        Box::pin(self.watch_on_own_connection(upstream_requester, uri, deadline))
     }
 
     fn unwatch(&self, uri: &str) {
@@ -96,12 +96,12 @@ impl UpstreamServer for Upstream {
         self.unwatch_task(task_id);
     }
 
-    fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) {
-        self.attach(affinity, bystander);
+    fn attach(&self, affinity: &str, session_forwarder: Arc<dyn ServerMessageSink>) {
+        self.attach(affinity, session_forwarder);
     }
 
-    fn notify(&self, counterpart: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>) {
-        self.notify(counterpart, method, params);
+    fn notify(&self, upstream_requester: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>) {
+        self.notify(upstream_requester, method, params);
     }
 
     fn release(&self, affinity: &str) {
@@ -116,7 +116,7 @@ impl UpstreamServer for Upstream {
         self.is_personal()
     }
 
-    fn edition(&self, counterpart: &UpstreamRequester) -> Option<u64> {
-        self.edition(counterpart)
+    fn edition(&self, upstream_requester: &UpstreamRequester) -> Option<u64> {
+        self.edition(upstream_requester)
     }
 }

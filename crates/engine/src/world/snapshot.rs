@@ -61,12 +61,12 @@ pub(crate) struct WorldSnapshot {
 
 impl WorldSnapshot {
     /// A world; `doubts` are those that were told in the one before it.
-    pub(crate) fn new(world: World, doubts: Arc<LoggedObjections>) -> Self {
+    pub(crate) fn new(world: World, logged_objections: Arc<LoggedObjections>) -> Self {
         let World { catalog, upstreams, naming, expectations, callbacks, authorities, allowances } = world;
         let servers =
             upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn UpstreamServer>));
         let servers = servers.collect();
-        let discovery = Arc::new(Discovery::with_logged_objections(doubts, Arc::clone(&catalog), &upstreams));
+        let discovery = Arc::new(Discovery::with_logged_objections(logged_objections, Arc::clone(&catalog), &upstreams));
         Self {
             discovery,
             upstreams,
@@ -113,8 +113,8 @@ impl WorldSnapshot {
     /// The same world as the one that comes after the lists of an earlier table of names. For a world that nobody is in yet.
     pub(crate) fn after_names(self, earlier: &NameTable) -> Result<Self, CatalogError> {
         let catalog = Arc::new(self.catalog.with_names_after(earlier)?);
-        let doubts = self.discovery.doubts();
-        let discovery = Arc::new(Discovery::with_logged_objections(doubts, Arc::clone(&catalog), &self.upstreams));
+        let logged_objections = self.discovery.logged_objections();
+        let discovery = Arc::new(Discovery::with_logged_objections(logged_objections, Arc::clone(&catalog), &self.upstreams));
         Ok(Self { own_tool: own_tool_beside(&catalog), discovery, catalog, ..self })
     }
 
@@ -156,9 +156,9 @@ impl WorldSnapshot {
         self.members.get(id)
     }
 
-    /// What that guest is shown of a list: the tools that some call of theirs could be allowed for.
-    pub(crate) fn visible_listing(&self, listing: Arc<Listing>, guest: &Requester) -> Arc<Listing> {
-        self.authorities.visible_listing(&self.catalog, listing, guest)
+    /// What that requester is shown of a list: the tools that some call of theirs could be allowed for.
+    pub(crate) fn visible_listing(&self, listing: Arc<Listing>, requester: &Requester) -> Arc<Listing> {
+        self.authorities.visible_listing(&self.catalog, listing, requester)
     }
 
     /// Whether there is no such upstream, tool or resource, as far as that caller may know.
@@ -176,20 +176,20 @@ impl WorldSnapshot {
         self.members.values().filter(|member| !self.is_foreign(&member.id, caller))
     }
 
-    /// The servers whose resources and prompts a guest may ask for: of those that are there for it, the ones that have a tool
+    /// The servers whose resources and prompts a requester may ask for: of those that are there for it, the ones that have a tool
     /// its credential is for. Who may call nothing there reads nothing there.
-    pub(crate) fn members_read_by<'s>(&'s self, guest: &'s Requester) -> impl Iterator<Item = &'s Arc<UpstreamMember>> {
-        self.members_for(&guest.caller).filter(|member| self.is_read_by(member, guest))
+    pub(crate) fn members_read_by<'s>(&'s self, requester: &'s Requester) -> impl Iterator<Item = &'s Arc<UpstreamMember>> {
+        self.members_for(&requester.caller).filter(|member| self.is_read_by(member, requester))
     }
 
     /// One of them by its id.
-    pub(crate) fn member_read_by(&self, id: &str, guest: &Requester) -> Option<&Arc<UpstreamMember>> {
-        let member = self.member(id).filter(|member| !self.is_foreign(&member.id, &guest.caller));
-        member.filter(|member| self.is_read_by(member, guest))
+    pub(crate) fn member_read_by(&self, id: &str, requester: &Requester) -> Option<&Arc<UpstreamMember>> {
+        let member = self.member(id).filter(|member| !self.is_foreign(&member.id, &requester.caller));
+        member.filter(|member| self.is_read_by(member, requester))
     }
 
-    fn is_read_by(&self, member: &UpstreamMember, guest: &Requester) -> bool {
-        let tools = &guest.authority.rights().tools;
+    fn is_read_by(&self, member: &UpstreamMember, requester: &Requester) -> bool {
+        let tools = &requester.authority.rights().tools;
         let is_for =
             |contract: &ToolContract| *contract.binding.upstream == *member.id && tools.covers(&contract.identity.name);
         tools.is_all() || self.catalog.entries().any(|(_, entry)| is_for(entry.contract.contract()))
@@ -200,13 +200,13 @@ impl WorldSnapshot {
         self.members.values()
     }
 
-    /// The server of an exposed URI, if that guest may ask it, and the URI there.
-    pub(crate) fn by_uri<'u>(&self, exposed: &'u str, guest: &Requester) -> Option<(&Arc<UpstreamMember>, &'u str)> {
+    /// The server of an exposed URI, if that requester may ask it, and the URI there.
+    pub(crate) fn by_uri<'u>(&self, exposed: &'u str, requester: &Requester) -> Option<(&Arc<UpstreamMember>, &'u str)> {
         let (upstream, uri) = self.naming.original_uri(exposed)?;
         let member = match upstream {
-            Some(id) => self.member_read_by(id, guest)?,
+            Some(id) => self.member_read_by(id, requester)?,
             // Bare names are for a single upstream.
-            None => self.members_for(&guest.caller).next().filter(|member| self.is_read_by(member, guest))?,
+            None => self.members_for(&requester.caller).next().filter(|member| self.is_read_by(member, requester))?,
         };
         Some((member, uri))
     }

@@ -105,8 +105,8 @@ pub enum FundingError {
 
 impl PricedCall {
     /// What a permitted call has to pay. Nothing is made for one that no allowance is about.
-    pub fn new(permit: Permit, purse: &BudgetSources<'_>) -> Result<Self, Box<NotCleared>> {
-        let draws = match drawn(&permit, purse) {
+    pub fn new(permit: Permit, sources: &BudgetSources<'_>) -> Result<Self, Box<NotCleared>> {
+        let draws = match drawn(&permit, sources) {
             Ok(draws) => draws,
             Err(why) => return Err(Box::new(NotCleared { permit, why: NotClearedReason::Undrawable(why) })),
         };
@@ -126,7 +126,7 @@ impl PricedCall {
     }
 }
 
-fn drawn(permit: &Permit, purse: &BudgetSources<'_>) -> Result<Vec<Draw>, DrawError> {
+fn drawn(permit: &Permit, sources: &BudgetSources<'_>) -> Result<Vec<Draw>, DrawError> {
     let contract = permit.contract();
     let caller = &permit.proposal().caller;
     let free = Price { currency: String::new(), cost: Cost::default() };
@@ -134,16 +134,16 @@ fn drawn(permit: &Permit, purse: &BudgetSources<'_>) -> Result<Vec<Draw>, DrawEr
         tenant: &caller.tenant,
         principal: &caller.principal,
         tool: &contract.contract().identity.name,
-        run: purse.run,
-        credentials: purse.authenticated.budgets(),
+        run: sources.run,
+        credentials: sources.authenticated.budgets(),
         class: permit.side_effect_class(),
         price: &free,
     };
     match contract.price() {
-        Ok(price) => draws(&BudgetedCall { price, ..call }, purse.allowances),
+        Ok(price) => draws(&BudgetedCall { price, ..call }, sources.allowances),
         // A draw that cannot be counted matters only where an account counts it.
-        Err(error) if counts_money(&call, purse.allowances) => Err(error.into()),
-        Err(CostError::NotACost | CostError::TooMuch) => draws(&call, purse.allowances),
+        Err(error) if counts_money(&call, sources.allowances) => Err(error.into()),
+        Err(CostError::NotACost | CostError::TooMuch) => draws(&call, sources.allowances),
     }
 }
 

@@ -104,33 +104,33 @@ fn classify_with(model: &model::ClassifierModel, descriptor: &Descriptor, option
     let reading = reading::read(descriptor, options.names);
     let hints = descriptor.annotations.filter(|_| options.annotations);
     let judgement = mutability::judge(model, &reading, options.names, hints);
-    let deed = action::judge(&reading, judgement.mutability);
-    let domain = domain::judge(&reading, judgement.mutability, deed.action);
+    let action_judgement = action::judge(&reading, judgement.mutability);
+    let domain = domain::judge(&reading, judgement.mutability, action_judgement.action);
     let (content_type, certainty, reasons) = domain::content_type(&reading, judgement.mutability);
-    let is_its_programs = gravity::acts_only_through_program(&reading, &deed, &judgement.cautions);
-    let gravity = gravity::assess(&reading, &deed, &judgement.cautions);
+    let is_its_programs = gravity::acts_only_through_program(&reading, &action_judgement, &judgement.cautions);
+    let gravity = gravity::assess(&reading, &action_judgement, &judgement.cautions);
     let rounded = |confidence: f64| (confidence * 1000.0).round() / 1000.0;
     Classification {
         behaviour: Behaviour {
             content_type: Some(content_type),
-            ..Behaviour::new(judgement.mutability, deed.action, domain.domain)
+            ..Behaviour::new(judgement.mutability, action_judgement.action, domain.domain)
         },
         confidence: Confidence {
             mutability: rounded(judgement.confidence),
-            action: rounded(deed.confidence),
+            action: rounded(action_judgement.confidence),
             output_domain: rounded(domain.confidence),
             content_type: rounded(certainty),
         },
         evidence: ClassificationEvidence {
             mutability: judgement.reasons,
-            action: deed.reasons,
+            action: action_judgement.reasons,
             output_domain: domain.reasons,
             content_type: reasons,
         },
         gravity,
         acts_only_through_program: is_its_programs,
         looking: reading.reading_verb(),
-        verb: deed.verb,
+        verb: action_judgement.verb,
         cautions: judgement.cautions,
     }
 }

@@ -76,7 +76,7 @@ pub(crate) struct PostgresLedger {
     /// For budgets: they wait for locks that other gateways hold, and nobody else waits with them.
     budget_queue: Queue,
     tasks: Mutex<JoinSet<()>>,
-    desk: PostgresReadPool,
+    pool: PostgresReadPool,
     lost: Arc<AtomicU64>,
     known: Arc<PostgresLedgerIdentity>,
     migration: Option<Migration>,
@@ -106,14 +106,14 @@ impl PostgresLedger {
             queues.push(queue);
         }
         let books = queues.pop().ok_or(LedgerError::Silent(0))?;
-        let desk = PostgresReadPool::new(connector.clone(), time.clone());
-        desk.look_at_durability().await?;
+        let pool = PostgresReadPool::new(connector.clone(), time.clone());
+        pool.look_at_durability().await?;
         Ok(Self {
             connector,
             queues,
             budget_queue: books,
             tasks: Mutex::new(tasks),
-            desk,
+            pool,
             lost,
             known,
             migration,
@@ -136,7 +136,7 @@ impl PostgresLedger {
     }
 
     async fn ask<T>(&self, question: impl AsyncFnOnce(&Client) -> Result<T, LedgerError>) -> Result<T, JournalError> {
-        self.desk.ask(question).await.map_err(|error| JournalError::new(error.to_string()))
+        self.pool.ask(question).await.map_err(|error| JournalError::new(error.to_string()))
     }
 }
 
@@ -159,8 +159,8 @@ impl LedgerStore for PostgresLedger {
             }
             // The last position, if the database is there to be asked.
             let last = self
-                .desk
-                .ask(async |client: &Client| self.known.beat(client, self.desk.now(client).await?.now_ms).await);
+                .pool
+                .ask(async |client: &Client| self.known.beat(client, self.pool.now(client).await?.now_ms).await);
             let _ = tokio::time::timeout(LAST_POSITION_MAX, last).await;
             self.known.end();
         })
@@ -187,7 +187,7 @@ impl LedgerStore for PostgresLedger {
     }
 
     fn may_lose_commits(&self) -> Option<String> {
-        self.known.replaced().or_else(|| self.desk.may_lose_commits())
+        self.known.replaced().or_else(|| self.pool.may_lose_commits())
     }
 
     fn migration(&self) -> Option<&Migration> {
@@ -215,7 +215,7 @@ impl Journal for PostgresLedger {
 
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         Box::pin(async move {
-            let recalled = self.desk.ask(async |client: &Client| read::call(client, call_id).await).await;
+            let recalled = self.pool.ask(async |client: &Client| read::call(client, call_id).await).await;
             recalled.map_err(|error| JournalError::new(error.to_string()))
         })
     }
@@ -295,7 +295,7 @@ impl EffectStore for PostgresLedger {
 
     fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
-            let ledger_ms = self.desk.now(client).await?.ledger_ms;
+            let ledger_ms = self.pool.now(client).await?.ledger_ms;
             let silent_since_ms = signed(ledger_ms.saturating_sub(owner_silence_ms_max()));
             let sql = include_str!("../../sql/postgres/orphans.sql");
             let (each_max, upstreams_max) = (i64::from(query.each_max), i64::from(ORPHANED_UPSTREAMS_MAX));
@@ -313,11 +313,11 @@ impl EffectStore for PostgresLedger {
     fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let beat = async |client: &Client| {
-                let now = self.desk.beat(client, &owner).await?;
+                let now = self.pool.beat(client, &owner).await?;
                 self.known.beat(client, now.now_ms).await
             };
             self.ask(beat).await?;
-            self.desk.look_at_durability().await.map_err(|error| JournalError::new(error.to_string()))
+            self.pool.look_at_durability().await.map_err(|error| JournalError::new(error.to_string()))
         })
     }
 
@@ -337,14 +337,14 @@ impl BudgetStore for PostgresLedger {
 
     fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
-            let until_ms = self.desk.now(client).await?.now_ms.saturating_sub(older_than_ms);
+            let until_ms = self.pool.now(client).await?.now_ms.saturating_sub(older_than_ms);
             budgets::open_reservations(client, until_ms, limit).await
         }))
     }
 
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
-            budgets::balances(client, &query, self.desk.now(client).await?.now_ms).await
+            budgets::balances(client, &query, self.pool.now(client).await?.now_ms).await
         }))
     }
 }

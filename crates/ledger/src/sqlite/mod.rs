@@ -65,7 +65,7 @@ const CHECKPOINT_PAGES: i64 = 8_000;
 pub(crate) struct SqliteLedger {
     path: PathBuf,
     writer: SqliteWriter,
-    desk: SqliteReadPool,
+    pool: SqliteReadPool,
     time: StoreTime,
     migration: Option<Migration>,
 }
@@ -87,10 +87,10 @@ impl SqliteLedger {
         let (connection, migration) = open_up_to_date(path, guard.schema)?;
         let position_file = guard.position_file.as_deref().map(|file| known_outside(file, &connection)).transpose()?;
         live.share()?;
-        let (desk, time) = (SqliteReadPool::open(path)?, StoreTime::default());
+        let (pool, time) = (SqliteReadPool::open(path)?, StoreTime::default());
         let known = SqliteIdentityFiles { live, position_file };
         let writer = SqliteWriter::start(connection, path, time.clone(), (known, room))?;
-        Ok(Self { path: path.to_owned(), writer, desk, time, migration })
+        Ok(Self { path: path.to_owned(), writer, pool, time, migration })
     }
 
     /// A reader of the same file.
@@ -141,7 +141,7 @@ impl LedgerStore for SqliteLedger {
 
     fn measure(&self, _: LedgerLimits) -> PortFuture<'_, Result<StorageUsage, JournalError>> {
         let path = self.path.clone();
-        Box::pin(self.desk.ask(move |connection| measure(connection, &path)))
+        Box::pin(self.pool.ask(move |connection| measure(connection, &path)))
     }
 
     fn lost_count(&self) -> u64 {
@@ -174,7 +174,7 @@ impl Journal for SqliteLedger {
 
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         let call_id = call_id.to_owned();
-        Box::pin(self.desk.ask(move |connection| read::call(connection, &call_id)))
+        Box::pin(self.pool.ask(move |connection| read::call(connection, &call_id)))
     }
 }
 
@@ -187,7 +187,7 @@ impl Notebook for SqliteLedger {
         Box::pin(async move {
             let (kind, key) = (note.kind, note.key.clone());
             self.writer.queue().put(LedgerWrite::FirstNote(note), true).await?;
-            let kept = self.desk.ask(move |connection| read::note(connection, kind, &key)).await?;
+            let kept = self.pool.ask(move |connection| read::note(connection, kind, &key)).await?;
             kept.ok_or_else(|| JournalError::new(format!("a {} note that was just written is gone", kind.as_str())))
         })
     }
@@ -195,7 +195,7 @@ impl Notebook for SqliteLedger {
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
         let key = key.to_owned();
         Box::pin(async move {
-            let found = self.desk.ask(move |connection| read::note(connection, kind, &key)).await?;
+            let found = self.pool.ask(move |connection| read::note(connection, kind, &key)).await?;
             Ok(found.filter(|note| !note.is_expired(now)))
         })
     }
@@ -208,7 +208,7 @@ impl Notebook for SqliteLedger {
         now: Timestamp,
     ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
         let after = after.to_owned();
-        Box::pin(self.desk.ask(move |connection| read::notes(connection, kind, &after, limit, now)))
+        Box::pin(self.pool.ask(move |connection| read::notes(connection, kind, &after, limit, now)))
     }
 
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
@@ -222,16 +222,16 @@ impl EffectStore for SqliteLedger {
     }
 
     fn find(&self, target: EffectTarget) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
-        Box::pin(self.desk.ask(move |connection| effects::find(connection, &target)))
+        Box::pin(self.pool.ask(move |connection| effects::find(connection, &target)))
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        Box::pin(self.desk.ask(move |connection| effects::list(connection, &query)))
+        Box::pin(self.pool.ask(move |connection| effects::list(connection, &query)))
     }
 
     fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let time = self.time.clone();
-        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, &query, now(connection, &time)?)))
+        Box::pin(self.pool.ask(move |connection| effects::orphans(connection, &query, now(connection, &time)?)))
     }
 
     fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
@@ -254,7 +254,7 @@ impl BudgetStore for SqliteLedger {
 
     fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         let time = self.time.clone();
-        Box::pin(self.desk.ask(move |connection| {
+        Box::pin(self.pool.ask(move |connection| {
             let until_ms = now(connection, &time)?.now_ms.saturating_sub(older_than_ms);
             budgets::open_reservations(connection, until_ms, limit)
         }))
@@ -263,7 +263,7 @@ impl BudgetStore for SqliteLedger {
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         let time = self.time.clone();
         Box::pin(
-            self.desk.ask(move |connection| budgets::balances(connection, &query, now(connection, &time)?.now_ms)),
+            self.pool.ask(move |connection| budgets::balances(connection, &query, now(connection, &time)?.now_ms)),
         )
     }
 }

@@ -88,8 +88,8 @@ async fn a_slow_read_holds_up_no_other() {
     let kept = Kept::in_file();
     let Place::File(_, path, _) = &kept.place else { panic!("it is a file") };
     let (let_go, waits) = std::sync::mpsc::channel::<()>();
-    let desk = std::sync::Arc::new(crate::sqlite::SqliteReadPool::open(path).unwrap());
-    let slow = desk.clone();
+    let pool = std::sync::Arc::new(crate::sqlite::SqliteReadPool::open(path).unwrap());
+    let slow = pool.clone();
     let slow = tokio::spawn(async move {
         slow.ask(move |_| {
             waits.recv().unwrap();
@@ -100,7 +100,7 @@ async fn a_slow_read_holds_up_no_other() {
     let quick =
         |connection: &rusqlite::Connection| Ok(connection.query_row("select 1", [], |row| row.get::<_, i64>(0))?);
     for _ in 0..100 {
-        assert_eq!(desk.ask(quick).await.unwrap(), 1);
+        assert_eq!(pool.ask(quick).await.unwrap(), 1);
     }
     let_go.send(()).unwrap();
     slow.await.unwrap().unwrap();

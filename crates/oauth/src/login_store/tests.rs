@@ -26,21 +26,21 @@ async fn login() -> Login {
 #[tokio::test]
 async fn t13_what_is_kept_is_sealed_and_for_one_user() {
     let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
-    let (book, other) = (with_key(&notebook, 1), with_key(&notebook, 2));
+    let (login_store, other) = (with_key(&notebook, 1), with_key(&notebook, 2));
     let server = TokenServer::start(|_, _| (500, serde_json::json!({}))).await;
     let ada = whose("crm", "acme", "ada");
-    book.save(&ada, &server.login("acc-s3cret", Some("ref-s3cret"))).await.unwrap();
+    login_store.save(&ada, &server.login("acc-s3cret", Some("ref-s3cret"))).await.unwrap();
     let notes = notebook.list(NoteKind::Login, "", 10, NOW).await.unwrap();
     assert!(!format!("{notes:?}").contains("s3cret"));
     assert!(matches!(other.login(&ada, NOW).await, Err(LoginStoreError::Sealed)));
     // Moved to another user's place, it is of no use there.
     let moved = Note { key: whose("crm", "acme", "eve").key(), ..notes[0].clone() };
     notebook.write(moved).await.unwrap();
-    assert!(matches!(book.login(&whose("crm", "acme", "eve"), NOW).await, Err(LoginStoreError::Sealed)));
-    let listed = book.logins(NOW).await.unwrap();
+    assert!(matches!(login_store.login(&whose("crm", "acme", "eve"), NOW).await, Err(LoginStoreError::Sealed)));
+    let listed = login_store.logins(NOW).await.unwrap();
     let shown: Vec<_> = listed.iter().map(|(whose, login)| (whose.principal.as_str(), login.is_some())).collect();
     assert_eq!(shown, [("ada", true), ("eve", false)]);
-    assert!(!format!("{listed:?} {book:?}").contains("s3cret"));
+    assert!(!format!("{listed:?} {login_store:?}").contains("s3cret"));
 }
 
 #[test]
@@ -54,21 +54,21 @@ fn no_name_looks_like_two() {
 #[tokio::test]
 async fn one_asks_for_the_next_token_until_its_time_is_over() {
     let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
-    let book = with_key(&notebook, 1);
+    let login_store = with_key(&notebook, 1);
     let ada = whose("crm", "acme", "ada");
     let later = Timestamp::from_unix_ms(NOW.unix_ms() + REFRESH_MS_MAX);
     let login = login().await;
     let generation_1 = login.without_refresh_token();
-    assert!(book.claim(&ada, &login, "one", NOW).await.unwrap().is_some());
-    assert!(book.claim(&ada, &login, "two", NOW).await.unwrap().is_none());
-    let next = book.claim(&ada, &generation_1, "two", NOW).await.unwrap().expect("of another generation");
-    assert!(book.claim(&ada, &login, "two", later).await.unwrap().is_some(), "the first one is gone");
-    assert!(book.claim(&ada, &login, "three", later).await.unwrap().is_none(), "the second one is at it");
-    book.release(next).await.unwrap();
-    assert!(book.claim(&ada, &generation_1, "three", NOW).await.unwrap().is_some());
+    assert!(login_store.claim(&ada, &login, "one", NOW).await.unwrap().is_some());
+    assert!(login_store.claim(&ada, &login, "two", NOW).await.unwrap().is_none());
+    let next = login_store.claim(&ada, &generation_1, "two", NOW).await.unwrap().expect("of another generation");
+    assert!(login_store.claim(&ada, &login, "two", later).await.unwrap().is_some(), "the first one is gone");
+    assert!(login_store.claim(&ada, &login, "three", later).await.unwrap().is_none(), "the second one is at it");
+    login_store.release(next).await.unwrap();
+    assert!(login_store.claim(&ada, &generation_1, "three", NOW).await.unwrap().is_some());
     let mut anew = login.clone();
     anew.issued_at = later;
-    assert!(book.claim(&ada, &anew, "four", later).await.unwrap().is_some(), "of a login that was made anew");
+    assert!(login_store.claim(&ada, &anew, "four", later).await.unwrap().is_some(), "of a login that was made anew");
 }
 
 #[tokio::test]

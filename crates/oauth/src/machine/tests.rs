@@ -7,7 +7,7 @@ use servanda_upstream::CredentialLack;
 use super::*;
 use crate::{
     login::LEEWAY_MS,
-    testing::{FixedAccess, OauthTestClock, TokenServer, book, errand, shown},
+    testing::{FixedAccess, OauthTestClock, TokenServer, login_store, credential_request, shown},
 };
 
 async fn server() -> TokenServer {
@@ -18,7 +18,7 @@ async fn server() -> TokenServer {
 }
 
 fn source(server: &TokenServer, standing: UnattendedGrant, clock: &OauthTestClock) -> Arc<MachineSource> {
-    Arc::new(MachineSource::new(server.terms(standing), book(), Arc::new(clock.clone()), None))
+    Arc::new(MachineSource::new(server.terms(standing), login_store(), Arc::new(clock.clone()), None))
 }
 
 fn rejection(status: u16, challenge: &str, rejected_before: usize) -> CredentialRejection {
@@ -32,14 +32,14 @@ async fn one_token_for_all_until_it_ends() {
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..20 {
         let source = Arc::clone(&source);
-        calls.spawn(async move { shown(source.present(&errand("acme", &format!("user{number}"))).await) });
+        calls.spawn(async move { shown(source.present(&credential_request("acme", &format!("user{number}"))).await) });
     }
     assert!(calls.join_all().await.iter().all(|token| token == "Bearer t1"));
     assert!(!source.is_personal());
     clock.forward(3_600_000 - LEEWAY_MS - 1);
-    assert_eq!(shown(source.present(&errand("a", "b")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&credential_request("a", "b")).await), "Bearer t1");
     clock.forward(1);
-    assert_eq!(shown(source.present(&errand("a", "b")).await), "Bearer t2");
+    assert_eq!(shown(source.present(&credential_request("a", "b")).await), "Bearer t2");
     assert!(server.forms()[0].starts_with("grant_type=client_credentials&scope=a&"), "{:?}", server.forms());
 }
 
@@ -47,7 +47,7 @@ async fn one_token_for_all_until_it_ends() {
 async fn more_scopes_are_asked_for_once() {
     let (server, clock) = (server().await, OauthTestClock::new());
     let source = source(&server, UnattendedGrant::Client, &clock);
-    let anybody = errand("a", "b");
+    let anybody = credential_request("a", "b");
     source.present(&anybody).await.unwrap();
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"b\"";
     assert_eq!(source.rejected(&anybody, &rejection(403, challenge, 0)).await, Remedy::TryAgain);
@@ -63,7 +63,7 @@ async fn more_scopes_are_asked_for_once() {
 async fn a_token_that_was_just_replaced_is_not_replaced_again() {
     let (server, clock) = (server().await, OauthTestClock::new());
     let source = source(&server, UnattendedGrant::Client, &clock);
-    let anybody = errand("a", "b");
+    let anybody = credential_request("a", "b");
     assert_eq!(shown(source.present(&anybody).await), "Bearer t1");
     // Two requests showed the first one; the second hears of it when there is another already.
     for _ in 0..2 {
@@ -82,7 +82,7 @@ async fn a_refusal_is_not_asked_for_over_and_over() {
     let clock = OauthTestClock::new();
     let source = source(&server, UnattendedGrant::Client, &clock);
     for _ in 0..3 {
-        let refused = source.present(&errand("a", "b")).await.unwrap_err();
+        let refused = source.present(&credential_request("a", "b")).await.unwrap_err();
         assert_eq!(refused.lack, CredentialLack::NotPermitted);
         assert_eq!(
             refused.to_string(),
@@ -91,24 +91,24 @@ async fn a_refusal_is_not_asked_for_over_and_over() {
     }
     assert_eq!(server.forms().len(), 1);
     clock.forward(PAUSE_MS);
-    assert!(source.present(&errand("a", "b")).await.is_err());
+    assert!(source.present(&credential_request("a", "b")).await.is_err());
     assert_eq!(server.forms().len(), 2);
 }
 
 #[tokio::test]
 async fn a_client_is_not_shown_to_another_issuer_than_its_own() {
     let (server, clock) = (server().await, OauthTestClock::new());
-    let book = book();
-    book.bind_issuer("crm", "me", "https://as.test").await.unwrap();
-    let source = MachineSource::new(server.terms(UnattendedGrant::Client), book.clone(), Arc::new(clock), None);
-    let refused = source.present(&errand("a", "b")).await.unwrap_err();
+    let login_store = login_store();
+    login_store.bind_issuer("crm", "me", "https://as.test").await.unwrap();
+    let source = MachineSource::new(server.terms(UnattendedGrant::Client), login_store.clone(), Arc::new(clock), None);
+    let refused = source.present(&credential_request("a", "b")).await.unwrap_err();
     assert!(
         refused.to_string().contains("does not take tokens of the authorization server that was agreed on"),
         "{refused}"
     );
     assert!(server.forms().is_empty());
-    book.bind_issuer("crm", "me", "https://other.test").await.unwrap();
-    let bound = book.issuer("crm", "me", Timestamp::from_unix_ms(0)).await.unwrap();
+    login_store.bind_issuer("crm", "me", "https://other.test").await.unwrap();
+    let bound = login_store.issuer("crm", "me", Timestamp::from_unix_ms(0)).await.unwrap();
     assert_eq!(bound.as_deref(), Some("https://as.test"), "the first one stands");
 }
 
@@ -128,9 +128,9 @@ async fn t7_what_is_exchanged_is_our_statement_about_the_user_and_each_party_has
     let (server, clock) = (server().await, OauthTestClock::new());
     let access = UpstreamAccess { issuer: Some(server.origin.clone()), ..server.terms(UnattendedGrant::Statement).0.clone() };
     let terms: Arc<dyn UpstreamAccessSource> = Arc::new(FixedAccess(access));
-    let source = MachineSource::new(terms, book(), Arc::new(clock), Some(Arc::new(Stated)));
+    let source = MachineSource::new(terms, login_store(), Arc::new(clock), Some(Arc::new(Stated)));
     assert!(source.is_personal());
-    let ada = errand("acme", "ada");
+    let ada = credential_request("acme", "ada");
     let mut caller = Caller::named("acme", "ada");
     caller.actors.push(CallerActor { name: "bot".to_owned(), proven: true });
     let bot = CredentialRequest { on_behalf_of: Some(Arc::new(caller)), ..ada.clone() };
@@ -139,8 +139,8 @@ async fn t7_what_is_exchanged_is_our_statement_about_the_user_and_each_party_has
     let pretender = CredentialRequest { on_behalf_of: Some(Arc::new(pretender)), ..ada.clone() };
     let nobody = CredentialRequest { on_behalf_of: None, ..ada.clone() };
     let mut tokens = Vec::new();
-    for errand in [&ada, &bot, &ada, &nobody, &bot, &pretender] {
-        tokens.push(shown(source.present(errand).await));
+    for credential_request in [&ada, &bot, &ada, &nobody, &bot, &pretender] {
+        tokens.push(shown(source.present(credential_request).await));
     }
     assert_eq!(tokens, ["Bearer t1", "Bearer t2", "Bearer t1", "Bearer t3", "Bearer t2", "Bearer t4"]);
     let forms = server.forms();

@@ -8,12 +8,12 @@ use futures_util::FutureExt as _;
 use super::*;
 use crate::{
     grant::{UpstreamAccess, UnattendedGrant},
-    testing::{FixedAccess, OauthTestClock, UnreliableNotebook, TokenServer, book, errand, key, shown},
+    testing::{FixedAccess, OauthTestClock, UnreliableNotebook, TokenServer, login_store, credential_request, key, shown},
 };
 
 struct World {
     server: TokenServer,
-    book: LoginStore,
+    login_store: LoginStore,
     clock: OauthTestClock,
 }
 
@@ -32,16 +32,16 @@ impl World {
                 (400, json!({"error": "invalid_grant"}))
             }
         };
-        Self { server: TokenServer::start(answer).await, book: book(), clock: OauthTestClock::new() }
+        Self { server: TokenServer::start(answer).await, login_store: login_store(), clock: OauthTestClock::new() }
     }
 
     fn source(&self) -> PersonalSource {
-        PersonalSource::new(self.server.terms(UnattendedGrant::Client), self.book.clone(), Arc::new(self.clock.clone()))
+        PersonalSource::new(self.server.terms(UnattendedGrant::Client), self.login_store.clone(), Arc::new(self.clock.clone()))
     }
 
     async fn agree(&self, tenant: &str, principal: &str, token: &str, refresh: Option<&str>) {
         let whose = LoginKey::for_caller("crm", &Caller::named(tenant, principal));
-        self.book.save(&whose, &self.server.login(token, refresh)).await.unwrap();
+        self.login_store.save(&whose, &self.server.login(token, refresh)).await.unwrap();
     }
 }
 
@@ -55,17 +55,17 @@ async fn t13_a_user_is_shown_with_their_own_token_and_no_other() {
     let source = world.source();
     world.agree("acme", "ada", "ada-token", None).await;
     world.agree("local", "local", "own-token", None).await;
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer ada-token");
-    let refused = source.present(&errand("acme", "eve")).await.unwrap_err();
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer ada-token");
+    let refused = source.present(&credential_request("acme", "eve")).await.unwrap_err();
     assert_eq!(refused.lack, CredentialLack::NotPermitted);
     assert_eq!(shown(Err(refused)), "acme/eve has not agreed to the use of `crm` / servanda login crm --user acme/eve");
-    assert!(source.present(&errand("evil", "ada")).await.is_err(), "the same name of another tenant");
-    let nobody = CredentialRequest { on_behalf_of: None, ..errand("acme", "ada") };
+    assert!(source.present(&credential_request("evil", "ada")).await.is_err(), "the same name of another tenant");
+    let nobody = CredentialRequest { on_behalf_of: None, ..credential_request("acme", "ada") };
     assert_eq!(shown(source.present(&nobody).await), "Bearer own-token");
     assert!(world.server.forms().is_empty() && source.is_personal());
     // A logout holds at once.
-    world.book.forget(&LoginKey::for_caller("crm", &Caller::named("acme", "ada"))).await.unwrap();
-    assert!(source.present(&errand("acme", "ada")).await.is_err());
+    world.login_store.forget(&LoginKey::for_caller("crm", &Caller::named("acme", "ada"))).await.unwrap();
+    assert!(source.present(&credential_request("acme", "ada")).await.is_err());
 }
 
 #[tokio::test]
@@ -78,14 +78,14 @@ async fn the_next_token_is_asked_for_once_by_all_who_need_it() {
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..20 {
         let source = sources[number % 2].clone();
-        calls.spawn(async move { shown(source.present(&errand("acme", "ada")).await) });
+        calls.spawn(async move { shown(source.present(&credential_request("acme", "ada")).await) });
     }
     let all = calls.join_all().await;
     assert!(all.iter().all(|token| token == "Bearer t1"), "{all:?}");
     assert_eq!(world.server.forms().len(), 1);
     // The refresh token that came with it is the one that is used next.
     world.clock.forward(3_600_000);
-    assert_eq!(shown(sources[1].present(&errand("acme", "ada")).await), "Bearer t2");
+    assert_eq!(shown(sources[1].present(&credential_request("acme", "ada")).await), "Bearer t2");
     assert_eq!(sources[0].0.refresh_locks.lock().unwrap().len(), 0);
 }
 
@@ -96,7 +96,7 @@ async fn a_caller_who_goes_away_does_not_cost_the_login() {
     world.clock.forward(3_600_000);
     let source = world.source();
     // Polled once, so that the asking begins, and dropped.
-    let wanted = errand("acme", "ada");
+    let wanted = credential_request("acme", "ada");
     let mut asking = source.present(&wanted);
     std::future::poll_fn(|context| {
         let _ = asking.as_mut().poll(context);
@@ -104,7 +104,7 @@ async fn a_caller_who_goes_away_does_not_cost_the_login() {
     })
     .await;
     drop(asking);
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t1");
     assert_eq!(world.server.forms().len(), 1);
 }
 
@@ -115,8 +115,8 @@ async fn a_login_that_was_withdrawn_has_ended() {
     world.clock.forward(3_600_000);
     let source = world.source();
     let expected = "the login of acme/ada at `crm` has ended / servanda login crm --user acme/ada";
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), expected);
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), expected);
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), expected);
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), expected);
     assert_eq!(world.server.forms().len(), 1, "what was refused is not asked for again");
 }
 
@@ -130,9 +130,9 @@ async fn a_server_that_does_not_answer_ends_no_login() {
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
     let source = world.source();
-    let refused = source.present(&errand("acme", "ada")).await.unwrap_err();
+    let refused = source.present(&credential_request("acme", "ada")).await.unwrap_err();
     assert_eq!(refused.lack, CredentialLack::Unavailable);
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t1");
 }
 
 #[tokio::test]
@@ -141,8 +141,8 @@ async fn an_upstream_that_moved_does_not_get_the_tokens() {
     world.agree("acme", "ada", "t0", Some("r0")).await;
     let access =
         UpstreamAccess { url: "http://127.0.0.1:1/mcp".parse().unwrap(), ..world.server.terms(UnattendedGrant::Client).0.clone() };
-    let source = PersonalSource::new(Arc::new(FixedAccess(access)), world.book.clone(), Arc::new(world.clock.clone()));
-    let told = shown(source.present(&errand("acme", "ada")).await);
+    let source = PersonalSource::new(Arc::new(FixedAccess(access)), world.login_store.clone(), Arc::new(world.clock.clone()));
+    let told = shown(source.present(&credential_request("acme", "ada")).await);
     assert!(told.starts_with("the login of acme/ada is for another address"), "{told}");
 }
 
@@ -151,7 +151,7 @@ async fn a_token_that_is_not_taken_is_replaced_once() {
     let world = World::new().await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(60_000);
-    let (source, ada) = (world.source(), errand("acme", "ada"));
+    let (source, ada) = (world.source(), credential_request("acme", "ada"));
     assert_eq!(source.rejected(&ada, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
     assert_eq!(shown(source.present(&ada).await), "Bearer t1");
     // Another call that showed the old one hears of it now: it need not ask again.
@@ -160,19 +160,19 @@ async fn a_token_that_is_not_taken_is_replaced_once() {
     let again = source.rejected(&ada, &rejection(401, "Bearer scope=\"x\"", 1)).await;
     assert!(matches!(again, Remedy::GiveUp(_)), "{again:?}");
     let whose = LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
-    assert!(world.book.demand(&whose, world.clock.now()).await.unwrap().scopes.is_some());
+    assert!(world.login_store.demand(&whose, world.clock.now()).await.unwrap().scopes.is_some());
 }
 
 #[tokio::test]
 async fn scopes_that_lack_are_named_and_kept_for_the_next_login() {
     let world = World::new().await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
-    let (source, ada) = (world.source(), errand("acme", "ada"));
+    let (source, ada) = (world.source(), credential_request("acme", "ada"));
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\"";
     let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
     assert_eq!(shown(Err(why)), "`crm` asks acme/ada for write besides / servanda login crm --user acme/ada");
     let whose = LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
-    let wanted = world.book.demand(&whose, world.clock.now()).await.unwrap();
+    let wanted = world.login_store.demand(&whose, world.clock.now()).await.unwrap();
     assert_eq!(wanted.scopes.unwrap().line().as_deref(), Some("write"));
     // What was asked for already does not help by being asked for again.
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"a\"";
@@ -199,15 +199,15 @@ async fn a_mistake_in_the_configuration_ends_no_login() {
         world.agree("acme", "ada", "t0", Some("r0")).await;
         world.clock.forward(3_600_000);
         let source = world.source();
-        let refused = source.present(&errand("acme", "ada")).await.unwrap_err();
+        let refused = source.present(&credential_request("acme", "ada")).await.unwrap_err();
         assert_eq!(refused.lack, CredentialLack::Unavailable, "{word}: {refused}");
         let is_final = word != "x";
         if is_final {
-            let at_once = source.present(&errand("acme", "ada")).await.unwrap_err();
+            let at_once = source.present(&credential_request("acme", "ada")).await.unwrap_err();
             assert_eq!((at_once, world.server.forms().len()), (refused, 1), "{word}: it is not asked with every call");
             world.clock.forward(PAUSE_MS);
         }
-        assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t2", "{word}");
+        assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t2", "{word}");
     }
 }
 
@@ -234,17 +234,17 @@ async fn who_could_not_ask_does_not_keep_others_waiting() {
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
     let terms = Arc::new(LateTerms(world.server.terms(UnattendedGrant::Client), false.into()));
-    let source = PersonalSource::new(terms, world.book.clone(), Arc::new(world.clock.clone()));
-    assert!(source.present(&errand("acme", "ada")).await.is_err());
+    let source = PersonalSource::new(terms, world.login_store.clone(), Arc::new(world.clock.clone()));
+    assert!(source.present(&credential_request("acme", "ada")).await.is_err());
     // The clock stands still: a claim that was left behind would never be over.
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t1");
 }
 
 /// Does something as soon as a token is asked for, before it is issued.
 async fn while_asking(world: World, meanwhile: impl Fn(&LoginStore) + Send + Sync + 'static) -> World {
-    let book = world.book.clone();
+    let login_store = world.login_store.clone();
     let answer = move |number: usize, _: &str| {
-        meanwhile(&book);
+        meanwhile(&login_store);
         (200, json!({"access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 3600}))
     };
     World { server: TokenServer::start(answer).await, ..world }
@@ -254,14 +254,14 @@ async fn while_asking(world: World, meanwhile: impl Fn(&LoginStore) + Send + Syn
 async fn t13_who_logs_out_while_the_next_token_is_issued_stays_logged_out() {
     let ada = || LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
     // The notebook of tests answers at once.
-    let forget = move |book: &LoginStore| book.forget(&ada()).now_or_never().unwrap().unwrap();
+    let forget = move |login_store: &LoginStore| login_store.forget(&ada()).now_or_never().unwrap().unwrap();
     let world = while_asking(World::new().await, forget).await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
     let source = world.source();
-    let told = shown(source.present(&errand("acme", "ada")).await);
+    let told = shown(source.present(&credential_request("acme", "ada")).await);
     assert!(told.starts_with("acme/ada has not agreed"), "{told}");
-    assert!(world.book.login(&ada(), world.clock.now()).await.unwrap().is_none());
+    assert!(world.login_store.login(&ada(), world.clock.now()).await.unwrap().is_none());
     assert_eq!(world.server.forms().len(), 1);
 }
 
@@ -270,9 +270,9 @@ async fn a_login_that_was_made_meanwhile_is_not_written_over() {
     let ada = || LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
     let anew = Arc::new(Mutex::new(None::<Login>));
     let kept = Arc::clone(&anew);
-    let meanwhile = move |book: &LoginStore| {
+    let meanwhile = move |login_store: &LoginStore| {
         let login = kept.lock().unwrap().clone().unwrap();
-        book.save(&ada(), &login).now_or_never().unwrap().unwrap();
+        login_store.save(&ada(), &login).now_or_never().unwrap().unwrap();
     };
     let world = while_asking(World::new().await, meanwhile).await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
@@ -280,22 +280,22 @@ async fn a_login_that_was_made_meanwhile_is_not_written_over() {
     let mut made_now = world.server.login("made-anew", Some("other-refresh"));
     (made_now.issued_at, made_now.expires_at) = (world.clock.now(), None);
     *anew.lock().unwrap() = Some(made_now);
-    assert_eq!(shown(world.source().present(&errand("acme", "ada")).await), "Bearer made-anew");
-    assert_eq!(shown(world.source().present(&errand("acme", "ada")).await), "Bearer made-anew");
+    assert_eq!(shown(world.source().present(&credential_request("acme", "ada")).await), "Bearer made-anew");
+    assert_eq!(shown(world.source().present(&credential_request("acme", "ada")).await), "Bearer made-anew");
 }
 
 #[tokio::test]
 async fn a_token_that_was_issued_is_kept_as_soon_as_the_store_is_back() {
     let world = World::new().await;
     let notebook = Arc::new(UnreliableNotebook::default());
-    let book = LoginStore::new(Arc::<UnreliableNotebook>::clone(&notebook), key());
-    let world = World { book, ..world };
+    let login_store = LoginStore::new(Arc::<UnreliableNotebook>::clone(&notebook), key());
+    let world = World { login_store, ..world };
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
     notebook.writes_refused.store(2, std::sync::atomic::Ordering::SeqCst);
     let source = world.source();
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t1");
     assert_eq!(world.server.forms().len(), 1);
 }
 
@@ -312,9 +312,9 @@ async fn a_token_that_lives_for_seconds_is_shown_for_half_of_them() {
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
     let source = world.source();
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t1");
     world.clock.forward(4_999);
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t1");
     world.clock.forward(1);
-    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t2");
+    assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t2");
 }

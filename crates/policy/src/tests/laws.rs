@@ -218,7 +218,7 @@ fn words(decision: &PolicyDecision) -> (&'static str, Vec<String>) {
             other => panic!("{other:?}"),
         },
     };
-    (word, decision.by().iter().map(|determining| determining.policy.clone()).collect())
+    (word, decision.by().iter().map(|deciding| deciding.policy.clone()).collect())
 }
 
 proptest! {

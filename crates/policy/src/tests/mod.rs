@@ -127,7 +127,7 @@ fn decide_as(policies: &Policies, principal: &Principal, tool: &str, arguments: 
 }
 
 fn ids(decision: &PolicyDecision) -> Vec<&str> {
-    decision.by().iter().map(|determining| determining.policy.as_str()).collect()
+    decision.by().iter().map(|deciding| deciding.policy.as_str()).collect()
 }
 
 /// Compares with a checked-in file, or writes it when `UPDATE_GOLDEN` is set.

@@ -142,7 +142,7 @@ fn wrong_shape(session: &SampleSession, call: &SampleCall) -> Result<(), SampleE
 }
 
 fn garbage(session: &SampleSession, _call: &SampleCall) -> Result<(), SampleError> {
-    session.outlet.write_raw(|writer| writer.write_all(NOISE.as_bytes()))
+    session.output.write_raw(|writer| writer.write_all(NOISE.as_bytes()))
 }
 
 fn noise_then_answer(session: &SampleSession, call: &SampleCall) -> Result<(), SampleError> {
@@ -190,7 +190,7 @@ fn stream_flood(session: &SampleSession, call: &SampleCall, megabytes: u64) -> R
     let line = json!({ "jsonrpc": "2.0", "id": call.id, "result": result }).to_string();
     let (before, after) = line.rsplit_once(marker).unwrap_or((&line, ""));
     let chunk = vec![b'x'; MEGABYTE_BYTES];
-    session.outlet.write_raw(|writer| {
+    session.output.write_raw(|writer| {
         writer.write_all(before.as_bytes())?;
         for _ in 0..megabytes {
             writer.write_all(&chunk)?;
@@ -210,7 +210,7 @@ fn slow(session: &SampleSession, call: &SampleCall) -> Result<(), SampleError> {
 
 fn rpc_error(session: &SampleSession, call: &SampleCall) -> Result<(), SampleError> {
     let error = SampleRpcError::new(INTERNAL_ERROR, "the sample server failed on purpose");
-    session.outlet.refuse(Some(&call.id), error)
+    session.output.refuse(Some(&call.id), error)
 }
 
 fn read_that_writes(company: &Company, _arguments: Arguments) -> SampleToolOutcome {

@@ -114,7 +114,7 @@ fn monthly_report(session: &SampleSession, call: &SampleCall) -> Result<(), Samp
             let params = json!({
                 "progressToken": token, "progress": done, "total": total, "message": step.name,
             });
-            session.outlet.notify("notifications/progress", &params)?;
+            session.output.notify("notifications/progress", &params)?;
         }
     }
     session.answer_call(call, Ok(Value::Object(report)))

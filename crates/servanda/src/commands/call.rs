@@ -10,7 +10,7 @@ use servanda_contract::{Caller, Observation, Refusal, refusal::EffectKnowledge, 
 use servanda_engine::{Aims, CallAnswer, CallRequest, AnswerDetail, Gateway as _, Requester, OperationKeys, SystemClock, RequestTerms};
 use servanda_ledger::LedgerSchemaPolicy;
 use servanda_mcp::fields::meta;
-use servanda_porter::revocation;
+use servanda_authn::revocation;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -37,21 +37,21 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         arguments = arguments(args) => arguments?,
         () = stop.requested.cancelled() => return Err(CommandFailure::failed("stopped")),
     };
-    let station = AssembledGateway::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
-    station.stay_alive();
-    let guest = match &args.acting_as {
-        None => super::local_guest("servanda-cli"),
-        Some(name) => match requester_for_key(&station, name).await {
+    let gateway = AssembledGateway::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
+    gateway.stay_alive();
+    let requester = match &args.acting_as {
+        None => super::local_requester("servanda-cli"),
+        Some(name) => match requester_for_key(&gateway, name).await {
             Ok(holder) => holder,
             Err(failure) => {
-                let _ = station.close(&stop).await;
+                let _ = gateway.close(&stop).await;
                 return Err(failure);
             }
         },
     };
     let cancel = CancellationToken::new();
     let request = CallRequest {
-        requester: guest,
+        requester: requester,
         tool: args.tool.clone(),
         arguments,
         // Every run of the command is a person's own attempt, not a loop.
@@ -69,7 +69,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     };
     let waiting = screen.wait(format!("calling {}", args.tool));
     let started = Instant::now();
-    let mut calling = std::pin::pin!(station.engine.call(request));
+    let mut calling = std::pin::pin!(gateway.engine.call(request));
     let answer = tokio::select! {
         answer = &mut calling => Some(answer),
         () = stop.requested.cancelled() => None,
@@ -80,34 +80,34 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     let Some(answer) = answer else {
         cancel.cancel();
         // The call goes on until it has learned that it was cut off, and has put that on record.
-        let (_, _) = tokio::join!(calling, station.close_now(&stop));
+        let (_, _) = tokio::join!(calling, gateway.close_now(&stop));
         return Err(CommandFailure::failed("stopped").hint("`servanda explain --last` says how far the call came"));
     };
     // The answer says how the call ended.
-    let _ = station.close(&stop).await;
+    let _ = gateway.close(&stop).await;
     show_answer(answer, timed_out, args, screen)
 }
 
 /// The holder of the API key that a person names, for whom the operator acts.
-async fn requester_for_key(station: &AssembledGateway, key: &str) -> Result<Requester, CommandFailure> {
+async fn requester_for_key(gateway: &AssembledGateway, key: &str) -> Result<Requester, CommandFailure> {
     let now = SystemClock.now();
-    let stored = key_lookup::by_name(station.notebook(), key, now).await?;
+    let stored = key_lookup::by_name(gateway.notebook(), key, now).await?;
     let not_good = |why: &dyn std::fmt::Display| {
         CommandFailure::bad_input(format!("nobody can call as `{key}`: {why}")).hint("`servanda keys list` shows them")
     };
     let holder = stored.authenticate_for_operator(now).map_err(|why| not_good(&why))?;
-    revocation::require_not_revoked(station.notebook(), &holder, now).await.map_err(|why| not_good(&why))?;
-    Ok(guest_by_operator(Arc::new(holder)))
+    revocation::require_not_revoked(gateway.notebook(), &holder, now).await.map_err(|why| not_good(&why))?;
+    Ok(requester_by_operator(Arc::new(holder)))
 }
 
 /// The holder of an API key, for whom the operator makes a call from the command line.
-fn guest_by_operator(holder: Arc<AuthenticatedCaller>) -> Requester {
-    let mut guest = super::local_guest("servanda-cli");
-    let client = guest.caller.client.take().map(|client| format!("{client}, operated by {}", operator::user_name()));
-    guest.caller = Caller { client, ..holder.caller() };
-    guest.affinity = Arc::from(format!("operator/{}", holder.credential()));
-    guest.authority = holder;
-    guest
+fn requester_by_operator(holder: Arc<AuthenticatedCaller>) -> Requester {
+    let mut requester = super::local_requester("servanda-cli");
+    let client = requester.caller.client.take().map(|client| format!("{client}, operated by {}", operator::user_name()));
+    requester.caller = Caller { client, ..holder.caller() };
+    requester.affinity = Arc::from(format!("operator/{}", holder.credential()));
+    requester.authority = holder;
+    requester
 }
 
 /// Shows what a call was answered.

@@ -18,7 +18,7 @@ use servanda_authority::{
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_porter::{keys, revocation, root_keys::RootKeyStore};
+use servanda_authn::{keys, revocation, root_keys::RootKeyStore};
 
 use crate::{
     cli::DelegateArgs,

@@ -55,7 +55,7 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
 
 /// A tool and everything that is to be said about it, with lines indented below its name.
 pub(crate) fn describe(reviewed: &ReviewedTool) -> String {
-    let mut text = format!("{}: {}", reviewed.tool, paint(reviewed.state.word(), reviewed.state.mood()));
+    let mut text = format!("{}: {}", reviewed.tool, paint(reviewed.state.word(), reviewed.state.style()));
     if let Some(because) = &reviewed.because {
         let _ = write!(text, "\n  {}", indented(&reveal(because)));
     }
@@ -110,9 +110,9 @@ fn indented(text: &str) -> String {
 fn painted(wording: &str) -> String {
     let mut shown = String::new();
     let mut rest = wording;
-    while let Some((start, end, mood)) = next_mark(rest) {
+    while let Some((start, end, style)) = next_mark(rest) {
         shown.push_str(rest.get(..start).unwrap_or_default());
-        shown.push_str(&paint(rest.get(start..end).unwrap_or_default(), mood));
+        shown.push_str(&paint(rest.get(start..end).unwrap_or_default(), style));
         rest = rest.get(end..).unwrap_or_default();
     }
     shown.push_str(rest);
@@ -120,10 +120,10 @@ fn painted(wording: &str) -> String {
 }
 
 fn next_mark(text: &str) -> Option<(usize, usize, TextStyle)> {
-    let find = |open: &str, close: &str, mood: TextStyle| {
+    let find = |open: &str, close: &str, style: TextStyle| {
         let start = text.find(open)?;
         let end = start + text.get(start..)?.find(close)? + close.len();
-        Some((start, end, mood))
+        Some((start, end, style))
     };
     let marks = [find("[-", "-]", TextStyle::Bad), find("{+", "+}", TextStyle::Good)];
     marks.into_iter().flatten().min_by_key(|(start, ..)| *start)

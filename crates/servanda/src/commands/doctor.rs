@@ -250,7 +250,7 @@ async fn look_at_issuers(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     }
     for issuer in &auth.issuers {
         let what = format!("issuer {}", issuer.issuer);
-        match servanda_porter::check_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
+        match servanda_authn::check_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
             Ok(()) => findings.good(what, "its keys can be had"),
             Err(why) => {
                 let why = reachability::explained(Some(issuer.jwks_uri.as_deref().unwrap_or(&issuer.issuer)), &why).await;

@@ -67,8 +67,8 @@ pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
 }
 
 /// The person at the command line: nobody a server could ask anything.
-pub(crate) fn local_guest(client: &str) -> servanda_engine::Requester {
-    let mut guest = servanda_engine::Requester::local();
-    guest.caller.client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));
-    guest
+pub(crate) fn local_requester(client: &str) -> servanda_engine::Requester {
+    let mut requester = servanda_engine::Requester::local();
+    requester.caller.client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));
+    requester
 }

@@ -277,7 +277,7 @@ impl PinReviewState {
     }
 
     /// How it is shown.
-    pub(crate) const fn mood(self) -> TextStyle {
+    pub(crate) const fn style(self) -> TextStyle {
         match self {
             Self::Identical => TextStyle::Good,
             Self::Additive | Self::NotPinned => TextStyle::Careful,

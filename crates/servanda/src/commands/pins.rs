@@ -39,11 +39,11 @@ pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Resul
     let hint = next_step::hint(all.iter().filter_map(ReviewedTool::trouble), false);
     for reviewed in all {
         let (pinned_at, digest) = reviewed.pinned.map(|agreed| (agreed.at, agreed.digest)).unzip();
-        let (state, mood) = match reviewed.state {
+        let (state, style) = match reviewed.state {
             PinReviewState::NotAsked => ("pinned", TextStyle::Quiet),
-            state => (state.word(), state.mood()),
+            state => (state.word(), state.style()),
         };
-        rows.push((Row { tool: reviewed.tool, pinned_at, digest, state: state.to_owned() }, mood));
+        rows.push((Row { tool: reviewed.tool, pinned_at, digest, state: state.to_owned() }, style));
     }
     rows.extend(without_contract(&loaded, &review));
     if args.offline {
@@ -60,12 +60,12 @@ pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Resul
         return Ok(());
     }
     let mut shown = table(&["tool", "pinned", "digest", "state"]);
-    for (row, mood) in &rows {
+    for (row, style) in &rows {
         // The whole digest and the time of day are in the lock file, and in --json.
         let digest = row.digest.as_deref().map_or("-", |digest| digest.trim_start_matches("sha256:"));
         let pinned_at = row.pinned_at.as_deref().unwrap_or("-");
         let (day, digest) = (beginning(pinned_at, DAY_CHARS), beginning(digest, DIGEST_CHARS));
-        shown.add_row([row.tool.clone(), day, digest, paint(&row.state, *mood)]);
+        shown.add_row([row.tool.clone(), day, digest, paint(&row.state, *style)]);
     }
     screen.data(lines(&shown))?;
     if let Some(hint) = hint.filter(|_| review.lock.is_some()) {

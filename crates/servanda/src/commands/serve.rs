@@ -33,8 +33,8 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let files = WatchedConfig::read(config)?;
     let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
     files.loaded.require_guarded(address)?;
-    let station = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, Some(address)).await?;
-    super::migrate::tell(station.migration(), screen);
+    let gateway = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, Some(address)).await?;
+    super::migrate::tell(gateway.migration(), screen);
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
         Err(error) => {
@@ -51,11 +51,11 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     // Listened for before anybody can know that we are here.
     let stop = Stop::on_signals(args.drain_ms_max.unwrap_or(files.loaded.config.limits.drain_ms_max))?;
     let address = listener.local_addr()?;
-    station.admit_at(&files.loaded, address)?;
-    station.follow_upstreams();
+    gateway.admit_at(&files.loaded, address)?;
+    gateway.follow_upstreams();
     let announced =
-        tokio::spawn(announce(ReadyAnnouncement::new(&station, &files, address), station.upstreams_asked(), screen));
-    let served = serve_http(&station, listener, &stop, Some(files), screen).await;
+        tokio::spawn(announce(ReadyAnnouncement::new(&gateway, &files, address), gateway.upstreams_asked(), screen));
+    let served = serve_http(&gateway, listener, &stop, Some(files), screen).await;
     announced.abort();
     if served.is_ok() {
         screen.say("stopped");
@@ -72,12 +72,12 @@ struct ReadyAnnouncement {
 }
 
 impl ReadyAnnouncement {
-    fn new(station: &AssembledGateway, files: &WatchedConfig, address: SocketAddr) -> Self {
+    fn new(gateway: &AssembledGateway, files: &WatchedConfig, address: SocketAddr) -> Self {
         Self {
-            engine: Arc::clone(&station.engine),
+            engine: Arc::clone(&gateway.engine),
             address,
             asks_for_credentials: files.loaded.config.auth.mode == AuthMode::Required,
-            warning: policies::warning(&files.loaded, &station.engine.authorities()),
+            warning: policies::warning(&files.loaded, &gateway.engine.authorities()),
         }
     }
 }
@@ -126,24 +126,24 @@ async fn announce(what: ReadyAnnouncement, asked: impl Future<Output = ()>, scre
 
 /// Serves MCP over HTTP until told to stop, then takes the gateway apart. `files` are the configuration to keep up with.
 pub(crate) async fn serve_http(
-    station: &AssembledGateway,
+    gateway: &AssembledGateway,
     listener: TcpListener,
     stop: &Stop,
     files: Option<WatchedConfig>,
     screen: Screen,
 ) -> Result<(), CommandFailure> {
     let mut options = HttpOptions::new(super::server_identity());
-    options.authenticator = station.authenticator.clone();
+    options.authenticator = gateway.authenticator.clone();
     let configuration = files.as_ref().map(|files| running_gateway::configuration(&files.loaded.file));
-    options.health = Arc::new(station.health(configuration));
-    options.session_idle_ms_max = station.session_idle_ms_max;
-    let router = http::router(station.engine.clone(), options);
+    options.health = Arc::new(gateway.health(configuration));
+    options.session_idle_ms_max = gateway.session_idle_ms_max;
+    let router = http::router(gateway.engine.clone(), options);
     // Held until everything has ended: calls go on there when the door is closed.
     let threads = DoorThreads::start(available_parallelism().map_or(1, NonZero::get))?;
     let drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
     let serving = ServingOptions { drain_ms_max, threads: threads.clone(), ..ServingOptions::default() };
     let serving = http::serve_with(listener, router, stop.requested.clone(), serving);
-    let ended = Box::pin(until_the_end(station, stop, files, serving, screen)).await;
+    let ended = Box::pin(until_the_end(gateway, stop, files, serving, screen)).await;
     drop(threads);
     ended
 }
@@ -151,7 +151,7 @@ pub(crate) async fn serve_http(
 /// Serves, meanwhile works by what the configuration's files come to say, where there are files, and takes the gateway
 /// apart in the end. Whoever has to wait for that is told so, and can have it end at once.
 pub(crate) async fn until_the_end(
-    station: &AssembledGateway,
+    gateway: &AssembledGateway,
     stop: &Stop,
     files: Option<WatchedConfig>,
     serving: impl Future<Output = io::Result<()>>,
@@ -159,7 +159,7 @@ pub(crate) async fn until_the_end(
 ) -> Result<(), CommandFailure> {
     let keeping_up = async {
         match files {
-            Some(files) => match reload::keep_up(station, files, screen).await {},
+            Some(files) => match reload::keep_up(gateway, files, screen).await {},
             None => pending().await,
         }
     };
@@ -172,7 +172,7 @@ pub(crate) async fn until_the_end(
             () = keeping_up => None,
         };
         // The door stays open for the answers of calls that are cut off now.
-        let mut closing = std::pin::pin!(station.close(stop));
+        let mut closing = std::pin::pin!(gateway.close(stop));
         if let Some(served) = served {
             return (served, closing.await);
         }
@@ -183,7 +183,7 @@ pub(crate) async fn until_the_end(
     };
     let (served, unfinished) = tokio::select! {
         ended = whole => ended,
-        never = stop.report_waiting(&station.engine, screen) => match never {},
+        never = stop.report_waiting(&gateway.engine, screen) => match never {},
     };
     served?;
     let calls = |count: usize| if count == 1 { "1 call was".to_owned() } else { format!("{count} calls were") };

@@ -21,18 +21,18 @@ use crate::{
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), CommandFailure> {
     let files = WatchedConfig::read(config)?;
-    let station = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, None).await?;
-    super::migrate::tell(station.migration(), screen);
-    if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
+    let gateway = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, None).await?;
+    super::migrate::tell(gateway.migration(), screen);
+    if let Some(warning) = policies::warning(&files.loaded, &gateway.engine.authorities()) {
         screen.say(warning);
     }
-    station.follow_upstreams();
+    gateway.follow_upstreams();
     let stop = Stop::on_signals(files.loaded.config.limits.drain_ms_max)?;
     let mut options = StdioOptions::new(super::server_identity());
     options.drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
     let input = StoppingInput { input: tokio::io::stdin(), stop: stop.clone() };
-    let serving = stdio::serve(station.engine.clone(), options, input, tokio::io::stdout(), stop.requested.clone());
-    Box::pin(super::serve::until_the_end(&station, &stop, Some(files), serving, screen)).await
+    let serving = stdio::serve(gateway.engine.clone(), options, input, tokio::io::stdout(), stop.requested.clone());
+    Box::pin(super::serve::until_the_end(&gateway, &stop, Some(files), serving, screen)).await
 }
 
 /// The client's input. Its end is how a client tells the gateway to end, and the time for that counts from there.

@@ -69,7 +69,7 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
     for row in &rows {
         shown.add_row([
             row.name.clone(),
-            paint(row.side_effect_class, mood(row.side_effect_class)),
+            paint(row.side_effect_class, style(row.side_effect_class)),
             timeout(row.timeout_ms),
             if row.always_refused && !row.state.starts_with("held") {
                 paint(ALWAYS_REFUSED, TextStyle::Careful)
@@ -177,7 +177,7 @@ fn held(hold: &ToolHold) -> (&'static str, Vec<String>) {
     }
 }
 
-pub(crate) fn mood(side_effect_class: &str) -> TextStyle {
+pub(crate) fn style(side_effect_class: &str) -> TextStyle {
     if side_effect_class == SideEffectClass::ReadOnly.word() {
         TextStyle::Good
     } else if [SideEffectClass::HighRiskExternal.word(), SideEffectClass::CriticalMutation.word()]

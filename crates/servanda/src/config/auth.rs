@@ -15,7 +15,7 @@ use servanda_authority::{
 };
 use servanda_catalog::Catalog;
 use servanda_contract::tool::SideEffectClass;
-use servanda_porter::{KEY_CACHE_POLICY, IssuerSettings, RequiredAuthnSettings, AuthnSettings, fetchable_url};
+use servanda_authn::{KEY_CACHE_POLICY, IssuerSettings, RequiredAuthnSettings, AuthnSettings, fetchable_url};
 
 use super::{Config, LoadedConfig};
 use crate::failure::CommandFailure;

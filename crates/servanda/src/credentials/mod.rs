@@ -13,7 +13,7 @@ use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey
 use servanda_contract::time::Clock as _;
 use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_porter::root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource};
+use servanda_authn::root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource};
 use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
 use servanda_vault::{KEY_VARIABLE, LocalStore, SecretError, SecretReference, Vault};
 

@@ -7,7 +7,7 @@ use servanda_doors::http::{HealthProblem, Health, UpstreamsReport};
 use servanda_effects::effect::{EffectStore as _, owner_silence_ms_max};
 use servanda_engine::{UpstreamReachability, Engine};
 use servanda_ledger::{Ledger, WriteHealth};
-use servanda_porter::CredentialAuthenticator;
+use servanda_authn::CredentialAuthenticator;
 use tokio_util::sync::CancellationToken;
 
 /// How long ago the last beat may have begun. A store that hangs holds a beat up for two minutes at most, and a restart would not

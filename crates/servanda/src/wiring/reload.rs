@@ -50,7 +50,7 @@ struct FileChangeDetector {
 pub(crate) struct WatchedConfig {
     /// The configuration.
     pub loaded: LoadedConfig,
-    vigil: FileChangeDetector,
+    detector: FileChangeDetector,
 }
 
 impl WatchedConfig {
@@ -58,8 +58,8 @@ impl WatchedConfig {
     pub(crate) fn read(config: &Path) -> Result<Self, CommandFailure> {
         let mut loaded = LoadedConfig::read(config)?;
         loaded.had_policies = policies::has_folder(&loaded);
-        let vigil = FileChangeDetector::new(FilesSnapshot::take(&loaded));
-        Ok(Self { loaded, vigil })
+        let detector = FileChangeDetector::new(FilesSnapshot::take(&loaded));
+        Ok(Self { loaded, detector })
     }
 }
 
@@ -98,26 +98,26 @@ impl FileChangeDetector {
 }
 
 /// Has a running gateway keep up with its files, for as long as this is polled.
-pub(crate) async fn keep_up(station: &AssembledGateway, files: WatchedConfig, screen: Screen) -> Infallible {
-    let WatchedConfig { mut loaded, mut vigil } = files;
+pub(crate) async fn keep_up(gateway: &AssembledGateway, files: WatchedConfig, screen: Screen) -> Infallible {
+    let WatchedConfig { mut loaded, mut detector } = files;
     loop {
         tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
-        if !vigil.observe(FilesSnapshot::take(&loaded)) {
+        if !detector.observe(FilesSnapshot::take(&loaded)) {
             continue;
         }
-        let (before, rules) = (station.engine.catalog(), station.engine.authorities());
+        let (before, rules) = (gateway.engine.catalog(), gateway.engine.authorities());
         let reloaded = match WatchedConfig::read(&loaded.file) {
             Ok(mut now) => {
                 now.loaded.had_policies |= loaded.had_policies && loaded.config.policy.files.is_none();
-                station.reload(&now.loaded).await.map(|()| now)
+                gateway.reload(&now.loaded).await.map(|()| now)
             }
             Err(failure) => Err(failure),
         };
         match reloaded {
             Ok(now) => {
-                let catalog = station.engine.catalog();
+                let catalog = gateway.engine.catalog();
                 let mut changes = ConfigChanges::between((&loaded, &before), (&now.loaded, &catalog));
-                let authorities = station.engine.authorities();
+                let authorities = gateway.engine.authorities();
                 changes.add_policies(&rules, &authorities);
                 let file = now.loaded.file.display();
                 screen.say(format_args!("reloaded {file}: {changes}; calls in flight end as they began"));
@@ -126,7 +126,7 @@ pub(crate) async fn keep_up(station: &AssembledGateway, files: WatchedConfig, sc
                 }
                 warn_of_fixed(&loaded, &now.loaded);
                 // Contracts may be somewhere else now.
-                WatchedConfig { loaded, vigil } = now;
+                WatchedConfig { loaded, detector } = now;
             }
             Err(failure) => {
                 tracing::error!(
@@ -234,22 +234,22 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::{FilesSnapshot, FileChangeDetector};
 
-    fn glimpse(bytes: u64) -> FilesSnapshot {
+    fn snapshot(bytes: u64) -> FilesSnapshot {
         FilesSnapshot(vec![("servanda.yaml".into(), None, bytes)])
     }
 
     #[test]
     fn a_change_counts_once_and_only_at_rest() {
-        let mut vigil = FileChangeDetector::new(glimpse(1));
+        let mut detector = FileChangeDetector::new(snapshot(1));
         let looks = [(1, false), (2, false), (3, false), (3, true), (3, false), (1, false), (1, true)];
         for (number, (bytes, due)) in looks.into_iter().enumerate() {
-            assert_eq!(vigil.observe(glimpse(bytes)), due, "look {number}");
+            assert_eq!(detector.observe(snapshot(bytes)), due, "look {number}");
         }
     }
 
     #[test]
     fn a_change_that_was_taken_back_is_none() {
-        let mut vigil = FileChangeDetector::new(glimpse(1));
-        assert!(![2, 1, 1, 1].into_iter().any(|bytes| vigil.observe(glimpse(bytes))));
+        let mut detector = FileChangeDetector::new(snapshot(1));
+        assert!(![2, 1, 1, 1].into_iter().any(|bytes| detector.observe(snapshot(bytes))));
     }
 }

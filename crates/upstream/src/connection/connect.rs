@@ -27,11 +27,11 @@ const FIRST_WORDS_MS_MAX: u64 = 2_000;
 /// What is connected to, and for whom.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectTarget<'a> {
-    pub(crate) setting: &'a Arc<SharedContext>,
+    pub(crate) context: &'a Arc<SharedContext>,
     /// Where an HTTP server is.
     pub(crate) endpoint: Option<&'a HttpEndpoint>,
     /// Whose connection it becomes; everybody's if none.
-    pub(crate) counterpart: Option<&'a UpstreamRequester>,
+    pub(crate) requester: Option<&'a UpstreamRequester>,
 }
 
 /// Why there is no connection.
@@ -73,14 +73,14 @@ enum ConnectAttemptError {
 }
 
 /// Connects. `known` is the era of the last connection: it is tried first, and probing is the way back if it fails. A
-/// connection for one counterpart is a legacy one, because the modern era needs none.
+/// connection for one requester is a legacy one, because the modern era needs none.
 pub(crate) async fn connect(
     destination: ConnectTarget<'_>,
     known: Option<Era>,
     deadline: Instant,
 ) -> Result<Link, ConnectError> {
     // A connection that is a user's own because of what is shown on it speaks whatever the server speaks.
-    let outcome = if destination.counterpart.is_some() && !destination.setting.is_personal() {
+    let outcome = if destination.requester.is_some() && !destination.context.is_personal() {
         attempt(destination, HandshakeMode::Legacy, deadline).await
     } else {
         connect_shared(destination, known, deadline).await
@@ -92,7 +92,7 @@ pub(crate) async fn connect(
             ConnectAttemptError::MissingCredential(lack) => (lack.to_string(), HandshakeOutcome::NotBegun, Some(lack)),
         };
         // Whoever wrote a reason may have quoted the server.
-        ConnectError { why: destination.setting.redaction.remove(&why), handshake, lack }
+        ConnectError { why: destination.context.redaction.remove(&why), handshake, lack }
     })
 }
 
@@ -108,7 +108,7 @@ async fn connect_shared(destination: ConnectTarget<'_>, known: Option<Era>, dead
         Err(ConnectAttemptError::WhileProbing(_)) => attempt(destination, HandshakeMode::Legacy, deadline).await,
         Err(failed) if first != HandshakeMode::Legacy => Err(failed),
         Err(failed) => {
-            tracing::debug!(upstream = %destination.setting.spec.id, ?failed, "the legacy handshake failed, probing");
+            tracing::debug!(upstream = %destination.context.spec.id, ?failed, "the legacy handshake failed, probing");
             match attempt(destination, HandshakeMode::Probe, deadline).await {
                 Err(ConnectAttemptError::WhileProbing(_)) => attempt(destination, HandshakeMode::Legacy, deadline).await,
                 other => other,
@@ -118,16 +118,16 @@ async fn connect_shared(destination: ConnectTarget<'_>, known: Option<Era>, dead
 }
 
 async fn attempt(destination: ConnectTarget<'_>, approach: HandshakeMode, deadline: Instant) -> Result<Link, ConnectAttemptError> {
-    let ConnectTarget { setting, endpoint, counterpart } = destination;
-    let wire = match (&setting.spec.transport, endpoint) {
+    let ConnectTarget { context, endpoint, requester } = destination;
+    let wire = match (&context.spec.transport, endpoint) {
         (Transport::Stdio { command, args, env, env_pass, cwd }, _) => {
-            let held = setting.connection_credentials(counterpart).await.map_err(ConnectAttemptError::MissingCredential)?;
+            let held = context.connection_credentials(requester).await.map_err(ConnectAttemptError::MissingCredential)?;
             let program = ServerProgram { command, args, env, env_pass, credentials: &[], cwd: cwd.as_deref() };
-            let wire = StdioWire::start(setting, counterpart.cloned(), program, held);
+            let wire = StdioWire::start(context, requester.cloned(), program, held);
             Wire::Stdio(wire.map_err(ConnectAttemptError::Unreachable)?)
         }
         (Transport::Http { .. }, Some(endpoint)) => {
-            Wire::Http(Box::new(HttpWire::new(setting, counterpart.cloned(), endpoint.clone())))
+            Wire::Http(Box::new(HttpWire::new(context, requester.cloned(), endpoint.clone())))
         }
         (Transport::Http { .. }, None) => return Err(ConnectAttemptError::Unreachable("its address is not valid".to_owned())),
     };
@@ -138,7 +138,7 @@ async fn attempt(destination: ConnectTarget<'_>, approach: HandshakeMode, deadli
     let said_no = |why: String| ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo };
     let Some(endpoint) = endpoint else { return Err(said_no(failed)) };
     // What refuses Streamable HTTP altogether may be a server of the transport before it.
-    match EventWire::open(setting, counterpart.cloned(), endpoint, deadline).await {
+    match EventWire::open(context, requester.cloned(), endpoint, deadline).await {
         Ok(wire) => shake_hands(destination, Wire::Events(wire), HandshakeMode::Legacy, deadline).await,
         Err(no_stream) => {
             Err(said_no(format!("{failed}; as a server of 2024-11-05 it was not met either: {no_stream}")))
@@ -154,9 +154,9 @@ async fn shake_hands(
     deadline: Instant,
 ) -> Result<Link, ConnectAttemptError> {
     let none = ClientCapabilities::none();
-    let capabilities = destination.counterpart.map_or(&none, |counterpart| &counterpart.capabilities);
-    match agree(destination.setting, &wire, capabilities, approach, deadline).await {
-        Ok(peer) => Ok(Link::new(wire, peer, destination.setting.next_edition())),
+    let capabilities = destination.requester.map_or(&none, |requester| &requester.capabilities);
+    match agree(destination.context, &wire, capabilities, approach, deadline).await {
+        Ok(peer) => Ok(Link::new(wire, peer, destination.context.next_edition())),
         Err(failed) => {
             wire.close().await;
             Err(failed)
@@ -165,14 +165,14 @@ async fn shake_hands(
 }
 
 async fn agree(
-    setting: &SharedContext,
+    context: &SharedContext,
     wire: &Wire,
     capabilities: &ClientCapabilities,
     approach: HandshakeMode,
     deadline: Instant,
 ) -> Result<UpstreamPeer, ConnectAttemptError> {
     if approach != HandshakeMode::Legacy {
-        match probe(setting, wire, approach, deadline).await.map_err(ConnectAttemptError::MissingCredential)? {
+        match probe(context, wire, approach, deadline).await.map_err(ConnectAttemptError::MissingCredential)? {
             EraVerdict::Modern(peer) => {
                 wire.agree(peer.version);
                 return Ok(peer);
@@ -181,10 +181,10 @@ async fn agree(
             EraVerdict::Legacy => {}
         }
     }
-    match initialize(setting, wire, capabilities, deadline).await {
+    match initialize(context, wire, capabilities, deadline).await {
         Err(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo }) => {
             // It started so slowly that it was taken for a legacy server, and has said by now that it is none.
-            let late = if let Wire::Stdio(wire) = wire { wire.signs().late_peer().cloned() } else { None };
+            let late = if let Wire::Stdio(wire) = wire { wire.signals().late_peer().cloned() } else { None };
             let peer = late.ok_or(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo })?;
             wire.agree(peer.version);
             Ok(peer)
@@ -194,12 +194,12 @@ async fn agree(
 }
 
 async fn initialize(
-    setting: &SharedContext,
+    context: &SharedContext,
     wire: &Wire,
     capabilities: &ClientCapabilities,
     deadline: Instant,
 ) -> Result<UpstreamPeer, ConnectAttemptError> {
-    let id = setting.next_id();
+    let id = context.next_id();
     let request = WireRequest::new(id, method::INITIALIZE, None, message::initialize(id, capabilities));
     let failed = |why: String| ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::Failed };
     let result = match wire.exchange(request, WireRequestTerms::until(deadline)).await.outcome() {
@@ -233,20 +233,20 @@ fn handshake_after(failure: &PerformFailure) -> HandshakeOutcome {
     }
 }
 
-async fn probe(setting: &SharedContext, wire: &Wire, approach: HandshakeMode, deadline: Instant) -> Result<EraVerdict, MissingCredential> {
-    let id = setting.next_id();
+async fn probe(context: &SharedContext, wire: &Wire, approach: HandshakeMode, deadline: Instant) -> Result<EraVerdict, MissingCredential> {
+    let id = context.next_id();
     let request = WireRequest::new(id, method::DISCOVER, Some(ProtocolVersion::NEWEST), message::discover(id));
     let give_up = CancellationToken::new();
     let terms = WireRequestTerms { cancel: give_up.clone(), ..WireRequestTerms::until(deadline) };
     if let Wire::Stdio(wire) = wire {
-        wire.signs().set_probe_id(id);
+        wire.signals().set_probe_id(id);
     }
     let asking = wire.exchange(request, terms);
     tokio::pin!(asking);
     let ended = tokio::select! {
         biased;
         ended = &mut asking => ended,
-        () = probe_time_passed(setting, wire, deadline), if approach == HandshakeMode::Probe => {
+        () = probe_time_passed(context, wire, deadline), if approach == HandshakeMode::Probe => {
             give_up.cancel();
             asking.await
         }
@@ -264,17 +264,17 @@ async fn probe(setting: &SharedContext, wire: &Wire, approach: HandshakeMode, de
 
 /// Waits until a server has had enough time to say that it is modern. A child that has not written a line is starting: it
 /// gets half of what is left, and after its first line a moment more.
-async fn probe_time_passed(setting: &SharedContext, wire: &Wire, deadline: Instant) {
-    let probed = (Instant::now() + Duration::from_millis(setting.spec.limits.probe_ms_max)).min(deadline);
+async fn probe_time_passed(context: &SharedContext, wire: &Wire, deadline: Instant) {
+    let probed = (Instant::now() + Duration::from_millis(context.spec.limits.probe_ms_max)).min(deadline);
     tokio::time::sleep_until(probed).await;
     if let Wire::Stdio(wire) = wire {
         let extended = probed + deadline.saturating_duration_since(probed) / 2;
-        if wire.signs().has_output() {
+        if wire.signals().has_output() {
             return;
         }
         let first_words = async {
-            wire.signs().wait_for_output().await;
-            let moment_ms = setting.spec.limits.probe_ms_max.min(FIRST_WORDS_MS_MAX);
+            wire.signals().wait_for_output().await;
+            let moment_ms = context.spec.limits.probe_ms_max.min(FIRST_WORDS_MS_MAX);
             tokio::time::sleep(Duration::from_millis(moment_ms)).await;
         };
         let _ = tokio::time::timeout_at(extended, first_words).await;

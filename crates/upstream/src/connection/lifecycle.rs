@@ -109,9 +109,9 @@ pub(crate) enum ConnectionStep {
 
 /// The task that owns the connection.
 pub(crate) struct ConnectionLifecycle {
-    pub(crate) setting: Arc<SharedContext>,
+    pub(crate) context: Arc<SharedContext>,
     /// Whose connection it is; everybody's if none.
-    pub(crate) counterpart: Option<UpstreamRequester>,
+    pub(crate) requester: Option<UpstreamRequester>,
     pub(crate) state: watch::Sender<ConnectionState>,
     pub(crate) demand: Arc<Notify>,
     pub(crate) stop: CancellationToken,
@@ -120,7 +120,7 @@ pub(crate) struct ConnectionLifecycle {
 /// What a caller does. It came when `attempts_failed_before` attempts had failed, and waits for at most one more.
 pub(crate) fn next_step(stage: &ConnectionState, attempts_failed_before: u64, now: Instant, deadline: Instant) -> ConnectionStep {
     match &stage.phase {
-        ConnectionPhase::Ready(link) if !link.departure().is_reported() => ConnectionStep::Use(Arc::clone(link)),
+        ConnectionPhase::Ready(link) if !link.loss().is_reported() => ConnectionStep::Use(Arc::clone(link)),
         ConnectionPhase::Closed => ConnectionStep::GiveUp { why: "it is shut down".to_owned(), lack: None },
         ConnectionPhase::Down(setback) if stage.attempts_failed > attempts_failed_before => {
             ConnectionStep::GiveUp { why: setback.why.clone(), lack: setback.lack.clone() }
@@ -176,7 +176,7 @@ impl ConnectionLifecycle {
                 () = self.stop.cancelled() => break,
                 () = self.demanded() => {}
             }
-            let pause = Duration::from_millis(pause_ms(failures, &self.setting.spec.limits));
+            let pause = Duration::from_millis(pause_ms(failures, &self.context.spec.limits));
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
@@ -186,7 +186,7 @@ impl ConnectionLifecycle {
             let _ = self.demand.notified().now_or_never();
             self.enter(ConnectionPhase::Connecting, false);
             if first && failures == 0 && self.is_shared() {
-                known = self.setting.era_notes.read().await;
+                known = self.context.era_notes.read().await;
             }
             let connected = tokio::select! {
                 biased;
@@ -215,39 +215,39 @@ impl ConnectionLifecycle {
     }
 
     fn is_shared(&self) -> bool {
-        self.counterpart.is_none()
+        self.requester.is_none()
     }
 
     /// Waits until a connection is needed: somebody asks for it, or something is watched that only it can tell.
     async fn demanded(&self) {
         tokio::select! {
             () = self.demand.notified() => {}
-            () = self.setting.watches.wait_until_any(), if self.is_shared() => {}
+            () = self.context.watches.wait_until_any(), if self.is_shared() => {}
         }
     }
 
     async fn connect(&self, known: Option<Era>) -> Result<Link, ConnectError> {
         let endpoint =
-            self.setting.endpoint().map_err(|why| ConnectError { why, handshake: HandshakeOutcome::NotBegun, lack: None })?;
-        let connect_ms_max = self.setting.spec.limits.connect_ms_max;
+            self.context.endpoint().map_err(|why| ConnectError { why, handshake: HandshakeOutcome::NotBegun, lack: None })?;
+        let connect_ms_max = self.context.spec.limits.connect_ms_max;
         let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
-        let destination = ConnectTarget { setting: &self.setting, endpoint, counterpart: self.counterpart.as_ref() };
+        let destination = ConnectTarget { context: &self.context, endpoint, requester: self.requester.as_ref() };
         Box::pin(connect(destination, known, deadline)).await
     }
 
     /// The era that is tried first when nothing is known: a legacy user's own connection keeps the user's era if the server
     /// has it.
     fn presumed_era(&self) -> Option<Era> {
-        self.counterpart.as_ref().map(|counterpart| counterpart.era).filter(|era| *era == Era::Legacy)
+        self.requester.as_ref().map(|requester| requester.era).filter(|era| *era == Era::Legacy)
     }
 
     /// Whether a server is modern is learnt from the shared connection; the others tell whether it has the legacy era. What
     /// single users are shown tells nothing about the others.
     fn learn(&self, era: Option<Era>, handshake: HandshakeOutcome) {
         if self.is_shared() {
-            self.setting.known_eras.set(era);
-        } else if !self.setting.is_personal() {
-            self.setting.known_eras.learn(handshake);
+            self.context.known_eras.set(era);
+        } else if !self.context.is_personal() {
+            self.context.known_eras.learn(handshake);
         }
     }
 
@@ -255,32 +255,32 @@ impl ConnectionLifecycle {
     async fn hold_until_lost(&self, link: Arc<Link>, first: bool, failures: u32, told: &mut Option<String>) -> Option<LostConnection> {
         let since = Instant::now();
         tracing::info!(
-            upstream = %self.setting.spec.id, version = %link.peer.version, server = link.peer.server_name, "connected"
+            upstream = %self.context.spec.id, version = %link.peer.version, server = link.peer.server_name, "connected"
         );
         let mut era = link.peer.era();
         self.learn(Some(era), HandshakeOutcome::Agreed);
-        listening::start(&self.setting, &link, self.is_shared().then_some(listening::SharedConnection { first }));
+        listening::start(&self.context, &link, self.is_shared().then_some(listening::SharedConnection { first }));
         self.enter(ConnectionPhase::Ready(Arc::clone(&link)), false);
         if self.is_shared() {
             if !first {
-                self.setting.announcement_bus.announce_lists();
+                self.context.announcement_bus.announce_lists();
             }
-            self.setting.era_notes.write(era).await;
+            self.context.era_notes.write(era).await;
         }
         let gone = loop {
             tokio::select! {
                 biased;
-                gone = link.departure().reported() => break gone,
+                gone = link.loss().reported() => break gone,
                 () = self.stop.cancelled() => {
                     self.enter(ConnectionPhase::Closed, false);
                     link.wire.close().await;
                     return None;
                 }
-                () = self.setting.known_eras.doubted(), if self.is_shared() => link.departure().report(LossReason::Disowned),
+                () = self.context.known_eras.doubted(), if self.is_shared() => link.loss().report(LossReason::Disowned),
                 // The connection stays what it is, and the next one knows better.
                 () = link.found_modern(), if self.is_shared() && era == Era::Legacy => {
                     era = Era::Modern;
-                    self.setting.era_notes.write(era).await;
+                    self.context.era_notes.write(era).await;
                 }
             }
         };
@@ -307,7 +307,7 @@ impl ConnectionLifecycle {
     /// Tells of a setback. One for the reason that was told last is no news: a server that stays down is tried again and
     /// again, and the log is not there to count that.
     fn log_failure(&self, told: &mut Option<String>, what: &str, why: &str, failures: u32) {
-        let upstream = &self.setting.spec.id;
+        let upstream = &self.context.spec.id;
         // Which end of a dying process is noticed first is chance, and no other reason.
         let reason = why.strip_prefix(CLOSED_OUTPUT).or_else(|| why.strip_prefix(CLOSED_INPUT)).unwrap_or(why);
         if told.as_deref() == Some(reason) {
@@ -327,7 +327,7 @@ impl ConnectionLifecycle {
     }
 
     fn down_phase(&self, why: String, lack: Option<MissingCredential>, failures: u32) -> ConnectionPhase {
-        let pause = Duration::from_millis(pause_ms(failures, &self.setting.spec.limits));
+        let pause = Duration::from_millis(pause_ms(failures, &self.context.spec.limits));
         ConnectionPhase::Down(Arc::new(ConnectionFailure { why, lack, failures, next_attempt: Instant::now() + pause }))
     }
 

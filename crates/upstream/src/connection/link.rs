@@ -59,11 +59,11 @@ impl Link {
     }
 
     /// Told when the connection is gone.
-    pub(crate) fn departure(&self) -> &ConnectionLoss {
+    pub(crate) fn loss(&self) -> &ConnectionLoss {
         match &self.wire {
-            Wire::Stdio(wire) => wire.departure(),
-            Wire::Http(wire) => wire.departure(),
-            Wire::Events(wire) => wire.departure(),
+            Wire::Stdio(wire) => wire.loss(),
+            Wire::Http(wire) => wire.loss(),
+            Wire::Events(wire) => wire.loss(),
         }
     }
 
@@ -80,21 +80,21 @@ impl Link {
     /// Waits until a server that was taken for a legacy one has said, too late, that it is modern. Cancel safe.
     pub(crate) async fn found_modern(&self) {
         match &self.wire {
-            Wire::Stdio(wire) => wire.signs().wait_for_late_peer().await,
+            Wire::Stdio(wire) => wire.signals().wait_for_late_peer().await,
             Wire::Http(_) | Wire::Events(_) => std::future::pending().await,
         }
     }
 
     /// Sends a notification if there is room for it now; nothing waits for it.
     pub(crate) fn notify_if_room(&self, body: Vec<u8>) {
-        self.wire.conversations().mouth().send_if_room(body);
+        self.wire.conversations().server_outbox().send_if_room(body);
     }
 }
 
 impl Wire {
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
     pub(crate) fn exchange<'a>(&'a self, request: WireRequest<'a>, terms: WireRequestTerms) -> ExchangeFuture<'a> {
-        match &self.conversations().setting().credentials {
+        match &self.conversations().context().credentials {
             None => self.exchange_once(request, terms),
             Some(credentials) => Box::pin(self.exchange_with_credentials(credentials, request, terms)),
         }

@@ -43,32 +43,32 @@ pub(crate) struct SharedConnection {
 }
 
 /// Starts listening, where there is something to listen to.
-pub(crate) fn start(setting: &Arc<SharedContext>, link: &Arc<Link>, shared: Option<SharedConnection>) {
+pub(crate) fn start(context: &Arc<SharedContext>, link: &Arc<Link>, shared: Option<SharedConnection>) {
     if let (Era::Legacy, Wire::Http(_)) = (link.peer.era(), &link.wire) {
-        spawn(setting, link, |setting, link| async move { follow_stream(&setting, &link, shared.is_some()).await });
+        spawn(context, link, |context, link| async move { follow_stream(&context, &link, shared.is_some()).await });
     }
     let Some(SharedConnection { first }) = shared else { return };
     // What a former connection granted says nothing about this one.
-    setting.watches.set_outcome(None);
+    context.watches.set_outcome(None);
     match link.peer.era() {
         Era::Modern => {
-            spawn(setting, link, move |setting, link| async move { keep_listening(&setting, &link, !first).await });
+            spawn(context, link, move |context, link| async move { keep_listening(&context, &link, !first).await });
         }
         // Before the first connection, whoever watches something waits for it and asks the server itself.
         Era::Legacy if first => {}
-        Era::Legacy => spawn(setting, link, |setting, link| async move { watch_again(&setting, &link).await }),
+        Era::Legacy => spawn(context, link, |context, link| async move { watch_again(&context, &link).await }),
     }
 }
 
 /// Asks a legacy server to say, or not to say any more, when a resource changes.
 pub(crate) async fn subscribe(
-    setting: &SharedContext,
+    context: &SharedContext,
     link: &Link,
     method: &'static str,
     uri: &str,
     terms: WireRequestTerms,
 ) -> Result<(), PerformFailure> {
-    let id = setting.next_id();
+    let id = context.next_id();
     let mut body = RequestBody::new(id, method, uri.len());
     body.add("uri", json!(uri).to_string().as_bytes());
     let request = WireRequest::new(id, method, Some(link.peer.version), body.finish(None));
@@ -77,26 +77,26 @@ pub(crate) async fn subscribe(
 
 /// Spawns work that ends with the connection.
 fn spawn<F: Future<Output = ()> + Send + 'static>(
-    setting: &Arc<SharedContext>,
+    context: &Arc<SharedContext>,
     link: &Arc<Link>,
     work: impl FnOnce(Arc<SharedContext>, Arc<Link>) -> F,
 ) {
-    let departure = link.departure().clone();
-    let work = work(Arc::clone(setting), Arc::clone(link));
-    setting.tasks.spawn(async move {
+    let loss = link.loss().clone();
+    let work = work(Arc::clone(context), Arc::clone(link));
+    context.tasks.spawn(async move {
         tokio::select! {
             biased;
-            _ = departure.reported() => {}
+            _ = loss.reported() => {}
             () = work => {}
         }
     });
 }
 
-async fn follow_stream(setting: &SharedContext, link: &Link, shared: bool) {
+async fn follow_stream(context: &SharedContext, link: &Link, shared: bool) {
     if let Wire::Http(wire) = &link.wire {
         let missed = || {
             if shared {
-                announce_everything(setting);
+                announce_everything(context);
             }
         };
         Box::pin(wire.follow(missed)).await;
@@ -104,23 +104,23 @@ async fn follow_stream(setting: &SharedContext, link: &Link, shared: bool) {
 }
 
 /// Legacy servers forget what was watched with the connection.
-async fn watch_again(setting: &SharedContext, link: &Link) {
-    let wanted = setting.watches.subscribe().borrow().resources.clone();
+async fn watch_again(context: &SharedContext, link: &Link) {
+    let wanted = context.watches.subscribe().borrow().resources.clone();
     for uri in wanted {
-        let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
+        let deadline = Instant::now() + Duration::from_millis(context.spec.limits.connect_ms_max);
         let terms = WireRequestTerms { tell_server: true, ..WireRequestTerms::until(deadline) };
-        match Box::pin(subscribe(setting, link, method::RESOURCES_SUBSCRIBE, &uri, terms)).await {
-            Ok(()) => setting.announcement_bus.announce_resources(&[uri]),
+        match Box::pin(subscribe(context, link, method::RESOURCES_SUBSCRIBE, &uri, terms)).await {
+            Ok(()) => context.announcement_bus.announce_resources(&[uri]),
             Err(failure) => {
-                tracing::warn!(upstream = %setting.spec.id, %failure, "a resource could not be watched again");
+                tracing::warn!(upstream = %context.spec.id, %failure, "a resource could not be watched again");
             }
         }
     }
 }
 
 /// Keeps a modern subscription to what is wanted and offered.
-async fn keep_listening(setting: &Arc<SharedContext>, link: &Arc<Link>, mut missed: bool) {
-    let mut wishes = setting.watches.subscribe();
+async fn keep_listening(context: &Arc<SharedContext>, link: &Arc<Link>, mut missed: bool) {
+    let mut wishes = context.watches.subscribe();
     let mut current: Option<UpstreamSubscription> = None;
     let mut _lingering = None;
     let mut failures = 0;
@@ -128,42 +128,42 @@ async fn keep_listening(setting: &Arc<SharedContext>, link: &Arc<Link>, mut miss
         let wanted = wishes.borrow_and_update().clone();
         let Some(filter) = filter(&link.peer.announces, &wanted) else {
             current = None;
-            record_outcome(setting, &wanted, Ok(GrantedWatches::default()));
+            record_outcome(context, &wanted, Ok(GrantedWatches::default()));
             if !wait(&mut wishes, None).await.came {
                 return;
             }
             continue;
         };
         if current.as_ref().is_none_or(|current| current.filter != filter) {
-            match UpstreamSubscription::open(setting, link, filter, !wanted.tasks.is_empty()).await {
+            match UpstreamSubscription::open(context, link, filter, !wanted.tasks.is_empty()).await {
                 SubscribeOutcome::Acknowledged(subscription) => {
-                    record_outcome(setting, &wanted, Ok(subscription.granted.clone()));
+                    record_outcome(context, &wanted, Ok(subscription.granted.clone()));
                     // Only now the old one ends; the one before it at once.
-                    _lingering = current.replace(subscription).map(|old| linger(setting, link, old));
+                    _lingering = current.replace(subscription).map(|old| linger(context, link, old));
                     if std::mem::take(&mut missed) {
-                        announce_everything(setting);
+                        announce_everything(context);
                     }
                 }
-                SubscribeOutcome::Refused(failure) => record_outcome(setting, &wanted, Err(failure)),
+                SubscribeOutcome::Refused(failure) => record_outcome(context, &wanted, Err(failure)),
                 SubscribeOutcome::Broke if current.is_none() => {
                     missed = true;
-                    failures = pause(setting, failures, Duration::ZERO).await;
+                    failures = pause(context, failures, Duration::ZERO).await;
                     continue;
                 }
                 // The old one still holds.
                 SubscribeOutcome::Broke => {
                     let why = "the subscription was lost before it was acknowledged".to_owned();
-                    record_outcome(setting, &wanted, Err(PerformFailure::Died { why }));
+                    record_outcome(context, &wanted, Err(PerformFailure::Died { why }));
                 }
             }
         } else if let Some(current) = &current {
-            record_outcome(setting, &wanted, Ok(current.granted.clone()));
+            record_outcome(context, &wanted, Ok(current.granted.clone()));
         }
         let event = wait(&mut wishes, current.as_mut()).await;
         if let Some(lasted) = event.ended_after {
             current = None;
             missed = true;
-            failures = pause(setting, failures, lasted).await;
+            failures = pause(context, failures, lasted).await;
         } else if !event.came {
             return;
         }
@@ -171,10 +171,10 @@ async fn keep_listening(setting: &Arc<SharedContext>, link: &Arc<Link>, mut miss
 }
 
 /// Lets a subscription hear for a moment more. Dropping the guard ends it at once.
-fn linger(setting: &Arc<SharedContext>, link: &Arc<Link>, old: UpstreamSubscription) -> DropGuard {
+fn linger(context: &Arc<SharedContext>, link: &Arc<Link>, old: UpstreamSubscription) -> DropGuard {
     let enough = CancellationToken::new();
     let guard = enough.clone().drop_guard();
-    spawn(setting, link, |_, _| async move {
+    spawn(context, link, |_, _| async move {
         let _ = tokio::time::timeout(Duration::from_millis(LINGER_MS), enough.cancelled()).await;
         drop(old);
     });
@@ -202,20 +202,20 @@ async fn wait(wishes: &mut watch::Receiver<WatchedSubjects>, current: Option<&mu
 }
 
 /// Pauses before a broken subscription is made again. Returns the failures in a row.
-async fn pause(setting: &SharedContext, failures: u32, lasted: Duration) -> u32 {
+async fn pause(context: &SharedContext, failures: u32, lasted: Duration) -> u32 {
     let stable = lasted >= Duration::from_millis(STABLE_MS_MIN);
     let failures = if stable { 2 } else { u32::max(failures, 1).saturating_add(1) };
-    tokio::time::sleep(Duration::from_millis(pause_ms(failures, &setting.spec.limits))).await;
+    tokio::time::sleep(Duration::from_millis(pause_ms(failures, &context.spec.limits))).await;
     failures
 }
 
-fn record_outcome(setting: &SharedContext, wanted: &WatchedSubjects, outcome: Result<GrantedWatches, PerformFailure>) {
-    setting.watches.set_outcome(Some(WatchOutcome { revision: wanted.revision, outcome }));
+fn record_outcome(context: &SharedContext, wanted: &WatchedSubjects, outcome: Result<GrantedWatches, PerformFailure>) {
+    context.watches.set_outcome(Some(WatchOutcome { revision: wanted.revision, outcome }));
 }
 
-fn announce_everything(setting: &SharedContext) {
-    setting.announcement_bus.announce_lists();
-    setting.announcement_bus.announce_resources(&setting.watches.subscribe().borrow().resources);
+fn announce_everything(context: &SharedContext) {
+    context.announcement_bus.announce_lists();
+    context.announcement_bus.announce_resources(&context.watches.subscribe().borrow().resources);
 }
 
 /// The filter of a subscription to all that is offered and wanted; none if that is nothing.

@@ -35,17 +35,17 @@ pub(crate) struct UpstreamConnection {
 
 impl UpstreamConnection {
     /// Nothing is started before it is needed. `stop` ends it; none of its kin. Must be called within a tokio runtime.
-    pub(crate) fn new(setting: &Arc<SharedContext>, counterpart: Option<UpstreamRequester>, stop: CancellationToken) -> Self {
+    pub(crate) fn new(context: &Arc<SharedContext>, requester: Option<UpstreamRequester>, stop: CancellationToken) -> Self {
         let (stage, stages) = watch::channel(ConnectionState { phase: ConnectionPhase::Idle, attempts_failed: 0 });
         let demand = Arc::new(Notify::new());
         let lifecycle = ConnectionLifecycle {
-            setting: Arc::clone(setting),
-            counterpart,
+            context: Arc::clone(context),
+            requester,
             state: stage,
             demand: Arc::clone(&demand),
             stop: stop.clone(),
         };
-        setting.tasks.spawn(lifecycle.run());
+        context.tasks.spawn(lifecycle.run());
         Self { state: stages, demand, _stop_when_dropped: stop.clone().drop_guard(), stop }
     }
 
@@ -73,7 +73,7 @@ impl UpstreamConnection {
     /// The connection as it is, if it is ready.
     pub(crate) fn ready(&self) -> Option<Arc<Link>> {
         match &self.state.borrow().phase {
-            ConnectionPhase::Ready(link) if !link.departure().is_reported() => Some(Arc::clone(link)),
+            ConnectionPhase::Ready(link) if !link.loss().is_reported() => Some(Arc::clone(link)),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
-//! The connections to a legacy server that belong to one counterpart each, because the server learns at the handshake what
+//! The connections to a legacy server that belong to one requester each, because the server learns at the handshake what
 //! the client can be asked, and does not say for whom its questions are.
 //!
-//! A counterpart that takes questions outside its requests has one connection. One that does not (a client without a session)
+//! A requester that takes questions outside its requests has one connection. One that does not (a client without a session)
 //! would share it with strangers of the same affinity, and a question could be anybody's; so each of its requests takes a
 //! connection that no other of them is using, as long as there may be another, and shares one after that: a question that
 //! may be anybody's is declined, never guessed.
@@ -27,7 +27,7 @@ use crate::{RequestUser, UpstreamRequester, PerformFailure, shared::SharedContex
 
 /// The connections.
 pub(crate) struct ConnectionPool {
-    setting: Arc<SharedContext>,
+    context: Arc<SharedContext>,
     /// Ends all of them.
     stop: CancellationToken,
     state: Mutex<State>,
@@ -40,14 +40,14 @@ struct State {
     ending: usize,
 }
 
-/// One of a counterpart's connections.
+/// One of a requester's connections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PoolKey {
-    counterpart: UpstreamRequester,
+    requester: UpstreamRequester,
     number: usize,
 }
 
-/// Whether two counterparts count against one limit.
+/// Whether two requesters count against one limit.
 type SameLimitCheck = fn(&UpstreamRequester, &UpstreamRequester) -> bool;
 
 /// For whom a connection is used.
@@ -59,7 +59,7 @@ pub(crate) enum LeasePurpose {
     Gateway,
 }
 
-/// One counterpart's connection.
+/// One requester's connection.
 struct PooledConnection {
     connection: Arc<UpstreamConnection>,
     /// How many requests use it, and since when.
@@ -82,28 +82,28 @@ pub(crate) struct ConnectionLease {
 }
 
 impl ConnectionPool {
-    pub(crate) fn new(setting: Arc<SharedContext>, stop: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { setting, stop, state: Mutex::default() })
+    pub(crate) fn new(context: Arc<SharedContext>, stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { context, stop, state: Mutex::default() })
     }
 
-    /// A connection of that counterpart, to be used; fails if there are too many and all of them are in use.
+    /// A connection of that requester, to be used; fails if there are too many and all of them are in use.
     pub(crate) fn lease(
         self: &Arc<Self>,
-        counterpart: &UpstreamRequester,
+        requester: &UpstreamRequester,
         purpose: LeasePurpose,
     ) -> Result<ConnectionLease, PerformFailure> {
-        let counterpart = &self.pooled_as(counterpart);
+        let requester = &self.pooled_as(requester);
         let mut state = self.lock();
-        let lanes = state.connections_of(counterpart);
-        let asks = self.setting.asks_beside_requests.load(Ordering::Relaxed);
+        let lanes = state.connections_of(requester);
+        let asks = self.context.asks_beside_requests.load(Ordering::Relaxed);
         // Where only judged connections take calls, callers share the judged one: a new one would take none. A question that
         // could be anybody's is declined there.
-        let alone = purpose == LeasePurpose::Client && !self.setting.is_guarded() && self.must_be_alone(counterpart);
+        let alone = purpose == LeasePurpose::Client && !self.context.is_guarded() && self.must_be_alone(requester);
         let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
-            let share = shares::principal_share(self.setting.spec.limits.connections_max);
-            let may_grow = state.count(|other| is_same_principal(other, counterpart)) < share.div_ceil(2);
+            let share = shares::principal_share(self.context.spec.limits.connections_max);
+            let may_grow = state.count(|other| is_same_principal(other, requester)) < share.div_ceil(2);
             let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.borrow().clients, own.has_abandoned_request()));
-            crowded.filter(|_| !(may_grow && state.connections.len() < self.setting.spec.limits.connections_max))
+            crowded.filter(|_| !(may_grow && state.connections.len() < self.context.spec.limits.connections_max))
         });
         if let Some((_, own)) = fit {
             return Ok(own.lease(purpose));
@@ -111,14 +111,14 @@ impl ConnectionPool {
         let number =
             (0..lanes.len()).find(|number| lanes.iter().all(|(taken, _)| taken != number)).unwrap_or(lanes.len());
         drop(lanes);
-        self.make_room(&mut state, counterpart)?;
-        let lane = PoolKey { counterpart: counterpart.clone(), number };
-        let connection = Arc::new(UpstreamConnection::new(&self.setting, Some(counterpart.clone()), self.stop.child_token()));
+        self.make_room(&mut state, requester)?;
+        let lane = PoolKey { requester: requester.clone(), number };
+        let connection = Arc::new(UpstreamConnection::new(&self.context, Some(requester.clone()), self.stop.child_token()));
         let own = PooledConnection { connection, uses: watch::Sender::new(ConnectionUses { count: 0, clients: 0, since: Instant::now() }) };
         let lease = own.lease(purpose);
         let keeping = end_when_idle(Arc::downgrade(self), lane.clone(), own.uses.subscribe(), self.idle_max());
         let stop = self.stop.clone();
-        self.setting.tasks.spawn(async move {
+        self.context.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = keeping => {}
@@ -128,22 +128,22 @@ impl ConnectionPool {
         Ok(lease)
     }
 
-    /// That counterpart's first connection, if there is one.
-    pub(crate) fn get(&self, counterpart: &UpstreamRequester) -> Option<Arc<UpstreamConnection>> {
-        self.lock().connections_of(&self.pooled_as(counterpart)).first().map(|(_, own)| Arc::clone(&own.connection))
+    /// That requester's first connection, if there is one.
+    pub(crate) fn get(&self, requester: &UpstreamRequester) -> Option<Arc<UpstreamConnection>> {
+        self.lock().connections_of(&self.pooled_as(requester)).first().map(|(_, own)| Arc::clone(&own.connection))
     }
 
-    /// As whom a counterpart has connections: they are legacy ones whatever era the client has, unless users do not share any.
-    fn pooled_as(&self, counterpart: &UpstreamRequester) -> UpstreamRequester {
-        let era = if self.setting.is_personal() { counterpart.era } else { Era::Legacy };
-        UpstreamRequester { era, ..counterpart.clone() }
+    /// As whom a requester has connections: they are legacy ones whatever era the client has, unless users do not share any.
+    fn pooled_as(&self, requester: &UpstreamRequester) -> UpstreamRequester {
+        let era = if self.context.is_personal() { requester.era } else { Era::Legacy };
+        UpstreamRequester { era, ..requester.clone() }
     }
 
     /// Ends the connections of an affinity.
     pub(crate) fn release(self: &Arc<Self>, affinity: &str) {
         let mut state = self.lock();
         let released: Vec<PoolKey> =
-            state.connections.keys().filter(|lane| &*lane.counterpart.affinity == affinity).cloned().collect();
+            state.connections.keys().filter(|lane| &*lane.requester.affinity == affinity).cloned().collect();
         for lane in released {
             self.end(&mut state, &lane);
         }
@@ -161,23 +161,23 @@ impl ConnectionPool {
     }
 
     /// Whether a question could be taken for another client's: then a request shares its connection only if it must.
-    fn must_be_alone(&self, counterpart: &UpstreamRequester) -> bool {
-        counterpart.capabilities.answers_anything()
-            && self.setting.may_ask_unclearly()
-            && self.setting.attached.get(&counterpart.affinity).is_none()
+    fn must_be_alone(&self, requester: &UpstreamRequester) -> bool {
+        requester.capabilities.answers_anything()
+            && self.context.may_ask_unclearly()
+            && self.context.attached.get(&requester.affinity).is_none()
     }
 
-    fn make_room(self: &Arc<Self>, state: &mut State, counterpart: &UpstreamRequester) -> Result<(), PerformFailure> {
-        let connections_max = self.setting.spec.limits.connections_max;
+    fn make_room(self: &Arc<Self>, state: &mut State, requester: &UpstreamRequester) -> Result<(), PerformFailure> {
+        let connections_max = self.context.spec.limits.connections_max;
         // Who has a full share makes room among its own, and takes nothing from the others.
         let bounds: [(SameLimitCheck, usize); 3] = [
             (is_same_principal, shares::principal_share(connections_max)),
             (is_same_tenant, shares::tenant_share(connections_max)),
             (|_, _| true, connections_max),
         ];
-        let is_full = |(sharing, max): &(SameLimitCheck, usize)| state.count(|other| sharing(other, counterpart)) >= *max;
+        let is_full = |(sharing, max): &(SameLimitCheck, usize)| state.count(|other| sharing(other, requester)) >= *max;
         let Some((sharing, in_flight_max)) = bounds.into_iter().find(is_full) else { return Ok(()) };
-        let evictable = state.connections.iter().filter(|(lane, _)| sharing(&lane.counterpart, counterpart));
+        let evictable = state.connections.iter().filter(|(lane, _)| sharing(&lane.requester, requester));
         let idle = evictable.filter_map(|(lane, own)| Some((own.idle_since()?, lane)));
         let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, lane)| lane.clone());
         match longest_idle {
@@ -207,7 +207,7 @@ impl ConnectionPool {
         own.connection.stop();
         state.ending += 1;
         let pool = Arc::downgrade(self);
-        self.setting.tasks.spawn(async move {
+        self.context.tasks.spawn(async move {
             own.connection.ended().await;
             if let Some(pool) = pool.upgrade() {
                 let mut state = pool.lock();
@@ -217,7 +217,7 @@ impl ConnectionPool {
     }
 
     fn idle_max(&self) -> Duration {
-        Duration::from_millis(self.setting.spec.limits.connection_idle_ms_max)
+        Duration::from_millis(self.context.spec.limits.connection_idle_ms_max)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -226,17 +226,17 @@ impl ConnectionPool {
 }
 
 impl State {
-    /// The connections of a counterpart, in order.
-    fn connections_of(&self, counterpart: &UpstreamRequester) -> Vec<(usize, &PooledConnection)> {
-        let of = self.connections.iter().filter(|(lane, _)| lane.counterpart == *counterpart);
+    /// The connections of a requester, in order.
+    fn connections_of(&self, requester: &UpstreamRequester) -> Vec<(usize, &PooledConnection)> {
+        let of = self.connections.iter().filter(|(lane, _)| lane.requester == *requester);
         let mut lanes: Vec<(usize, &PooledConnection)> = of.map(|(lane, own)| (lane.number, own)).collect();
         lanes.sort_unstable_by_key(|(number, _)| *number);
         lanes
     }
 
-    /// How many connections such counterparts have.
+    /// How many connections such requesters have.
     fn count(&self, are_counted: impl Fn(&UpstreamRequester) -> bool) -> usize {
-        self.connections.keys().filter(|lane| are_counted(&lane.counterpart)).count()
+        self.connections.keys().filter(|lane| are_counted(&lane.requester)).count()
     }
 }
 
@@ -254,8 +254,8 @@ fn is_same_tenant(one: &UpstreamRequester, other: &UpstreamRequester) -> bool {
     limited_user(one).zip(limited_user(other)).is_some_and(|((one, _), (other, _))| one == other)
 }
 
-fn limited_user(counterpart: &UpstreamRequester) -> Option<(&str, &str)> {
-    counterpart.on_behalf_of.as_ref().and_then(RequestUser::limited_user)
+fn limited_user(requester: &UpstreamRequester) -> Option<(&str, &str)> {
+    requester.on_behalf_of.as_ref().and_then(RequestUser::limited_user)
 }
 
 impl PooledConnection {

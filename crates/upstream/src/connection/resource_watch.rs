@@ -27,8 +27,8 @@ pub struct ConnectionResourceWatch {
 
 /// What it takes to keep the wish over reconnections.
 struct ResourceWatchTask {
-    setting: Arc<SharedContext>,
-    counterpart: UpstreamRequester,
+    context: Arc<SharedContext>,
+    requester: UpstreamRequester,
     uri: String,
     /// Held, so that the connection is not idle.
     lease: ConnectionLease,
@@ -39,18 +39,18 @@ impl ConnectionResourceWatch {
     ///
     /// Cancel safe in the sense that a server may keep the wish of nobody until the connection ends.
     pub(crate) async fn start(
-        setting: &Arc<SharedContext>,
-        counterpart: &UpstreamRequester,
+        context: &Arc<SharedContext>,
+        requester: &UpstreamRequester,
         lease: ConnectionLease,
         uri: &str,
         deadline: Instant,
     ) -> Result<Self, PerformFailure> {
         let link = lease.connection.link(deadline, &CancellationToken::new()).await?;
         let keeper =
-            ResourceWatchTask { setting: Arc::clone(setting), counterpart: counterpart.clone(), uri: uri.to_owned(), lease };
+            ResourceWatchTask { context: Arc::clone(context), requester: requester.clone(), uri: uri.to_owned(), lease };
         keeper.send_request(&link, method::RESOURCES_SUBSCRIBE, deadline).await?;
         let given_up = CancellationToken::new();
-        setting.tasks.spawn(keeper.run(link, given_up.clone()));
+        context.tasks.spawn(keeper.run(link, given_up.clone()));
         Ok(Self { _given_up: given_up.drop_guard() })
     }
 }
@@ -60,10 +60,10 @@ impl ResourceWatchTask {
         loop {
             tokio::select! {
                 biased;
-                _ = link.departure().reported() => {}
+                _ = link.loss().reported() => {}
                 () = given_up.cancelled() => {
                     if let Err(failure) = self.send_request(&link, method::RESOURCES_UNSUBSCRIBE, self.attempt_deadline()).await {
-                        tracing::debug!(upstream = %self.setting.spec.id, %failure, "a watch could not be given up");
+                        tracing::debug!(upstream = %self.context.spec.id, %failure, "a watch could not be given up");
                     }
                     return;
                 }
@@ -88,16 +88,16 @@ impl ResourceWatchTask {
             };
             match again.await {
                 Ok(link) => {
-                    self.setting.announcement_bus.announce_resources([&self.uri]);
+                    self.context.announcement_bus.announce_resources([&self.uri]);
                     return Some(link);
                 }
                 Err(failure) if self.lease.connection.is_ended() => {
-                    tracing::debug!(upstream = %self.setting.spec.id, %failure, "a watch ends with its connection");
+                    tracing::debug!(upstream = %self.context.spec.id, %failure, "a watch ends with its connection");
                     return None;
                 }
                 Err(failure) => {
-                    tracing::warn!(upstream = %self.setting.spec.id, %failure, "a resource could not be watched again");
-                    let pause_ms = pause_ms(failures + 1, &self.setting.spec.limits);
+                    tracing::warn!(upstream = %self.context.spec.id, %failure, "a resource could not be watched again");
+                    let pause_ms = pause_ms(failures + 1, &self.context.spec.limits);
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
                 }
             }
@@ -107,15 +107,15 @@ impl ResourceWatchTask {
 
     async fn send_request(&self, link: &Link, method: &'static str, deadline: Instant) -> Result<(), PerformFailure> {
         // What the server says about it is the client's to hear.
-        let sink = self.setting.attached.get(&self.counterpart.affinity);
+        let sink = self.context.attached.get(&self.requester.affinity);
         let caller = sink.map(|sink| CallerSink { sink, wants_progress: false, wants_log: true });
         let audience = caller.map_or(RequestAudience::Nobody, RequestAudience::Caller);
         let terms = WireRequestTerms { audience, tell_server: true, ..WireRequestTerms::until(deadline) };
-        Box::pin(listening::subscribe(&self.setting, link, method, &self.uri, terms)).await
+        Box::pin(listening::subscribe(&self.context, link, method, &self.uri, terms)).await
     }
 
     fn attempt_deadline(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.setting.spec.limits.connect_ms_max)
+        Instant::now() + Duration::from_millis(self.context.spec.limits.connect_ms_max)
     }
 }
 

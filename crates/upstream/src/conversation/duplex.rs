@@ -34,39 +34,39 @@ pub(crate) struct Duplex {
     pub(crate) pending: Arc<PendingRequests>,
     conversations: Arc<Conversations>,
     outbox: mpsc::Sender<Parcel>,
-    oddities: Arc<UnroutedMessages>,
-    departure: ConnectionLoss,
+    unrouted_messages: Arc<UnroutedMessages>,
+    loss: ConnectionLoss,
 }
 
 impl Duplex {
     /// The caller's side, and what the reader and the writer need.
     pub(crate) fn new(
-        setting: &Arc<SharedContext>,
-        counterpart: Option<UpstreamRequester>,
+        context: &Arc<SharedContext>,
+        requester: Option<UpstreamRequester>,
     ) -> (Self, InboundRouter, mpsc::Receiver<Parcel>) {
-        let in_flight_max = setting.spec.limits.in_flight_max;
+        let in_flight_max = context.spec.limits.in_flight_max;
         let (outbox, parcels) = mpsc::channel(in_flight_max.max(1));
-        let departure = ConnectionLoss::default();
-        let mouth = Outbox { outbox: outbox.downgrade(), departure: departure.clone() };
+        let loss = ConnectionLoss::default();
+        let server_outbox = Outbox { outbox: outbox.downgrade(), loss: loss.clone() };
         let duplex = Self {
-            in_flight: InFlightLimit::new(in_flight_max, counterpart.as_ref().is_none_or(UpstreamRequester::is_shared)),
+            in_flight: InFlightLimit::new(in_flight_max, requester.as_ref().is_none_or(UpstreamRequester::is_shared)),
             pending: Arc::default(),
-            conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
+            conversations: Arc::new(Conversations::new(context, requester, server_outbox)),
             outbox,
-            oddities: Arc::new(UnroutedMessages::default()),
-            departure,
+            unrouted_messages: Arc::new(UnroutedMessages::default()),
+            loss,
         };
         let inbound = InboundRouter::new(
-            Arc::clone(setting),
+            Arc::clone(context),
             Arc::clone(&duplex.pending),
             Arc::clone(&duplex.conversations),
-            Arc::clone(&duplex.oddities),
+            Arc::clone(&duplex.unrouted_messages),
         );
         (duplex, inbound, parcels)
     }
 
-    pub(crate) fn departure(&self) -> &ConnectionLoss {
-        &self.departure
+    pub(crate) fn loss(&self) -> &ConnectionLoss {
+        &self.loss
     }
 
     pub(crate) fn conversations(&self) -> &Conversations {
@@ -102,9 +102,9 @@ impl Duplex {
             let waiting = ResponseWait {
                 id,
                 terms: &terms,
-                outbox: terms.tell_server.then(|| self.conversations.mouth()),
+                outbox: terms.tell_server.then(|| self.conversations.server_outbox()),
                 not_sent: NOT_TAKEN,
-                oddities: Some(&self.oddities),
+                unrouted_messages: Some(&self.unrouted_messages),
             };
             let told = std::pin::pin!(&mut place.outcome);
             match waiting.wait(told, &mut under_way, &mut in_flight).await {
@@ -132,7 +132,7 @@ impl Duplex {
         tokio::select! {
             biased;
             () = terms.cancel.cancelled() => Err(ExchangeEnd::Failed(PerformFailure::Cancelled { sent: false })),
-            () = terms.patience.over() => Err(ExchangeEnd::Failed(not_taken())),
+            () = terms.pausable_deadline.over() => Err(ExchangeEnd::Failed(not_taken())),
             permit = self.outbox.reserve() => match permit {
                 Ok(permit) => {
                     permit.send(parcel);

@@ -1,6 +1,6 @@
 //! The places of the requests under way on one connection. Their number is limited. On a connection that users share, one principal
 //! may hold a quarter of the places and one tenant three quarters, so that no user keeps the others from the server. In local mode all
-//! callers are one principal, which may hold all places; so may the user of a connection that belongs to one counterpart.
+//! callers are one principal, which may hold all places; so may the user of a connection that belongs to one requester.
 
 use std::{
     collections::HashMap,

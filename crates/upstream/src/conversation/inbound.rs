@@ -24,11 +24,11 @@ use crate::{PerformFailure, shared::SharedContext};
 /// Takes in what a server writes.
 #[derive(Debug)]
 pub(crate) struct InboundRouter {
-    pub(crate) setting: Arc<SharedContext>,
+    pub(crate) context: Arc<SharedContext>,
     pending: Arc<PendingRequests>,
     conversations: Arc<Conversations>,
-    oddities: Arc<UnroutedMessages>,
-    pub(crate) signs: Arc<StartupSignals>,
+    unrouted_messages: Arc<UnroutedMessages>,
+    pub(crate) signals: Arc<StartupSignals>,
 }
 
 /// What a server wrote that nobody could be told about. A request that times out says so.
@@ -60,29 +60,29 @@ impl UnroutedMessages {
 
 impl InboundRouter {
     pub(crate) fn new(
-        setting: Arc<SharedContext>,
+        context: Arc<SharedContext>,
         pending: Arc<PendingRequests>,
         conversations: Arc<Conversations>,
-        oddities: Arc<UnroutedMessages>,
+        unrouted_messages: Arc<UnroutedMessages>,
     ) -> Self {
-        Self { setting, pending, conversations, oddities, signs: Arc::default() }
+        Self { context, pending, conversations, unrouted_messages, signals: Arc::default() }
     }
 
     /// Takes in one message.
     pub(crate) fn on_line(&self, line: &Bytes) {
-        self.signs.record_output();
+        self.signals.record_output();
         if line.trim_ascii().is_empty() {
             return;
         }
-        let line = &self.setting.sanitize(line);
+        let line = &self.context.sanitize(line);
         match Message::parse(line) {
             Ok(Message::Response { id, result }) => self.tell(&id, Ok(line.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id: Some(id), error }) => {
-                self.tell(&id, Err(failure_from_rpc_error(error, self.conversations.era(), &self.setting.redaction)));
+                self.tell(&id, Err(failure_from_rpc_error(error, self.conversations.era(), &self.context.redaction)));
             }
             Ok(Message::Failure { id: None, error }) => {
-                self.oddities.not_messages.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(upstream = %self.setting.spec.id, code = error.code, "the server reported an error without an id");
+                self.unrouted_messages.not_messages.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(upstream = %self.context.spec.id, code = error.code, "the server reported an error without an id");
             }
             Ok(Message::Notification { method, params }) => self.conversations.on_notification(&method, params, None),
             Ok(Message::Request { id, method, params }) => self.conversations.on_request(&id, &method, params, None),
@@ -92,13 +92,13 @@ impl InboundRouter {
 
     /// A line that was too long to keep: if it answered a request, that request fails now rather than at its deadline.
     pub(crate) fn on_oversized(&self, prefix: &[u8], tail: &[u8]) {
-        let bytes_max = self.setting.spec.limits.message_bytes_max;
+        let bytes_max = self.context.spec.limits.message_bytes_max;
         let id = answered_id(prefix, tail);
-        tracing::debug!(upstream = %self.setting.spec.id, bytes_max, ?id, "the server wrote a line longer than allowed");
+        tracing::debug!(upstream = %self.context.spec.id, bytes_max, ?id, "the server wrote a line longer than allowed");
         match id {
             Some(id) => self.tell(&Id::Number(id), Err(PerformFailure::TooLarge { bytes_max })),
             None => {
-                self.oddities.oversized.fetch_add(1, Ordering::Relaxed);
+                self.unrouted_messages.oversized.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -111,10 +111,10 @@ impl InboundRouter {
         let known = matches!(id, Id::Number(number) if self.pending.resolve(*number, told));
         if !known {
             if let (Id::Number(number), Some(result)) = (id, late) {
-                self.signs.record_late_answer(*number, &result);
+                self.signals.record_late_answer(*number, &result);
             }
-            self.oddities.unknown_ids.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(upstream = %self.setting.spec.id, %id, "an answer that nobody waits for was ignored");
+            self.unrouted_messages.unknown_ids.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(upstream = %self.context.spec.id, %id, "an answer that nobody waits for was ignored");
         }
     }
 
@@ -125,10 +125,10 @@ impl InboundRouter {
         {
             return self.tell(&Id::Number(id), Err(PerformFailure::malformed(why)));
         }
-        self.oddities.not_messages.fetch_add(1, Ordering::Relaxed);
+        self.unrouted_messages.not_messages.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(
-            upstream = %self.setting.spec.id,
-            line = %self.setting.redaction.quote(&String::from_utf8_lossy(line.get(..512).unwrap_or(line))),
+            upstream = %self.context.spec.id,
+            line = %self.context.redaction.quote(&String::from_utf8_lossy(line.get(..512).unwrap_or(line))),
             why,
             "the server wrote a line that is not an MCP message"
         );
@@ -174,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn oddities_are_told_in_words() {
-        let oddities = UnroutedMessages::default();
-        assert_eq!(oddities.note(), None);
-        oddities.not_messages.fetch_add(2, Ordering::Relaxed);
-        oddities.oversized.fetch_add(1, Ordering::Relaxed);
+    fn unrouted_messages_are_told_in_words() {
+        let unrouted_messages = UnroutedMessages::default();
+        assert_eq!(unrouted_messages.note(), None);
+        unrouted_messages.not_messages.fetch_add(2, Ordering::Relaxed);
+        unrouted_messages.oversized.fetch_add(1, Ordering::Relaxed);
         assert_eq!(
-            oddities.note().unwrap(),
+            unrouted_messages.note().unwrap(),
             "on this connection it has written 1 answers longer than allowed whose request could not be told, \
              2 lines that are not MCP messages"
         );

@@ -57,9 +57,9 @@ const GIVEN_UP_MAX: usize = 1_024;
 /// The requests under way on one connection.
 #[derive(Debug)]
 pub(crate) struct Conversations {
-    setting: Arc<SharedContext>,
+    context: Arc<SharedContext>,
     /// For whom the connection was made; nobody for the one that is shared.
-    counterpart: Option<UpstreamRequester>,
+    requester: Option<UpstreamRequester>,
     era: OnceLock<Era>,
     under_way: Mutex<OpenRequests>,
     questions: Arc<OpenQuestions>,
@@ -77,7 +77,7 @@ struct OpenRequests {
 #[derive(Debug)]
 struct RequestConversation {
     audience: RequestAudience,
-    patience: PausableDeadline,
+    pausable_deadline: PausableDeadline,
     /// Nobody is asked on its behalf any more.
     is_over: bool,
     /// Says so to what is being asked; none before something is.
@@ -114,22 +114,22 @@ enum Recipient {
 }
 
 impl Conversations {
-    pub(crate) fn setting(&self) -> &Arc<SharedContext> {
-        &self.setting
+    pub(crate) fn context(&self) -> &Arc<SharedContext> {
+        &self.context
     }
 
     /// For whom the connection was made; nobody for the one that is shared.
-    pub(crate) fn counterpart(&self) -> Option<&UpstreamRequester> {
-        self.counterpart.as_ref()
+    pub(crate) fn requester(&self) -> Option<&UpstreamRequester> {
+        self.requester.as_ref()
     }
 
-    pub(crate) fn new(setting: &Arc<SharedContext>, counterpart: Option<UpstreamRequester>, mouth: Outbox) -> Self {
+    pub(crate) fn new(context: &Arc<SharedContext>, requester: Option<UpstreamRequester>, server_outbox: Outbox) -> Self {
         Self {
-            setting: Arc::clone(setting),
-            counterpart,
+            context: Arc::clone(context),
+            requester,
             era: OnceLock::new(),
             under_way: Mutex::default(),
-            questions: Arc::new(OpenQuestions::new(Arc::clone(setting), mouth)),
+            questions: Arc::new(OpenQuestions::new(Arc::clone(context), server_outbox)),
         }
     }
 
@@ -142,8 +142,8 @@ impl Conversations {
         let _ = self.era.set(era);
     }
 
-    pub(crate) fn mouth(&self) -> &Outbox {
-        self.questions.mouth()
+    pub(crate) fn server_outbox(&self) -> &Outbox {
+        self.questions.server_outbox()
     }
 
     /// Whether the client is being asked something.
@@ -153,9 +153,9 @@ impl Conversations {
 
     /// Takes part from now on. Whoever calls has bounded the requests.
     pub(crate) fn register(&self, id: i64, terms: &WireRequestTerms, parcel: &Parcel) -> RequestGuard<'_> {
-        let (audience, patience) = (terms.audience.clone(), terms.patience.clone());
+        let (audience, pausable_deadline) = (terms.audience.clone(), terms.pausable_deadline.clone());
         let conversation =
-            RequestConversation { audience, patience, is_over: false, over: None, answered: false, given_up: false };
+            RequestConversation { audience, pausable_deadline, is_over: false, over: None, answered: false, given_up: false };
         self.lock().by_id.insert(id, conversation);
         RequestGuard { conversations: self, id, parcel: parcel.clone(), settled: false }
     }
@@ -182,7 +182,7 @@ impl Conversations {
     /// Takes a notification in. `of` is the request whose stream it came on.
     pub(crate) fn on_notification(&self, method: &str, params: Option<&RawValue>, of: Option<i64>) {
         if let Err(fault) = inspect(params) {
-            self.setting.protocol_warnings.warn(&self.setting.spec.id, &fault, "a notification of the server is dropped");
+            self.context.protocol_warnings.warn(&self.context.spec.id, &fault, "a notification of the server is dropped");
             return;
         }
         match (method, params) {
@@ -194,43 +194,43 @@ impl Conversations {
                 self.pass_on(of, |wants_log| !modern || wants_log, ServerMessage::LogMessage(params.to_owned()));
             }
             (method, params) => match announcement::read(method, params) {
-                Some(announcement) => self.setting.announce(announcement),
+                Some(announcement) => self.context.announce(announcement),
                 None if method == method::ELICITATION_COMPLETE => {
-                    let remark =
+                    let server_message =
                         ServerMessage::Notification { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
-                    self.pass_on(of, |_| true, remark);
+                    self.pass_on(of, |_| true, server_message);
                 }
                 // No revision defines this notification, and a client would take it for the gateway's own.
-                None => tracing::debug!(upstream = %self.setting.spec.id, "an unknown notification is dropped"),
+                None => tracing::debug!(upstream = %self.context.spec.id, "an unknown notification is dropped"),
             },
         }
     }
 
     /// Takes a request of the server's in. `of` is the request on whose stream it came.
     pub(crate) fn on_request(&self, id: &Id, method: &str, params: Option<&RawValue>, of: Option<i64>) {
-        tracing::debug!(upstream = %self.setting.spec.id, method, "the server made a request");
+        tracing::debug!(upstream = %self.context.spec.id, method, "the server made a request");
         // A modern server has no requests of its own, and a client must not answer any.
         if self.era() == Era::Modern {
             return;
         }
         if let Err(fault) = inspect(params) {
-            self.setting.protocol_warnings.warn(&self.setting.spec.id, &fault, "a request of the server is refused");
-            return self.mouth().refuse(id, code::INVALID_PARAMS, &format!("the message {fault}"));
+            self.context.protocol_warnings.warn(&self.context.spec.id, &fault, "a request of the server is refused");
+            return self.server_outbox().refuse(id, code::INVALID_PARAMS, &format!("the message {fault}"));
         }
         if method == method::PING {
-            return self.mouth().respond(id, "{}");
+            return self.server_outbox().respond(id, "{}");
         }
-        let answers = self.counterpart.as_ref().is_some_and(|client| client.capabilities.answers(method, params));
+        let answers = self.requester.as_ref().is_some_and(|client| client.capabilities.answers(method, params));
         if !answers {
             let why = format!("the client did not declare that it answers this `{method}`");
-            return self.mouth().refuse(id, code::METHOD_NOT_FOUND, &why);
+            return self.server_outbox().refuse(id, code::METHOD_NOT_FOUND, &why);
         }
         // Roots are asked for by the way, by servers that ask nothing else.
         if of.is_none() && method != method::ROOTS_LIST {
-            self.setting.asks_beside_requests.store(true, Ordering::Relaxed);
+            self.context.asks_beside_requests.store(true, Ordering::Relaxed);
         }
         match self.recipient(of, |_| true) {
-            Recipient::Nobody(why) => self.mouth().refuse(id, code::INTERNAL_ERROR, why),
+            Recipient::Nobody(why) => self.server_outbox().refuse(id, code::INTERNAL_ERROR, why),
             Recipient::Client { sink, clocks, over } => {
                 let clocks = clocks.iter().map(PausableDeadline::pause).collect();
                 let asked = RoutedQuestion { id: id.clone(), method, params, clocks, over };
@@ -286,10 +286,10 @@ impl Conversations {
         }
     }
 
-    /// Hands a remark to whom it is meant for; what does not fit is dropped.
-    fn pass_on(&self, of: Option<i64>, wants: impl Fn(bool) -> bool, remark: ServerMessage) {
+    /// Hands a server message to whom it is meant for; what does not fit is dropped.
+    fn pass_on(&self, of: Option<i64>, wants: impl Fn(bool) -> bool, server_message: ServerMessage) {
         if let Recipient::Client { sink, .. } = self.recipient(of, wants) {
-            let _ = sink.receive(remark);
+            let _ = sink.receive(server_message);
         }
     }
 
@@ -299,7 +299,7 @@ impl Conversations {
         if let Some(id) = of {
             return match under_way.waited_for(id) {
                 Some(RequestConversation { audience: RequestAudience::Caller(_), .. }) => under_way.caller_of(id),
-                Some(conversation) => self.attached_recipient(vec![conversation.patience.clone()]),
+                Some(conversation) => self.attached_recipient(vec![conversation.pausable_deadline.clone()]),
                 None => Recipient::Nobody("the request that this belongs to is over"),
             };
         }
@@ -312,13 +312,13 @@ impl Conversations {
         match (candidates.next(), candidates.next()) {
             (Some((id, RequestAudience::Caller(_))), None) if !under_way.overflowed => under_way.caller_of(id),
             // Whichever request it is about, one of these waits for the client now.
-            _ => self.attached_recipient(under_way.by_id.values().map(|conversation| conversation.patience.clone()).collect()),
+            _ => self.attached_recipient(under_way.by_id.values().map(|conversation| conversation.pausable_deadline.clone()).collect()),
         }
     }
 
     /// The client of the connection, where it can be spoken to outside a request.
     fn attached_recipient(&self, clocks: Vec<PausableDeadline>) -> Recipient {
-        let sink = self.counterpart.as_ref().and_then(|client| self.setting.attached.get(&client.affinity));
+        let sink = self.requester.as_ref().and_then(|client| self.context.attached.get(&client.affinity));
         sink.map_or(
             Recipient::Nobody(
                 "it is not clear which request this belongs to, and the client takes nothing outside one",
@@ -341,9 +341,9 @@ impl OpenRequests {
     /// The caller of that request.
     fn caller_of(&mut self, id: i64) -> Recipient {
         match self.by_id.get_mut(&id) {
-            Some(RequestConversation { audience: RequestAudience::Caller(caller), is_over: false, over, patience, .. }) => {
+            Some(RequestConversation { audience: RequestAudience::Caller(caller), is_over: false, over, pausable_deadline, .. }) => {
                 let over = over.get_or_insert_with(CancellationToken::new).clone();
-                Recipient::Client { sink: Arc::clone(&caller.sink), clocks: vec![patience.clone()], over }
+                Recipient::Client { sink: Arc::clone(&caller.sink), clocks: vec![pausable_deadline.clone()], over }
             }
             _ => Recipient::Nobody("the request that this belongs to was cancelled"),
         }

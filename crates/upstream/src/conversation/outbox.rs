@@ -15,7 +15,7 @@ use crate::request::parcel::Parcel;
 #[derive(Debug, Clone)]
 pub(crate) struct Outbox {
     pub(crate) outbox: mpsc::WeakSender<Parcel>,
-    pub(crate) departure: ConnectionLoss,
+    pub(crate) loss: ConnectionLoss,
 }
 
 impl Outbox {
@@ -41,7 +41,7 @@ impl Outbox {
         let Some(outbox) = self.outbox.upgrade() else { return };
         tokio::select! {
             biased;
-            _ = self.departure.reported() => {}
+            _ = self.loss.reported() => {}
             sent = outbox.send(line(body)) => drop(sent),
         }
     }

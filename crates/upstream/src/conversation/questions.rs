@@ -26,8 +26,8 @@ const QUESTIONS_OPEN_MAX: usize = 64;
 /// The open questions of one connection.
 #[derive(Debug)]
 pub(crate) struct OpenQuestions {
-    setting: Arc<SharedContext>,
-    mouth: Outbox,
+    context: Arc<SharedContext>,
+    server_outbox: Outbox,
     /// By the server's ids, each with what ends it.
     open: Mutex<HashMap<Id, CancellationToken>>,
 }
@@ -45,12 +45,12 @@ pub(crate) struct RoutedQuestion<'a> {
 }
 
 impl OpenQuestions {
-    pub(crate) fn new(setting: Arc<SharedContext>, mouth: Outbox) -> Self {
-        Self { setting, mouth, open: Mutex::new(HashMap::new()) }
+    pub(crate) fn new(context: Arc<SharedContext>, server_outbox: Outbox) -> Self {
+        Self { context, server_outbox, open: Mutex::new(HashMap::new()) }
     }
 
-    pub(crate) fn mouth(&self) -> &Outbox {
-        &self.mouth
+    pub(crate) fn server_outbox(&self) -> &Outbox {
+        &self.server_outbox
     }
 
     /// Asks a client, or declines where that cannot be done.
@@ -60,12 +60,12 @@ impl OpenQuestions {
         {
             let mut open = self.lock();
             if open.contains_key(&id) {
-                tracing::debug!(upstream = %self.setting.spec.id, %id, "the server asked twice under one id");
+                tracing::debug!(upstream = %self.context.spec.id, %id, "the server asked twice under one id");
                 return;
             }
             if open.len() >= QUESTIONS_OPEN_MAX {
                 drop(open);
-                return self.mouth.refuse(&id, code::INTERNAL_ERROR, "too many questions are open");
+                return self.server_outbox.refuse(&id, code::INTERNAL_ERROR, "too many questions are open");
             }
             open.insert(id.clone(), withdrawn.clone());
         }
@@ -73,15 +73,15 @@ impl OpenQuestions {
         let ask = UpstreamQuestion { method: method.to_owned(), params: params.map(ToOwned::to_owned), reply };
         if !client.receive(ServerMessage::Ask(ask)) {
             self.lock().remove(&id);
-            return self.mouth.refuse(&id, code::INTERNAL_ERROR, "the client does not take questions now");
+            return self.server_outbox.refuse(&id, code::INTERNAL_ERROR, "the client does not take questions now");
         }
         let questions = Arc::clone(self);
-        self.setting.tasks.spawn(async move {
+        self.context.tasks.spawn(async move {
             let answer = questions.answer(replied, &withdrawn, &over).await;
             questions.lock().remove(&id);
             if let Some(answer) = answer {
                 let body = answer.map_or_else(|error| failure(Some(&id), &error), |result| response(&id, result.get()));
-                questions.mouth.send(body).await;
+                questions.server_outbox.send(body).await;
             }
             // Only now: the request's time goes on when the server can.
             drop(clocks);
@@ -111,10 +111,10 @@ impl OpenQuestions {
         tokio::select! {
             biased;
             () = withdrawn.cancelled() => None,
-            _ = self.mouth.departure.reported() => None,
+            _ = self.server_outbox.loss.reported() => None,
             reply = replied => reply.map_or_else(|_| declined("the client was not asked or did not answer"), Some),
             () = over.cancelled() => declined("the request that this belongs to is over"),
-            () = tokio::time::sleep(Duration::from_millis(self.setting.spec.limits.input_ms_max)) => {
+            () = tokio::time::sleep(Duration::from_millis(self.context.spec.limits.input_ms_max)) => {
                 declined("the client did not answer in time")
             }
         }

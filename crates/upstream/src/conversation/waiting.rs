@@ -21,7 +21,7 @@ pub(crate) struct ResponseWait<'a> {
     /// What the caller is told of a request that did not leave before its deadline.
     pub(crate) not_sent: &'static str,
     /// What the connection has seen that may explain a timeout.
-    pub(crate) oddities: Option<&'a UnroutedMessages>,
+    pub(crate) unrouted_messages: Option<&'a UnroutedMessages>,
 }
 
 impl ResponseWait<'_> {
@@ -34,7 +34,7 @@ impl ResponseWait<'_> {
         under_way: &mut RequestGuard<'_>,
         place: &mut Option<InFlightSlot<'_>>,
     ) -> Result<T, PerformFailure> {
-        let (mut is_cancelled, mut patience) = (false, self.terms.patience.clone());
+        let (mut is_cancelled, mut pausable_deadline) = (false, self.terms.pausable_deadline.clone());
         let mut overtime = self.terms.overtime.as_ref();
         loop {
             tokio::select! {
@@ -51,14 +51,14 @@ impl ResponseWait<'_> {
                     under_way.end_questions();
                     is_cancelled = true;
                 }
-                () = patience.over() => {
+                () = pausable_deadline.over() => {
                     if under_way.withdraw() {
                         return Err(PerformFailure::unavailable(self.not_sent));
                     }
                     if !std::mem::replace(&mut is_cancelled, true) {
                         self.send_cancelled("the deadline passed");
                     }
-                    let failure = PerformFailure::TimedOut { note: self.oddities.and_then(UnroutedMessages::note) };
+                    let failure = PerformFailure::TimedOut { note: self.unrouted_messages.and_then(UnroutedMessages::note) };
                     // A server that was told may answer all the same. One that is told by closing its stream is told later:
                     // the open stream is how an answer comes.
                     let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
@@ -67,7 +67,7 @@ impl ResponseWait<'_> {
                     under_way.end_questions();
                     // Other requests do not wait for a place because of it.
                     drop(place.take());
-                    patience = longer;
+                    pausable_deadline = longer;
                 }
             }
         }

@@ -62,31 +62,31 @@ impl Credentials {
     }
 
     /// What is shown, known to the redaction. Cancel safe.
-    pub(crate) async fn present(&self, redaction: &Arc<Redaction>, errand: &CredentialRequest) -> Result<RedactedCredentials, MissingCredential> {
+    pub(crate) async fn present(&self, redaction: &Arc<Redaction>, credential_request: &CredentialRequest) -> Result<RedactedCredentials, MissingCredential> {
         let all = async {
             let mut presented = PresentedCredentials::default();
             for source in &self.sources {
-                presented = presented.merged_with(source.present(errand).await?);
+                presented = presented.merged_with(source.present(credential_request).await?);
             }
             Ok(presented)
         };
         let late = || MissingCredential::unavailable("what it is shown could not be had in time");
-        let presented = tokio::time::timeout_at(errand.deadline, all).await.map_err(|_| late())??;
+        let presented = tokio::time::timeout_at(credential_request.deadline, all).await.map_err(|_| late())??;
         let kept = if let Some(kept) = redaction.guards_if_known(&presented) {
             kept
         } else {
             // Boxed, because it is rare and every request would be larger by it.
             let learning = Box::pin(redaction.add_in_background(&presented));
-            tokio::time::timeout_at(errand.deadline, learning).await.map_err(|_| late())??
+            tokio::time::timeout_at(credential_request.deadline, learning).await.map_err(|_| late())??
         };
         Ok(RedactedCredentials { presented, _kept: kept })
     }
 
     /// What can be done about a request that was not let in: whatever one source can do. Cancel safe.
-    pub(crate) async fn rejected(&self, errand: &CredentialRequest, rejection: &CredentialRejection) -> Remedy {
+    pub(crate) async fn rejected(&self, credential_request: &CredentialRequest, rejection: &CredentialRejection) -> Remedy {
         let mut hopeless = None;
         for source in &self.sources {
-            let asked = tokio::time::timeout_at(errand.deadline, source.rejected(errand, rejection)).await;
+            let asked = tokio::time::timeout_at(credential_request.deadline, source.rejected(credential_request, rejection)).await;
             let late = || Remedy::GiveUp(MissingCredential::unavailable("what it is shown could not be renewed in time"));
             match asked.unwrap_or_else(|_| late()) {
                 Remedy::TryAgain => return Remedy::TryAgain,
@@ -139,7 +139,7 @@ pub(crate) async fn within_deadline<T>(terms: &WireRequestTerms, work: impl Futu
     tokio::select! {
         biased;
         () = terms.cancel.cancelled() => Err(PerformFailure::Cancelled { sent: false }),
-        () = terms.patience.over() => {
+        () = terms.pausable_deadline.over() => {
             let late = MissingCredential::unavailable("what it is shown could not be had in time");
             Err(PerformFailure::NotPresented(late))
         }

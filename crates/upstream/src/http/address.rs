@@ -31,9 +31,9 @@ const OWN_HEADERS_EXPECTED: usize = 4;
 /// The server's address under one agreement.
 #[derive(Debug)]
 pub(super) struct HttpAddress {
-    setting: Arc<SharedContext>,
+    context: Arc<SharedContext>,
     /// Whose connection it is; everybody's if none.
-    counterpart: Option<UpstreamRequester>,
+    requester: Option<UpstreamRequester>,
     endpoint: HttpEndpoint,
     session: OnceLock<HeaderValue>,
     agreed: OnceLock<ProtocolVersion>,
@@ -42,10 +42,10 @@ pub(super) struct HttpAddress {
 }
 
 impl HttpAddress {
-    pub(super) fn new(setting: &Arc<SharedContext>, counterpart: Option<UpstreamRequester>, endpoint: HttpEndpoint) -> Self {
+    pub(super) fn new(context: &Arc<SharedContext>, requester: Option<UpstreamRequester>, endpoint: HttpEndpoint) -> Self {
         Self {
-            setting: Arc::clone(setting),
-            counterpart,
+            context: Arc::clone(context),
+            requester,
             endpoint,
             session: OnceLock::new(),
             agreed: OnceLock::new(),
@@ -78,10 +78,10 @@ impl HttpAddress {
         body: HttpRequestBody,
     ) -> Option<Result<UpstreamResponse, HttpError>> {
         let mut headers = self.headers(&verb, self.agreed.get().copied());
-        match self.setting.connection_headers(self.counterpart.as_ref()).await {
+        match self.context.connection_headers(self.requester.as_ref()).await {
             Ok(shown) => headers.extend(shown),
             Err(why) => {
-                tracing::debug!(upstream = %self.setting.spec.id, %why, "the server cannot be shown what it asks for");
+                tracing::debug!(upstream = %self.context.spec.id, %why, "the server cannot be shown what it asks for");
                 return None;
             }
         }

@@ -36,10 +36,10 @@ const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// What is read for.
 pub(super) struct AnswerReader<'a> {
     pub(super) id: i64,
-    pub(super) setting: &'a SharedContext,
+    pub(super) context: &'a SharedContext,
     pub(super) address: &'a HttpAddress,
     pub(super) conversations: &'a Conversations,
-    pub(super) departure: &'a ConnectionLoss,
+    pub(super) loss: &'a ConnectionLoss,
     /// The era that was agreed on; none while agreeing.
     pub(super) agreed: Option<Era>,
 }
@@ -77,8 +77,8 @@ impl AnswerReader<'_> {
         let status = response.status();
         let retry_after_ms = retry_after_ms(status, response.headers());
         let rejection = self.rejection(&response);
-        let body = self.setting.redaction.clean(&read_beginning(response).await.into());
-        let failure = failure_from_response(status, retry_after_ms, &body, self.id, self.era(), &self.setting.redaction);
+        let body = self.context.redaction.clean(&read_beginning(response).await.into());
+        let failure = failure_from_response(status, retry_after_ms, &body, self.id, self.era(), &self.context.redaction);
         if let Some(rejection) = rejection {
             return ExchangeEnd::NotLetIn { failure, rejection };
         }
@@ -92,12 +92,12 @@ impl AnswerReader<'_> {
     fn rejection(&self, response: &UpstreamResponse) -> Option<CredentialRejection> {
         let status = response.status();
         let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        if !refused || self.setting.credentials.is_none() {
+        if !refused || self.context.credentials.is_none() {
             return None;
         }
         let fields = response.headers().get_all(WWW_AUTHENTICATE).into_iter();
         let fields: Vec<&str> = fields.filter_map(|field| field.to_str().ok()).collect();
-        let joined = self.setting.redaction.remove(&fields.join(", "));
+        let joined = self.context.redaction.remove(&fields.join(", "));
         let www_authenticate = (!joined.is_empty()).then(|| joined.chars().take(CHALLENGE_CHARS_MAX).collect());
         Some(CredentialRejection { status: status.as_u16(), www_authenticate, rejected_before: 0 })
     }
@@ -115,7 +115,7 @@ impl AnswerReader<'_> {
     }
 
     async fn read_body(&self, mut response: UpstreamResponse) -> Result<Bytes, PerformFailure> {
-        let bytes_max = self.setting.spec.limits.message_bytes_max;
+        let bytes_max = self.context.spec.limits.message_bytes_max;
         let too_large = || PerformFailure::TooLarge { bytes_max };
         let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
         if announced.is_some_and(|length| length > bytes_max) {
@@ -141,7 +141,7 @@ impl AnswerReader<'_> {
     }
 
     async fn read_events(&self, response: UpstreamResponse) -> Result<Bytes, PerformFailure> {
-        let mut events = EventReader::new(self.setting.spec.limits.message_bytes_max);
+        let mut events = EventReader::new(self.context.spec.limits.message_bytes_max);
         let mut stretch = response;
         let mut fruitless = 0;
         loop {
@@ -158,11 +158,11 @@ impl AnswerReader<'_> {
     }
 
     async fn read_segment(&self, mut response: UpstreamResponse, events: &mut EventReader) -> StreamSegmentEnd {
-        let bytes_max = self.setting.spec.limits.message_bytes_max;
+        let bytes_max = self.context.spec.limits.message_bytes_max;
         while let Some(chunk) = response.chunk().await {
             let chunk = match chunk {
                 Ok(chunk) => chunk,
-                Err(error) => return StreamSegmentEnd::Ended { why: self.setting.redaction.quote(&error.to_string()) },
+                Err(error) => return StreamSegmentEnd::Ended { why: self.context.redaction.quote(&error.to_string()) },
             };
             let mut found = None;
             let read = events.read(&chunk, |event| {
@@ -202,7 +202,7 @@ impl AnswerReader<'_> {
                 }
                 ResumeOutcome::NotNow => *fruitless += 1,
                 ResumeOutcome::Disowned => {
-                    self.departure.report(LossReason::Disowned);
+                    self.loss.report(LossReason::Disowned);
                     return Err(PerformFailure::Died { why: format!("{why}, and the session is gone") });
                 }
                 ResumeOutcome::Refused { why: refusal } => {
@@ -215,11 +215,11 @@ impl AnswerReader<'_> {
     /// The outcome, if the message is the answer. Everything else is passed on or skipped.
     fn recognise(&self, bytes: &Bytes) -> Option<Result<Bytes, PerformFailure>> {
         let ours = |id: &Id| *id == Id::Number(self.id);
-        let bytes = &self.setting.sanitize(bytes);
+        let bytes = &self.context.sanitize(bytes);
         match Message::parse(bytes) {
             Ok(Message::Response { id, result }) if ours(&id) => Some(Ok(bytes.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id, error }) if id.as_ref().is_none_or(ours) => {
-                Some(Err(failure_from_rpc_error(error, self.era(), &self.setting.redaction)))
+                Some(Err(failure_from_rpc_error(error, self.era(), &self.context.redaction)))
             }
             Ok(Message::Notification { method, params }) => {
                 self.conversations.on_notification(&method, params, Some(self.id));
@@ -234,14 +234,14 @@ impl AnswerReader<'_> {
                 Some(Err(PerformFailure::malformed(reason)))
             }
             Err(error) => {
-                tracing::debug!(upstream = %self.setting.spec.id, %error, "the server wrote what is not an MCP message");
+                tracing::debug!(upstream = %self.context.spec.id, %error, "the server wrote what is not an MCP message");
                 None
             }
         }
     }
 
     fn lost(&self, error: &HttpError) -> PerformFailure {
-        PerformFailure::Died { why: self.setting.redaction.quote(&error.to_string()) }
+        PerformFailure::Died { why: self.context.redaction.quote(&error.to_string()) }
     }
 }
 

@@ -60,31 +60,31 @@ struct OpenedEventStream {
 impl EventWire {
     /// Opens the stream and waits for its first event, or says why this is no such server.
     pub(crate) async fn open(
-        setting: &Arc<SharedContext>,
-        counterpart: Option<UpstreamRequester>,
+        context: &Arc<SharedContext>,
+        requester: Option<UpstreamRequester>,
         endpoint: &HttpEndpoint,
         deadline: Instant,
     ) -> Result<Self, String> {
-        let bytes_max = setting.spec.limits.message_bytes_max;
+        let bytes_max = context.spec.limits.message_bytes_max;
         let deadline = deadline.min(Instant::now() + Duration::from_millis(ENDPOINT_MS_MAX));
-        let opened = tokio::time::timeout_at(deadline, open(setting, counterpart.as_ref(), endpoint, bytes_max))
+        let opened = tokio::time::timeout_at(deadline, open(context, requester.as_ref(), endpoint, bytes_max))
             .await
             .map_err(|_| "its stream brought no `endpoint` event in time".to_owned())??;
-        let (duplex, inbound, parcels) = Duplex::new(setting, counterpart.clone());
+        let (duplex, inbound, parcels) = Duplex::new(context, requester.clone());
         let stop = CancellationToken::new();
         let target = opened.target.clone();
         let reading = read(opened, inbound);
-        let writing = write(Arc::clone(setting), counterpart, endpoint.clone(), target, parcels);
-        let (pending, departure) = (Arc::clone(&duplex.pending), duplex.departure().clone());
+        let writing = write(Arc::clone(context), requester, endpoint.clone(), target, parcels);
+        let (pending, loss) = (Arc::clone(&duplex.pending), duplex.loss().clone());
         let stopped = stop.clone();
-        setting.tasks.spawn(async move {
+        context.tasks.spawn(async move {
             let why = tokio::select! {
                 biased;
                 () = stopped.cancelled() => "it was closed".to_owned(),
                 () = reading => "its stream of events ended".to_owned(),
                 why = writing => why,
             };
-            end(&pending, &departure, why);
+            end(&pending, &loss, why);
         });
         let stop_when_dropped = stop.clone().drop_guard();
         Ok(Self { duplex, stop, _stop_when_dropped: stop_when_dropped })
@@ -104,8 +104,8 @@ impl EventWire {
         self.duplex.notify(body, deadline).await
     }
 
-    pub(crate) fn departure(&self) -> &ConnectionLoss {
-        self.duplex.departure()
+    pub(crate) fn loss(&self) -> &ConnectionLoss {
+        self.duplex.loss()
     }
 
     pub(crate) fn conversations(&self) -> &Conversations {
@@ -118,18 +118,18 @@ impl EventWire {
     }
 }
 
-fn end(pending: &PendingRequests, departure: &ConnectionLoss, why: String) {
+fn end(pending: &PendingRequests, loss: &ConnectionLoss, why: String) {
     pending.close(&why);
-    departure.report(LossReason::Broke { why });
+    loss.report(LossReason::Broke { why });
 }
 
 async fn open(
-    setting: &SharedContext,
-    counterpart: Option<&UpstreamRequester>,
+    context: &SharedContext,
+    requester: Option<&UpstreamRequester>,
     endpoint: &HttpEndpoint,
     bytes_max: usize,
 ) -> Result<OpenedEventStream, String> {
-    let shown = setting.connection_headers(counterpart).await.map_err(|why| why.to_string())?;
+    let shown = context.connection_headers(requester).await.map_err(|why| why.to_string())?;
     let mut headers = endpoint.headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     headers.extend(shown);
@@ -194,14 +194,14 @@ async fn read(opened: OpenedEventStream, inbound: InboundRouter) {
 
 /// Posts one message after the other. Returns when one was not taken: who waits for its answer would wait in vain.
 async fn write(
-    setting: Arc<SharedContext>,
-    counterpart: Option<UpstreamRequester>,
+    context: Arc<SharedContext>,
+    requester: Option<UpstreamRequester>,
     endpoint: HttpEndpoint,
     target: RequestTarget,
     mut parcels: mpsc::Receiver<Parcel>,
 ) -> String {
     while let Some(parcel) = parcels.recv().await {
-        let shown = match setting.connection_headers(counterpart.as_ref()).await {
+        let shown = match context.connection_headers(requester.as_ref()).await {
             Ok(shown) => shown,
             Err(why) => return why.to_string(),
         };

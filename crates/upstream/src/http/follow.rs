@@ -30,7 +30,7 @@ impl HttpWire {
                 }
                 // Servers without such a stream should say 405, and some say 404 instead.
                 ResumeOutcome::Disowned | ResumeOutcome::Refused { .. } if !offered => return,
-                ResumeOutcome::Disowned => return self.departure.report(LossReason::Disowned),
+                ResumeOutcome::Disowned => return self.loss.report(LossReason::Disowned),
                 ResumeOutcome::Refused { .. } => {
                     // It may be the place that the server does not know.
                     events = self.new_events();
@@ -43,7 +43,7 @@ impl HttpWire {
     }
 
     fn new_events(&self) -> EventReader {
-        EventReader::new(self.setting.spec.limits.message_bytes_max)
+        EventReader::new(self.context.spec.limits.message_bytes_max)
     }
 
     /// Reads to the end. Whether there was a message.
@@ -63,7 +63,7 @@ impl HttpWire {
     }
 
     fn on_event(&self, data: Vec<u8>) {
-        match Message::parse(&self.setting.sanitize(&data.into())) {
+        match Message::parse(&self.context.sanitize(&data.into())) {
             Ok(Message::Notification { method, params }) => self.conversations.on_notification(&method, params, None),
             Ok(Message::Request { id, method, params }) => self.conversations.on_request(&id, &method, params, None),
             // Answers come on the streams of their requests.

@@ -45,11 +45,11 @@ const END_MS_MAX: u64 = 2_000;
 /// One agreement with the server: a legacy session, or the modern protocol.
 #[derive(Debug)]
 pub(crate) struct HttpWire {
-    setting: Arc<SharedContext>,
+    context: Arc<SharedContext>,
     address: Arc<HttpAddress>,
     conversations: Arc<Conversations>,
     in_flight: InFlightLimit,
-    departure: ConnectionLoss,
+    loss: ConnectionLoss,
     /// Cancelled when the gateway closes the connection on purpose; requests on it end then.
     closed: CancellationToken,
     /// What is said aside goes through here; dropped, it ends the speaking.
@@ -57,19 +57,19 @@ pub(crate) struct HttpWire {
 }
 
 impl HttpWire {
-    pub(crate) fn new(setting: &Arc<SharedContext>, counterpart: Option<UpstreamRequester>, endpoint: HttpEndpoint) -> Self {
-        let address = Arc::new(HttpAddress::new(setting, counterpart.clone(), endpoint));
-        let departure = ConnectionLoss::default();
-        let outbox = one_way::start_sender(setting, &address, &departure);
-        let mouth = Outbox { outbox: outbox.downgrade(), departure: departure.clone() };
-        let shared = counterpart.as_ref().is_none_or(UpstreamRequester::is_shared);
-        let in_flight = InFlightLimit::new(setting.spec.limits.in_flight_max, shared);
+    pub(crate) fn new(context: &Arc<SharedContext>, requester: Option<UpstreamRequester>, endpoint: HttpEndpoint) -> Self {
+        let address = Arc::new(HttpAddress::new(context, requester.clone(), endpoint));
+        let loss = ConnectionLoss::default();
+        let outbox = one_way::start_sender(context, &address, &loss);
+        let server_outbox = Outbox { outbox: outbox.downgrade(), loss: loss.clone() };
+        let shared = requester.as_ref().is_none_or(UpstreamRequester::is_shared);
+        let in_flight = InFlightLimit::new(context.spec.limits.in_flight_max, shared);
         Self {
-            setting: Arc::clone(setting),
+            context: Arc::clone(context),
             in_flight,
             address,
-            conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
-            departure,
+            conversations: Arc::new(Conversations::new(context, requester, server_outbox)),
+            loss,
             closed: CancellationToken::new(),
             _outbox: outbox,
         }
@@ -110,9 +110,9 @@ impl HttpWire {
             let waiting = ResponseWait {
                 id,
                 terms: &terms,
-                outbox: is_told.then(|| self.conversations.mouth()),
+                outbox: is_told.then(|| self.conversations.server_outbox()),
                 not_sent: NOT_CONNECTED,
-                oddities: None,
+                unrouted_messages: None,
             };
             match waiting.wait(end, &mut under_way, &mut in_flight).await {
                 Ok(ended) => {
@@ -140,13 +140,13 @@ impl HttpWire {
             Ok(Ok(response)) => {
                 Err(format!("a notification was answered with HTTP status {}", response.status().as_u16()))
             }
-            Ok(Err(error)) => Err(self.setting.redaction.quote(&error.to_string())),
+            Ok(Err(error)) => Err(self.context.redaction.quote(&error.to_string())),
             Err(_) => Err("a notification was not acknowledged in time".to_owned()),
         }
     }
 
-    pub(crate) fn departure(&self) -> &ConnectionLoss {
-        &self.departure
+    pub(crate) fn loss(&self) -> &ConnectionLoss {
+        &self.loss
     }
 
     pub(crate) fn conversations(&self) -> &Conversations {
@@ -159,10 +159,10 @@ impl HttpWire {
 
     /// Ends the session, where there is one. After a loss there is none, and requests on their way may still be answered.
     pub(crate) async fn close(&self) {
-        if self.departure.is_reported() {
+        if self.loss.is_reported() {
             return;
         }
-        self.departure.report(LossReason::Broke { why: "it was closed".to_owned() });
+        self.loss.report(LossReason::Broke { why: "it was closed".to_owned() });
         self.closed.cancel();
         if self.address.in_session() {
             let sending = self.address.send(Method::DELETE, None, HttpRequestBody::none());
@@ -187,10 +187,10 @@ impl HttpWire {
         }
         let reading = AnswerReader {
             id: request.id,
-            setting: &self.setting,
+            context: &self.context,
             address: &self.address,
             conversations: &self.conversations,
-            departure: &self.departure,
+            loss: &self.loss,
             agreed: match request.method {
                 method::INITIALIZE | method::DISCOVER => None,
                 _ => request.version.map(ProtocolVersion::era),
@@ -198,20 +198,20 @@ impl HttpWire {
         };
         let ended = reading.read(response).await;
         if matches!(ended, ExchangeEnd::Disowned(_)) {
-            self.departure.report(LossReason::Disowned);
+            self.loss.report(LossReason::Disowned);
         }
         ended
     }
 
     /// Sorts a failed sending: if the body was never taken, the server cannot have executed it.
     fn not_sent_or_lost(&self, error: &HttpError, parcel: &Parcel) -> ExchangeEnd {
-        let why = self.setting.redaction.quote(&error.to_string());
+        let why = self.context.redaction.quote(&error.to_string());
         let is_too_late = parcel.is_lease_over();
         if parcel.withdraw() {
             if is_too_late {
                 return ExchangeEnd::Failed(PerformFailure::lease_ended());
             }
-            self.departure.report(LossReason::Broke { why: why.clone() });
+            self.loss.report(LossReason::Broke { why: why.clone() });
             return ExchangeEnd::Failed(PerformFailure::Unavailable { why });
         }
         ExchangeEnd::Failed(PerformFailure::Died { why })
@@ -236,7 +236,7 @@ fn after_write() {
 /// Why a request is over before it began, where it is.
 fn not_begun(terms: &WireRequestTerms) -> Option<PerformFailure> {
     let cancelled = || PerformFailure::Cancelled { sent: false };
-    let late = || terms.patience.is_over().then(not_connected);
+    let late = || terms.pausable_deadline.is_over().then(not_connected);
     terms.cancel.is_cancelled().then(cancelled).or_else(late)
 }
 

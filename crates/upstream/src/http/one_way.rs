@@ -15,13 +15,13 @@ const ONE_WAY_MAX: usize = 16;
 const ONE_WAY_MS_MAX: u64 = 30_000;
 
 /// Starts the task that sends them. It ends when the connection goes or when the last sender is dropped.
-pub(super) fn start_sender(setting: &Arc<SharedContext>, address: &Arc<HttpAddress>, departure: &ConnectionLoss) -> mpsc::Sender<Parcel> {
+pub(super) fn start_sender(context: &Arc<SharedContext>, address: &Arc<HttpAddress>, loss: &ConnectionLoss) -> mpsc::Sender<Parcel> {
     let (outbox, parcels) = mpsc::channel(ONE_WAY_MAX);
-    let speaking = send_all(parcels, Arc::clone(setting), Arc::clone(address), departure.clone());
-    let departure = departure.clone();
-    setting.tasks.spawn(async move {
+    let speaking = send_all(parcels, Arc::clone(context), Arc::clone(address), loss.clone());
+    let loss = loss.clone();
+    context.tasks.spawn(async move {
         tokio::select! {
-            _ = departure.reported() => {}
+            _ = loss.reported() => {}
             () = speaking => {}
         }
     });
@@ -30,9 +30,9 @@ pub(super) fn start_sender(setting: &Arc<SharedContext>, address: &Arc<HttpAddre
 
 async fn send_all(
     mut parcels: mpsc::Receiver<Parcel>,
-    setting: Arc<SharedContext>,
+    context: Arc<SharedContext>,
     address: Arc<HttpAddress>,
-    departure: ConnectionLoss,
+    loss: ConnectionLoss,
 ) {
     let permits = Arc::new(Semaphore::new(ONE_WAY_MAX));
     while let Some(parcel) = parcels.recv().await {
@@ -40,10 +40,10 @@ async fn send_all(
         let Some(body) = parcel.take() else { continue };
         let address = Arc::clone(&address);
         let sending = async move { drop(address.send(Method::POST, None, HttpRequestBody::bytes(body)).await) };
-        let departure = departure.clone();
-        setting.tasks.spawn(async move {
+        let loss = loss.clone();
+        context.tasks.spawn(async move {
             tokio::select! {
-                _ = departure.reported() => {}
+                _ = loss.reported() => {}
                 _ = tokio::time::timeout(Duration::from_millis(ONE_WAY_MS_MAX), sending) => {}
             }
             drop(permit);

@@ -32,7 +32,7 @@ pub(super) struct InlineConnection {
     sender: http1::SendRequest<HttpRequestBody>,
     /// None when it has ended.
     connection: Option<http1::Connection<TokioIo<OriginStream>, HttpRequestBody>>,
-    attention: Arc<PollWaker>,
+    poll_waker: Arc<PollWaker>,
     /// The waker of that attention.
     waker: Waker,
     /// The runtime whose driver tells of its readiness: used on another one, every read would wake that runtime's thread first.
@@ -44,17 +44,17 @@ impl InlineConnection {
         sender: http1::SendRequest<HttpRequestBody>,
         connection: http1::Connection<TokioIo<OriginStream>, HttpRequestBody>,
     ) -> Self {
-        let attention = Arc::<PollWaker>::default();
-        let waker = Waker::from(Arc::clone(&attention));
-        Self { sender, connection: Some(connection), attention, waker, runtime: current_runtime() }
+        let poll_waker = Arc::<PollWaker>::default();
+        let waker = Waker::from(Arc::clone(&poll_waker));
+        Self { sender, connection: Some(connection), poll_waker, waker, runtime: current_runtime() }
     }
 
     /// Whether a request can be sent: the last answer was read to its end, and the server has not closed the connection as far
     /// as is known here.
     pub(super) fn is_ready(&mut self) -> bool {
-        let Self { connection, attention, waker, .. } = self;
+        let Self { connection, poll_waker, waker, .. } = self;
         poll_once(|_| {
-            attention.poll_once(|| drive(connection, waker));
+            poll_waker.poll_once(|| drive(connection, waker));
         });
         self.connection.is_some() && self.sender.is_ready()
     }
@@ -71,7 +71,7 @@ impl InlineConnection {
 
     /// The connection goes into the pool: what happens on it wakes no task.
     pub(super) fn clear_task(&self) {
-        self.attention.clear_task();
+        self.poll_waker.clear_task();
     }
 
     /// Takes a request. Nothing is written before [`InlineConnection::finish`].
@@ -81,12 +81,12 @@ impl InlineConnection {
 
     /// Sends what was begun and waits for the head of its answer. Not cancel safe: the connection is of no use then.
     pub(super) async fn finish(&mut self, begun: impl Future<Output = InlineResponse>) -> InlineResponse {
-        let Self { connection, attention, waker, .. } = self;
+        let Self { connection, poll_waker, waker, .. } = self;
         // Only driving the connection brings the answer on, and both happen here, so its own waker is not needed.
         // Unconstrained, because a task out of budget counts on that waker.
         let mut answer = pin!(unconstrained(begun));
         poll_fn(|context| {
-            attention.poll_until_quiet(context, || {
+            poll_waker.poll_until_quiet(context, || {
                 drive(connection, waker);
                 answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
             })
@@ -115,8 +115,8 @@ impl InlineConnection {
         body: &mut Incoming,
         context: &mut Context<'_>,
     ) -> Poll<Option<hyper::Result<Frame<bytes::Bytes>>>> {
-        let Self { connection, attention, waker, .. } = self;
-        attention.poll_until_quiet(context, || {
+        let Self { connection, poll_waker, waker, .. } = self;
+        poll_waker.poll_until_quiet(context, || {
             let unwoken = &mut Context::from_waker(Waker::noop());
             if let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(unwoken) {
                 return Poll::Ready(frame);

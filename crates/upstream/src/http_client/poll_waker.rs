@@ -94,11 +94,11 @@ mod tests {
 
     /// Pays attention once; `happens` says in which looks something happens. Says how many looks it took, and how often the task was
     /// woken meanwhile.
-    fn pay(attention: &Arc<PollWaker>, happens: &[bool]) -> (usize, usize) {
+    fn pay(poll_waker: &Arc<PollWaker>, happens: &[bool]) -> (usize, usize) {
         let task = Arc::<Counted>::default();
-        let (own, waker) = (Waker::from(Arc::clone(attention)), Waker::from(Arc::clone(&task)));
+        let (own, waker) = (Waker::from(Arc::clone(poll_waker)), Waker::from(Arc::clone(&task)));
         let mut looks = 0;
-        let polled = attention.poll_until_quiet(&mut Context::from_waker(&waker), || {
+        let polled = poll_waker.poll_until_quiet(&mut Context::from_waker(&waker), || {
             if happens.get(looks).copied().unwrap_or_default() {
                 own.wake_by_ref();
             }
@@ -111,25 +111,25 @@ mod tests {
 
     #[test]
     fn what_happens_while_looking_is_looked_at_and_wakes_nobody() {
-        let attention = Arc::<PollWaker>::default();
-        assert_eq!(pay(&attention, &[]), (1, 0));
-        assert_eq!(pay(&attention, &[true]), (2, 0));
-        assert_eq!(pay(&attention, &[true, true, false]), (3, 0));
-        assert_eq!(pay(&attention, &[true; 100]), (POLLS_MAX, 1), "others get their turn");
+        let poll_waker = Arc::<PollWaker>::default();
+        assert_eq!(pay(&poll_waker, &[]), (1, 0));
+        assert_eq!(pay(&poll_waker, &[true]), (2, 0));
+        assert_eq!(pay(&poll_waker, &[true, true, false]), (3, 0));
+        assert_eq!(pay(&poll_waker, &[true; 100]), (POLLS_MAX, 1), "others get their turn");
     }
 
     #[test]
     fn what_happens_afterwards_wakes_the_task_that_waits_and_nobody_who_does_not() {
-        let attention = Arc::<PollWaker>::default();
+        let poll_waker = Arc::<PollWaker>::default();
         let task = Arc::<Counted>::default();
-        let (own, waker) = (Waker::from(Arc::clone(&attention)), Waker::from(Arc::clone(&task)));
-        assert!(attention.poll_until_quiet(&mut Context::from_waker(&waker), || Poll::<()>::Pending).is_pending());
+        let (own, waker) = (Waker::from(Arc::clone(&poll_waker)), Waker::from(Arc::clone(&task)));
+        assert!(poll_waker.poll_until_quiet(&mut Context::from_waker(&waker), || Poll::<()>::Pending).is_pending());
         own.wake_by_ref();
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
-        assert!(attention.poll_until_quiet(&mut Context::from_waker(&waker), || Poll::<()>::Pending).is_pending());
-        attention.clear_task();
+        assert!(poll_waker.poll_until_quiet(&mut Context::from_waker(&waker), || Poll::<()>::Pending).is_pending());
+        poll_waker.clear_task();
         own.wake_by_ref();
-        attention.poll_once(|| own.wake_by_ref());
+        poll_waker.poll_once(|| own.wake_by_ref());
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
     }
 }

@@ -46,22 +46,22 @@ static MODERN_META: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The `_meta` of a request on these terms; none where there is nothing to say. The request's id is its progress token.
-pub(crate) fn meta_of(id: i64, era: Era, delivery: &RequestOptions) -> Option<String> {
+pub(crate) fn meta_of(id: i64, era: Era, options: &RequestOptions) -> Option<String> {
     let mut members = MetaMembers::default();
-    if delivery.server_messages.is_some() && delivery.wants_progress {
+    if options.server_messages.is_some() && options.wants_progress {
         let _ = write!(members.add(meta::PROGRESS_TOKEN), "{id}");
     }
-    if let Some(trace_parent) = &delivery.trace_parent {
+    if let Some(trace_parent) = &options.trace_parent {
         members.add_text(meta::TRACEPARENT, trace_parent);
     }
-    for (name, value) in delivery.meta.iter().filter(|(name, _)| !OURS.contains(&name.as_str())) {
+    for (name, value) in options.meta.iter().filter(|(name, _)| !OURS.contains(&name.as_str())) {
         members.add(name).extend_from_slice(value.get().as_bytes());
     }
     if era == Era::Modern {
-        if let Some(level) = &delivery.log_level {
+        if let Some(level) = &options.log_level {
             members.add_text(meta::LOG_LEVEL, level);
         }
-        members.add_modern(&delivery.requester.capabilities);
+        members.add_modern(&options.requester.capabilities);
     }
     members.finish()
 }
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(meta_of(7, Era::Legacy, &quiet), None);
         assert_eq!(meta_of(7, Era::Modern, &quiet).unwrap(), format!("{{{MODERN}{{}}}}"));
 
-        let (sink, _remarks) = tokio::sync::mpsc::channel(1);
+        let (sink, _server_messages) = tokio::sync::mpsc::channel(1);
         let capabilities = ClientCapabilities::parse(Some(&raw(r#"{"roots":{}}"#)));
         let talkative = RequestOptions {
             server_messages: Some(sink),

@@ -35,7 +35,7 @@ pub(crate) struct WireRequest<'a> {
     /// Where in the body the arguments of a tool call are.
     pub(crate) arguments: Option<Range<usize>>,
     /// What it is made for, where that is not for the sake of the connection.
-    pub(crate) errand: Option<CredentialRequest>,
+    pub(crate) credential_request: Option<CredentialRequest>,
     /// Headers that are shown.
     pub(crate) credential_headers: HeaderMap,
 }
@@ -44,7 +44,7 @@ pub(crate) struct WireRequest<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct WireRequestTerms {
     /// How long it is waited for.
-    pub(crate) patience: PausableDeadline,
+    pub(crate) pausable_deadline: PausableDeadline,
     pub(crate) cancel: CancellationToken,
     pub(crate) when_cancelled: CancellationMode,
     /// Who hears what is said about it.
@@ -107,7 +107,7 @@ impl<'a> WireRequest<'a> {
             version,
             body,
             arguments: None,
-            errand: None,
+            credential_request: None,
             credential_headers: HeaderMap::new(),
         }
     }
@@ -127,7 +127,7 @@ impl WireRequestTerms {
     /// The terms of a handshake.
     pub(crate) fn until(deadline: Instant) -> Self {
         Self {
-            patience: PausableDeadline::until(deadline),
+            pausable_deadline: PausableDeadline::until(deadline),
             cancel: CancellationToken::new(),
             when_cancelled: CancellationMode::Abandon,
             audience: RequestAudience::Nobody,

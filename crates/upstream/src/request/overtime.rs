@@ -72,10 +72,10 @@ mod tests {
         let late = PerformFailure::TimedOut { note: None };
         assert!(!first.has_begun());
         let began = Instant::now();
-        let patience = first.begin(&late).expect("a place");
+        let pausable_deadline = first.begin(&late).expect("a place");
         assert!(first.has_begun() && matches!(first.begun().await, PerformFailure::TimedOut { .. }));
         assert!(second.begin(&late).is_none() && !second.has_begun(), "there is no second place");
-        patience.over().await;
+        pausable_deadline.over().await;
         assert_eq!(began.elapsed(), Duration::from_secs(7), "virtual time");
         drop(first);
         assert!(second.begin(&late).is_some(), "the place is free again");

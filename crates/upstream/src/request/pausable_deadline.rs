@@ -119,18 +119,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_clock_stands_still_while_it_is_held() {
         let began = Instant::now();
-        let patience = PausableDeadline::until(began + Duration::from_secs(10));
-        let (first, second) = (patience.pause(), patience.pause());
+        let pausable_deadline = PausableDeadline::until(began + Duration::from_secs(10));
+        let (first, second) = (pausable_deadline.pause(), pausable_deadline.pause());
         let holding = async {
             tokio::time::sleep(Duration::from_mins(1)).await;
             drop(first);
             tokio::time::sleep(Duration::from_mins(1)).await;
-            assert!(!patience.is_over());
+            assert!(!pausable_deadline.is_over());
             drop(second);
         };
-        tokio::join!(patience.over(), holding);
+        tokio::join!(pausable_deadline.over(), holding);
         assert_eq!(began.elapsed().as_secs(), 130, "virtual time");
-        assert!(patience.is_over());
+        assert!(pausable_deadline.is_over());
     }
 
     #[tokio::test(start_paused = true)]

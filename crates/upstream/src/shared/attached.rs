@@ -1,4 +1,4 @@
-//! Where remarks go that no request can be said to have caused, by affinity. Bounded: what nobody receives from any more
+//! Where server messages go that no request can be said to have caused, by affinity. Bounded: what nobody receives from any more
 //! makes room.
 
 use std::{

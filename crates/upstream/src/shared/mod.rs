@@ -143,7 +143,7 @@ impl SharedContext {
     pub(crate) async fn connection_credentials(&self, whose: Option<&UpstreamRequester>) -> Result<Option<RedactedCredentials>, MissingCredential> {
         let Some(credentials) = &self.credentials else { return Ok(None) };
         let deadline = Instant::now() + Duration::from_millis(self.spec.limits.connect_ms_max);
-        credentials.present(&self.redaction, &self.errand(whose, deadline)).await.map(Some)
+        credentials.present(&self.redaction, &self.credential_request(whose, deadline)).await.map(Some)
     }
 
     /// The same as header fields.
@@ -152,8 +152,8 @@ impl SharedContext {
         held.map_or_else(|| Ok(HeaderMap::new()), |held| header_map(&held.presented.headers))
     }
 
-    /// An errand for the sake of a connection.
-    pub(crate) fn errand(&self, whose: Option<&UpstreamRequester>, deadline: Instant) -> CredentialRequest {
+    /// A credential request for the sake of a connection.
+    pub(crate) fn credential_request(&self, whose: Option<&UpstreamRequester>, deadline: Instant) -> CredentialRequest {
         let behalf = whose.and_then(|whose| whose.on_behalf_of.as_ref());
         CredentialRequest {
             upstream: self.spec.id.clone(),

@@ -50,7 +50,7 @@ pub(crate) const CLOSED_INPUT: &str = "it closed its input, and ";
 #[derive(Debug)]
 pub(crate) struct StdioWire {
     duplex: Duplex,
-    signs: Arc<StartupSignals>,
+    signals: Arc<StartupSignals>,
     /// The child has ended and is reaped.
     finished: CancellationToken,
     stop: CancellationToken,
@@ -65,50 +65,50 @@ struct Supervision {
     process: ServerProcess,
     pending: Arc<PendingRequests>,
     stderr_tail: Arc<StderrTail>,
-    departure: ConnectionLoss,
+    loss: ConnectionLoss,
     stop: CancellationToken,
     read_done: CancellationToken,
     write_done: CancellationToken,
     errors_done: CancellationToken,
-    setting: Arc<SharedContext>,
+    context: Arc<SharedContext>,
 }
 
 impl StdioWire {
     /// Starts the child and the tasks around it.
     pub(crate) fn start(
-        setting: &Arc<SharedContext>,
-        counterpart: Option<UpstreamRequester>,
+        context: &Arc<SharedContext>,
+        requester: Option<UpstreamRequester>,
         program: ServerProgram<'_>,
         held: Option<RedactedCredentials>,
     ) -> Result<Self, String> {
         let shown = held.as_ref().map_or(&[][..], |held| &held.presented.environment);
         let program = ServerProgram { credentials: shown, ..program };
         let (process, pipes) = ServerProcess::start(program)?;
-        let (duplex, inbound, parcels) = Duplex::new(setting, counterpart);
-        let signs = Arc::clone(&inbound.signs);
+        let (duplex, inbound, parcels) = Duplex::new(context, requester);
+        let signals = Arc::clone(&inbound.signals);
         let stderr_tail = Arc::new(StderrTail::default());
         let stop = CancellationToken::new();
         let finished = CancellationToken::new();
 
-        let errors = drain_errors(pipes.errors, Arc::clone(&stderr_tail), Arc::clone(&signs), Arc::clone(setting));
+        let errors = drain_errors(pipes.errors, Arc::clone(&stderr_tail), Arc::clone(&signals), Arc::clone(context));
         let supervision = Supervision {
             process,
             pending: Arc::clone(&duplex.pending),
             stderr_tail: stderr_tail,
-            departure: duplex.departure().clone(),
+            loss: duplex.loss().clone(),
             stop: stop.clone(),
-            read_done: spawn_until(&finished, setting, read(pipes.output, inbound)),
-            write_done: spawn_until(&finished, setting, write(pipes.input, parcels, stop.clone())),
-            errors_done: spawn_until(&finished, setting, errors),
-            setting: Arc::clone(setting),
+            read_done: spawn_until(&finished, context, read(pipes.output, inbound)),
+            write_done: spawn_until(&finished, context, write(pipes.input, parcels, stop.clone())),
+            errors_done: spawn_until(&finished, context, errors),
+            context: Arc::clone(context),
         };
         let guard = finished.clone().drop_guard();
-        setting.tasks.spawn(async move {
+        context.tasks.spawn(async move {
             supervision.run().await;
             drop(guard);
         });
         let stop_when_dropped = stop.clone().drop_guard();
-        Ok(Self { duplex, signs, finished, stop, _stop_when_dropped: stop_when_dropped, _held: held })
+        Ok(Self { duplex, signals, finished, stop, _stop_when_dropped: stop_when_dropped, _held: held })
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
@@ -125,16 +125,16 @@ impl StdioWire {
         self.duplex.notify(body, deadline).await
     }
 
-    pub(crate) fn departure(&self) -> &ConnectionLoss {
-        self.duplex.departure()
+    pub(crate) fn loss(&self) -> &ConnectionLoss {
+        self.duplex.loss()
     }
 
     pub(crate) fn conversations(&self) -> &Conversations {
         self.duplex.conversations()
     }
 
-    pub(crate) fn signs(&self) -> &StartupSignals {
-        &self.signs
+    pub(crate) fn signals(&self) -> &StartupSignals {
+        &self.signals
     }
 
     /// Closes the child's input, waits for its end, enforces it. Cancel safe: the end goes on without the waiter.
@@ -147,12 +147,12 @@ impl StdioWire {
 /// Spawns work that ends at the latest when the child is gone. The returned token tells when it has.
 fn spawn_until(
     gone: &CancellationToken,
-    setting: &SharedContext,
+    context: &SharedContext,
     work: impl Future<Output = ()> + Send + 'static,
 ) -> CancellationToken {
     let (gone, done) = (gone.clone(), CancellationToken::new());
     let guard = done.clone().drop_guard();
-    setting.tasks.spawn(async move {
+    context.tasks.spawn(async move {
         tokio::select! {
             () = gone.cancelled() => {}
             () = work => {}
@@ -163,14 +163,14 @@ fn spawn_until(
 }
 
 async fn read(output: ChildStdout, inbound: InboundRouter) {
-    let mut lines = ChildLineReader::new(output, inbound.setting.spec.limits.message_bytes_max);
+    let mut lines = ChildLineReader::new(output, inbound.context.spec.limits.message_bytes_max);
     loop {
         match lines.next().await {
             Ok(Some(BoundedLine::Whole(line))) => inbound.on_line(&line),
             Ok(Some(BoundedLine::Oversized { prefix, tail })) => inbound.on_oversized(&prefix, &tail),
             Ok(None) => return,
             Err(error) => {
-                tracing::debug!(upstream = %inbound.setting.spec.id, %error, "the server's output could not be read");
+                tracing::debug!(upstream = %inbound.context.spec.id, %error, "the server's output could not be read");
                 return;
             }
         }
@@ -218,18 +218,18 @@ async fn write_all(input: &mut ChildStdin, rest: &mut Bytes) -> std::io::Result<
     input.flush().await
 }
 
-async fn drain_errors(errors: ChildStderr, stderr_tail: Arc<StderrTail>, signs: Arc<StartupSignals>, setting: Arc<SharedContext>) {
+async fn drain_errors(errors: ChildStderr, stderr_tail: Arc<StderrTail>, signals: Arc<StartupSignals>, context: Arc<SharedContext>) {
     let mut lines = ChildLineReader::new(errors, LINE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {
-        signs.record_output();
+        signals.record_output();
         let line = match line {
-            BoundedLine::Whole(line) => setting.redaction.clean(&line).to_vec(),
-            BoundedLine::Oversized { prefix, .. } => setting.redaction.clean_cut(&prefix),
+            BoundedLine::Whole(line) => context.redaction.clean(&line).to_vec(),
+            BoundedLine::Oversized { prefix, .. } => context.redaction.clean_cut(&prefix),
         };
         stderr_tail.add(&line);
         tracing::debug!(
-            upstream = %setting.spec.id,
-            line = %setting.redaction.quote(&String::from_utf8_lossy(&line)),
+            upstream = %context.spec.id,
+            line = %context.redaction.quote(&String::from_utf8_lossy(&line)),
             "the server wrote to its standard error"
         );
     }
@@ -241,14 +241,14 @@ impl Supervision {
         let ended = tokio::select! {
             biased;
             ended = self.process.ended() => ended,
-            () = self.stop.cancelled() => self.process.end(&self.setting.end_pace).await,
+            () = self.stop.cancelled() => self.process.end(&self.context.end_pace).await,
             () = self.read_done.cancelled() => {
                 self.stop.cancel();
-                format!("{CLOSED_OUTPUT}{}", self.process.end(&self.setting.end_pace).await)
+                format!("{CLOSED_OUTPUT}{}", self.process.end(&self.context.end_pace).await)
             }
             () = self.write_done.cancelled() => {
                 self.stop.cancel();
-                format!("{CLOSED_INPUT}{}", self.process.end(&self.setting.end_pace).await)
+                format!("{CLOSED_INPUT}{}", self.process.end(&self.context.end_pace).await)
             }
         };
         self.stop.cancel();
@@ -261,11 +261,11 @@ impl Supervision {
         .await;
         let why = match self.stderr_tail.error_line() {
             Some(line) => {
-                format!("{ended}; it had said `{}` on standard error", self.setting.redaction.quote(&line))
+                format!("{ended}; it had said `{}` on standard error", self.context.redaction.quote(&line))
             }
             None => ended,
         };
         self.pending.close(&why);
-        self.departure.report(LossReason::Broke { why });
+        self.loss.report(LossReason::Broke { why });
     }
 }

@@ -7,16 +7,16 @@ use super::*;
 const SAMPLING: &str = r#"{"sampling":{}}"#;
 
 fn legacy(affinity: &str, capabilities: &str) -> UpstreamRequester {
-    UpstreamRequester { era: Era::Legacy, ..counterpart(affinity, capabilities) }
+    UpstreamRequester { era: Era::Legacy, ..requester(affinity, capabilities) }
 }
 
-/// The era in which a counterpart's call was answered.
-async fn era_for(upstream: &Upstream, counterpart: &UpstreamRequester) -> Era {
-    call_with(upstream, "echo", "{}", delivery_for(counterpart)).await.outcome.expect("an answer").era
+/// The era in which a requester's call was answered.
+async fn era_for(upstream: &Upstream, requester: &UpstreamRequester) -> Era {
+    call_with(upstream, "echo", "{}", options_for(requester)).await.outcome.expect("an answer").era
 }
 
-async fn pid_for(upstream: &Upstream, counterpart: &UpstreamRequester) -> String {
-    text(call_with(upstream, "pid", "{}", delivery_for(counterpart)).await)
+async fn pid_for(upstream: &Upstream, requester: &UpstreamRequester) -> String {
+    text(call_with(upstream, "pid", "{}", options_for(requester)).await)
 }
 
 #[tokio::test]
@@ -26,16 +26,16 @@ async fn a_client_keeps_its_era_at_a_server_of_both() {
     for (upstream, unable) in [(stdio("dual"), Era::Modern), (client(&server.url), Era::Legacy)] {
         let table = [
             (UpstreamRequester::gateway(), Era::Modern, 0),
-            (counterpart("m", SAMPLING), Era::Modern, 0),
-            (counterpart("m", "{}"), Era::Modern, 0),
+            (requester("m", SAMPLING), Era::Modern, 0),
+            (requester("m", "{}"), Era::Modern, 0),
             (legacy("l", "{}"), unable, usize::from(unable == Era::Legacy)),
             (legacy("k", "{}"), unable, usize::from(unable == Era::Legacy)),
             (legacy("l", SAMPLING), Era::Legacy, 1 + usize::from(unable == Era::Legacy)),
             (legacy("k", SAMPLING), Era::Legacy, 2 + usize::from(unable == Era::Legacy)),
         ];
-        for (counterpart, era, connections) in table {
-            assert_eq!(era_for(&upstream, &counterpart).await, era, "{counterpart:?}");
-            assert_eq!(upstream.census().0, connections, "{counterpart:?}");
+        for (requester, era, connections) in table {
+            assert_eq!(era_for(&upstream, &requester).await, era, "{requester:?}");
+            assert_eq!(upstream.census().0, connections, "{requester:?}");
         }
         upstream.shutdown().await;
     }
@@ -45,14 +45,14 @@ async fn a_client_keeps_its_era_at_a_server_of_both() {
 async fn a_legacy_client_is_asked_on_the_way_by_a_server_of_both() {
     let server = serve("legacy,modern").await;
     for upstream in [stdio("dual"), client(&server.url)] {
-        let (delivery, mut remarks) = heard_delivery(&legacy("l", SAMPLING));
+        let (options, mut server_messages) = heard_options(&legacy("l", SAMPLING));
         let question = json!({"id": 7, "method": "sampling/createMessage", "params": {"messages": []}});
         let answering = async {
-            let ask = next_ask(&mut remarks).await;
+            let ask = next_ask(&mut server_messages).await;
             assert_eq!(ask.method, "sampling/createMessage");
             ask.reply.send(Ok(raw(r#"{"role":"assistant"}"#))).unwrap();
         };
-        let (called, ()) = tokio::join!(call_json(&upstream, "ask", &question, delivery), answering);
+        let (called, ()) = tokio::join!(call_json(&upstream, "ask", &question, options), answering);
         assert_eq!(json_text(called)["result"], json!({"role": "assistant"}));
         upstream.shutdown().await;
     }
@@ -62,11 +62,11 @@ async fn a_legacy_client_is_asked_on_the_way_by_a_server_of_both() {
 async fn what_a_server_of_both_says_of_itself_depends_on_the_era() {
     let server = serve("legacy,modern").await;
     for upstream in [stdio("dual"), client(&server.url)] {
-        let deadline = Instant::now() + PATIENCE;
-        let era_told = async |counterpart: &UpstreamRequester| upstream.offer_to(counterpart, deadline).await.unwrap().era;
+        let deadline = Instant::now() + PAUSABLE_DEADLINE;
+        let era_told = async |requester: &UpstreamRequester| upstream.offer_to(requester, deadline).await.unwrap().era;
         assert_eq!(upstream.offer(deadline).await.unwrap().era, Era::Modern);
         assert_eq!(era_told(&UpstreamRequester::gateway()).await, Era::Modern);
-        assert_eq!(era_told(&counterpart("m", SAMPLING)).await, Era::Modern);
+        assert_eq!(era_told(&requester("m", SAMPLING)).await, Era::Modern);
         assert_eq!(era_told(&legacy("l", SAMPLING)).await, Era::Legacy);
         assert_eq!(upstream.known_era(), Some(Era::Modern), "the shared connection stays what it is");
         upstream.shutdown().await;
@@ -100,13 +100,13 @@ async fn a_server_of_only_the_modern_era_is_asked_for_the_other_once() {
 async fn servers_of_one_era_are_not_asked_for_the_other_without_need() {
     let server = serve("modern").await;
     let upstream = client(&server.url);
-    era_for(&upstream, &counterpart("m", SAMPLING)).await;
+    era_for(&upstream, &requester("m", SAMPLING)).await;
     upstream.tools(&UpstreamRequester::gateway()).await.unwrap();
     assert!(!seen(&upstream).await.contains(&"initialize".to_owned()));
     let server = serve("legacy").await;
     let upstream = client(&server.url);
-    for counterpart in [legacy("l", SAMPLING), legacy("l", "{}"), counterpart("m", SAMPLING)] {
-        assert_eq!(era_for(&upstream, &counterpart).await, Era::Legacy);
+    for requester in [legacy("l", SAMPLING), legacy("l", "{}"), requester("m", SAMPLING)] {
+        assert_eq!(era_for(&upstream, &requester).await, Era::Legacy);
     }
     let discoveries = seen(&upstream).await.iter().filter(|method| *method == "server/discover").count();
     assert_eq!(discoveries, 1);

@@ -58,9 +58,9 @@ impl CredentialSource for Tokens {
 struct Personal;
 
 impl CredentialSource for Personal {
-    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(&'a self, credential_request: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
-            let Some(caller) = &errand.on_behalf_of else {
+            let Some(caller) = &credential_request.on_behalf_of else {
                 return Err(MissingCredential::not_permitted("nobody in particular"));
             };
             let secret = Secret::from(format!("secret-of-{}", caller.principal));
@@ -123,7 +123,7 @@ async fn a_source_is_asked_a_bounded_number_of_times() {
     let source = Arc::new(Tokens { all: vec!["bad-token"; 100], ..Tokens::default() });
     let upstream = showing(&server.url, &source);
     let failure =
-        failure(upstream.call_tool("echo", &Bytes::from_static(b"{}"), EffectClass::N, delivery(PATIENCE)).await);
+        failure(upstream.call_tool("echo", &Bytes::from_static(b"{}"), EffectClass::N, options(PAUSABLE_DEADLINE)).await);
     assert!(matches!(&failure, PerformFailure::HttpStatus { status: 401, .. }), "{failure}");
     assert!(!failure.to_string().contains("bad-token"), "{failure}");
     assert_eq!(source.rejections.lock().unwrap().len(), REJECTIONS_MAX);
@@ -158,9 +158,9 @@ async fn a_process_that_was_shown_one_users_secret_serves_nobody_else() {
     let users = [user("acme", "ana"), user("acme", "bo"), user("other", "ana")];
     let mut pids = BTreeSet::new();
     for one in &users {
-        let first = text(call_with(&upstream, "pid", "{}", delivery_for(one)).await);
+        let first = text(call_with(&upstream, "pid", "{}", options_for(one)).await);
         let again = UpstreamRequester { capabilities: ClientCapabilities::none(), ..one.clone() };
-        assert_eq!(text(call_with(&upstream, "pid", "{}", delivery_for(&again)).await), first);
+        assert_eq!(text(call_with(&upstream, "pid", "{}", options_for(&again)).await), first);
         pids.insert(first);
         assert!(upstream.has_own_connection(one));
     }
@@ -169,11 +169,11 @@ async fn a_process_that_was_shown_one_users_secret_serves_nobody_else() {
     let gateway = failure(call(&upstream, "pid").await);
     assert!(matches!(&gateway, PerformFailure::NotPresented(_)), "{gateway}");
     // The secret is in the environment and among the arguments, and comes back in neither.
-    let environment = text(call_with(&upstream, "environment", "{}", delivery_for(&users[0])).await);
+    let environment = text(call_with(&upstream, "environment", "{}", options_for(&users[0])).await);
     assert!(environment.contains("PERSONAL") && environment.contains("[redacted]"), "{environment}");
-    let echoed = text(call_with(&upstream, "echo", r#"{"x":1}"#, delivery_for(&users[0])).await);
+    let echoed = text(call_with(&upstream, "echo", r#"{"x":1}"#, options_for(&users[0])).await);
     assert_eq!(echoed, r#"{"x":1,"api_key":"[redacted]"}"#);
-    let own = call_with(&upstream, "echo", r#"{"api_key":"mine"}"#, delivery_for(&users[0])).await;
+    let own = call_with(&upstream, "echo", r#"{"api_key":"mine"}"#, options_for(&users[0])).await;
     assert!(matches!(failure(own), PerformFailure::NotPresented(lack) if lack.told.contains("/api_key")));
     upstream.shutdown().await;
 }
@@ -184,7 +184,7 @@ async fn t13_nobody_hears_of_changes_by_the_gateways_own_credential() {
     let source = Arc::new(Tokens { all: vec!["good-token"], personal: true, ..Tokens::default() });
     let upstream = showing(&server.url, &source);
     let ada = user("acme", "ada");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PAUSABLE_DEADLINE;
     assert!(upstream.watch_on_own_connection(&ada, "a://1", deadline).await.unwrap().is_none());
     for refused in [upstream.watch("a://1", deadline).await, upstream.watch_task("task", deadline).await] {
         assert!(matches!(&refused, Err(PerformFailure::Rejected { code: -32601, .. })), "{refused:?}");

@@ -9,8 +9,8 @@ use crate::LateAnswerSender;
 async fn overdue(upstream: &Upstream, late: LateAnswerSender) -> PerformFailure {
     // Connected before, so that the deadline is the call's alone.
     echoes(upstream).await;
-    let delivery = RequestOptions { late: Some(late), ..delivery(IMPATIENCE) };
-    let called = upstream.call_tool("until-cancelled", &Bytes::from_static(b"{}"), EffectClass::N, delivery).await;
+    let options = RequestOptions { late: Some(late), ..options(IMPATIENCE) };
+    let called = upstream.call_tool("until-cancelled", &Bytes::from_static(b"{}"), EffectClass::N, options).await;
     assert!(called.sent);
     failure(called)
 }
@@ -26,7 +26,7 @@ async fn a_late_answer_comes_after_its_caller_was_told() {
     for upstream in [stdio("legacy"), stdio("modern"), client(&server.url)] {
         let (sink, late) = oneshot::channel();
         assert!(matches!(overdue(&upstream, sink).await, PerformFailure::TimedOut { .. }));
-        let answer = tokio::time::timeout(PATIENCE, late).await.expect("in time").expect("it is waited for");
+        let answer = tokio::time::timeout(PAUSABLE_DEADLINE, late).await.expect("in time").expect("it is waited for");
         assert_eq!(told(answer), "done although cancelled");
         echoes(&upstream).await;
         upstream.shutdown().await;
@@ -38,7 +38,7 @@ async fn a_connection_that_ends_ends_the_waiting_too() {
     let upstream = stdio("legacy");
     echoes(&upstream).await;
     let (sink, late) = oneshot::channel();
-    let hanging = RequestOptions { late: Some(sink), ..delivery(IMPATIENCE) };
+    let hanging = RequestOptions { late: Some(sink), ..options(IMPATIENCE) };
     let called = upstream.call_tool("hang", &Bytes::from_static(b"{}"), EffectClass::N, hanging).await;
     assert!(matches!(failure(called), PerformFailure::TimedOut { .. }));
     upstream.shutdown().await;
@@ -62,9 +62,9 @@ async fn a_late_answer_is_not_waited_for_for_ever() {
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
     echoes(&upstream).await;
     let (sink, late) = oneshot::channel();
-    let hanging = RequestOptions { late: Some(sink), ..delivery(IMPATIENCE) };
+    let hanging = RequestOptions { late: Some(sink), ..options(IMPATIENCE) };
     let called = upstream.call_tool("hang", &Bytes::from_static(b"{}"), EffectClass::N, hanging).await;
     assert!(matches!(failure(called), PerformFailure::TimedOut { .. }));
-    let answer = tokio::time::timeout(PATIENCE, late).await.expect("in time");
+    let answer = tokio::time::timeout(PAUSABLE_DEADLINE, late).await.expect("in time");
     assert!(matches!(answer, Ok(Err(PerformFailure::TimedOut { .. }))), "{answer:?}");
 }

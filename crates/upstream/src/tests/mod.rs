@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// Long enough for a loaded machine; nothing is expected to take it.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PAUSABLE_DEADLINE: Duration = Duration::from_mins(1);
 /// Long enough that a connected server would have answered; used where it is known not to.
 const IMPATIENCE: Duration = Duration::from_millis(300);
 
@@ -75,16 +75,16 @@ fn stdio(mode: &str) -> Upstream {
     Upstream::new(stdio_spec(&[mode], limits()), notebook())
 }
 
-fn delivery(patience: Duration) -> RequestOptions {
-    RequestOptions::for_gateway(Instant::now() + patience)
+fn options(pausable_deadline: Duration) -> RequestOptions {
+    RequestOptions::for_gateway(Instant::now() + pausable_deadline)
 }
 
-async fn call_with(upstream: &Upstream, tool: &str, arguments: &'static str, delivery: RequestOptions) -> DispatchOutcome {
-    upstream.call_tool(tool, &Bytes::from_static(arguments.as_bytes()), EffectClass::R, delivery).await
+async fn call_with(upstream: &Upstream, tool: &str, arguments: &'static str, options: RequestOptions) -> DispatchOutcome {
+    upstream.call_tool(tool, &Bytes::from_static(arguments.as_bytes()), EffectClass::R, options).await
 }
 
 async fn call(upstream: &Upstream, tool: &str) -> DispatchOutcome {
-    call_with(upstream, tool, "{}", delivery(PATIENCE)).await
+    call_with(upstream, tool, "{}", options(PAUSABLE_DEADLINE)).await
 }
 
 /// The text of the answer.
@@ -102,7 +102,7 @@ fn failure(called: DispatchOutcome) -> PerformFailure {
 }
 
 async fn echoes(upstream: &Upstream) {
-    let called = call_with(upstream, "echo", r#"{"x":1}"#, delivery(PATIENCE)).await;
+    let called = call_with(upstream, "echo", r#"{"x":1}"#, options(PAUSABLE_DEADLINE)).await;
     assert_eq!(text(called), r#"{"x":1}"#);
 }
 
@@ -123,7 +123,7 @@ async fn serve(traits: &str) -> Server {
     let program = ServerProgram { command: "python3", args: &args, env: &env, env_pass: &[], credentials: &[], cwd: None };
     let (process, ChildPipes { input, output, .. }) = ServerProcess::start(program).unwrap();
     let mut port = String::new();
-    tokio::time::timeout(PATIENCE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
+    tokio::time::timeout(PAUSABLE_DEADLINE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
     Server { url: format!("http://127.0.0.1:{}/mcp", port.trim()), _process: process, _input: input }
 }
 
@@ -144,7 +144,7 @@ fn runs(pid: &str) -> bool {
 }
 
 async fn until_gone(pid: &str) {
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(PAUSABLE_DEADLINE, async {
         while runs(pid) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -160,14 +160,14 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "not in time: {what}");
+    assert!(tokio::time::timeout(PAUSABLE_DEADLINE, waiting).await.is_ok(), "not in time: {what}");
 }
 
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap()
 }
 
-fn counterpart(affinity: &str, capabilities: &str) -> UpstreamRequester {
+fn requester(affinity: &str, capabilities: &str) -> UpstreamRequester {
     let capabilities = ClientCapabilities::parse(Some(&raw(capabilities)));
     UpstreamRequester { capabilities, affinity: affinity.into(), ..UpstreamRequester::gateway() }
 }
@@ -175,23 +175,23 @@ fn counterpart(affinity: &str, capabilities: &str) -> UpstreamRequester {
 /// The same for a user of a tenant.
 fn client_of(tenant: &str, principal: &str, affinity: &str, capabilities: &str) -> UpstreamRequester {
     let caller = Arc::new(Caller::named(tenant, principal));
-    UpstreamRequester { on_behalf_of: Some(RequestUser::Recorded(caller)), ..counterpart(affinity, capabilities) }
+    UpstreamRequester { on_behalf_of: Some(RequestUser::Recorded(caller)), ..requester(affinity, capabilities) }
 }
 
-/// The terms of a request that is made for a counterpart.
-fn delivery_for(counterpart: &UpstreamRequester) -> RequestOptions {
-    RequestOptions { requester: counterpart.clone(), ..delivery(PATIENCE) }
+/// The terms of a request that is made for a requester.
+fn options_for(requester: &UpstreamRequester) -> RequestOptions {
+    RequestOptions { requester: requester.clone(), ..options(PAUSABLE_DEADLINE) }
 }
 
 /// The same, heard by whoever has the other end.
-fn heard_delivery(counterpart: &UpstreamRequester) -> (RequestOptions, mpsc::Receiver<ServerMessage>) {
-    let (sink, remarks) = mpsc::channel(8);
-    (RequestOptions { server_messages: Some(sink), ..delivery_for(counterpart) }, remarks)
+fn heard_options(requester: &UpstreamRequester) -> (RequestOptions, mpsc::Receiver<ServerMessage>) {
+    let (sink, server_messages) = mpsc::channel(8);
+    (RequestOptions { server_messages: Some(sink), ..options_for(requester) }, server_messages)
 }
 
-async fn call_json(upstream: &Upstream, tool: &str, arguments: &Value, delivery: RequestOptions) -> DispatchOutcome {
+async fn call_json(upstream: &Upstream, tool: &str, arguments: &Value, options: RequestOptions) -> DispatchOutcome {
     let arguments = Bytes::from(arguments.to_string());
-    upstream.call_tool(tool, &arguments, EffectClass::R, delivery).await
+    upstream.call_tool(tool, &arguments, EffectClass::R, options).await
 }
 
 /// The text of an answer, read as JSON.
@@ -199,9 +199,9 @@ fn json_text(called: DispatchOutcome) -> Value {
     serde_json::from_str(&text(called)).unwrap()
 }
 
-/// The next remark, which must be a question.
-async fn next_ask(remarks: &mut mpsc::Receiver<ServerMessage>) -> UpstreamQuestion {
-    match tokio::time::timeout(PATIENCE, remarks.recv()).await.expect("a remark in time") {
+/// The next server message, which must be a question.
+async fn next_ask(server_messages: &mut mpsc::Receiver<ServerMessage>) -> UpstreamQuestion {
+    match tokio::time::timeout(PAUSABLE_DEADLINE, server_messages.recv()).await.expect("a remark in time") {
         Some(ServerMessage::Ask(ask)) => ask,
         other => panic!("no question: {other:?}"),
     }

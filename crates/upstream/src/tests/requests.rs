@@ -10,9 +10,9 @@ fn question(method: &'static str, name: Option<&str>, params: &[(&str, &str)]) -
     UpstreamInquiry { method, name: name.map(ToOwned::to_owned), params }
 }
 
-fn everything(counterpart: UpstreamRequester) -> RequestOptions {
+fn everything(requester: UpstreamRequester) -> RequestOptions {
     RequestOptions {
-        requester: counterpart,
+        requester: requester,
         log_level: Some("debug".to_owned()),
         trace_parent: Some("00-1-2-01".to_owned()),
         meta: vec![("acme/x".to_owned(), raw("{\"y\":\n1.0}"))],
@@ -22,12 +22,12 @@ fn everything(counterpart: UpstreamRequester) -> RequestOptions {
         },
         param_headers: vec![("Region".to_owned(), "us-west1".to_owned()), ("Greeting".to_owned(), "世界".to_owned())],
         task: Some(raw(r#"{"ttl":60000}"#)),
-        ..delivery(PATIENCE)
+        ..options(PAUSABLE_DEADLINE)
     }
 }
 
-async fn ask(upstream: &Upstream, question: UpstreamInquiry, delivery: RequestOptions) -> Value {
-    let answer = upstream.ask(question, delivery).await.expect("an answer");
+async fn ask(upstream: &Upstream, question: UpstreamInquiry, options: RequestOptions) -> Value {
+    let answer = upstream.ask(question, options).await.expect("an answer");
     serde_json::from_slice(&answer.result).unwrap()
 }
 
@@ -35,7 +35,7 @@ async fn ask(upstream: &Upstream, question: UpstreamInquiry, delivery: RequestOp
 async fn a_modern_question_carries_everything() {
     let server = serve("modern").await;
     for upstream in [stdio("modern"), client(&server.url)] {
-        let able = counterpart("a", r#"{"elicitation":{}}"#);
+        let able = requester("a", r#"{"elicitation":{}}"#);
         let read = question("resources/read", Some("a://b"), &[("uri", r#""a://b""#), ("x", "[ 1.0,\n2 ]")]);
         let asked = ask(&upstream, read, everything(able)).await["asked"].clone();
         assert_eq!(asked["uri"], "a://b");
@@ -121,7 +121,7 @@ async fn no_error_of_a_server_proves_that_nothing_was_begun() {
         let server = serve(traits).await;
         let upstream = client(&server.url);
         let arguments = Bytes::from(json!({"code": code, "status": status}).to_string());
-        let called = upstream.call_tool("modern-error", &arguments, EffectClass::N, delivery(PATIENCE)).await;
+        let called = upstream.call_tool("modern-error", &arguments, EffectClass::N, options(PAUSABLE_DEADLINE)).await;
         assert!(called.sent);
         let failure = called.outcome.unwrap_err();
         assert!(!failure.provably_not_executed(), "{traits} {code} {status}");
@@ -136,19 +136,19 @@ async fn no_error_of_a_server_proves_that_nothing_was_begun() {
 #[tokio::test]
 async fn an_offer_says_what_the_server_is() {
     for (mode, era) in [("modern", Era::Modern), ("legacy", Era::Legacy)] {
-        let offer = stdio(mode).offer(Instant::now() + PATIENCE).await.unwrap();
+        let offer = stdio(mode).offer(Instant::now() + PAUSABLE_DEADLINE).await.unwrap();
         assert_eq!(offer.era, era);
         let capabilities: Value = serde_json::from_str(&offer.capabilities).unwrap();
         assert_eq!(capabilities["resources"], json!({"subscribe": true}));
     }
-    let failure = stdio("dies-at-start").offer(Instant::now() + PATIENCE).await.unwrap_err();
+    let failure = stdio("dies-at-start").offer(Instant::now() + PAUSABLE_DEADLINE).await.unwrap_err();
     assert!(matches!(failure, PerformFailure::Unavailable { .. }), "{failure}");
 }
 
 #[tokio::test]
 async fn a_key_in_a_header_arrives_or_nothing_is_sent() {
     let keyed =
-        || RequestOptions { key_header: Some(("Idempotency-Key".to_owned(), "k-1".to_owned())), ..delivery(PATIENCE) };
+        || RequestOptions { key_header: Some(("Idempotency-Key".to_owned(), "k-1".to_owned())), ..options(PAUSABLE_DEADLINE) };
     for era in ["modern", "legacy"] {
         let server = serve(era).await;
         let upstream = client(&server.url);
@@ -171,15 +171,15 @@ async fn a_call_whose_lease_has_ended_is_not_sent() {
     for upstream in [stdio("modern"), client(&server.url)] {
         let owner = Arc::new(OwnerLease::default());
         let ended = DispatchLease::new(Instant::now(), Arc::clone(&owner));
-        let late = || RequestOptions { lease: Some(ended.clone()), ..delivery(PATIENCE) };
+        let late = || RequestOptions { lease: Some(ended.clone()), ..options(PAUSABLE_DEADLINE) };
         let called = call_with(&upstream, "received", "{}", late()).await;
         assert!(!called.sent);
         assert!(failure(called).provably_not_executed());
         let read = question("resources/read", Some("a://b"), &[("uri", r#""a://b""#)]);
         assert_eq!(ask(&upstream, read, late()).await["asked"]["uri"], "a://b");
         // The process's own lease carries what follows on the first bytes.
-        owner.extend(Instant::now() + PATIENCE);
-        let later = RequestOptions { lease: Some(ended.clone().extended()), ..delivery(PATIENCE) };
+        owner.extend(Instant::now() + PAUSABLE_DEADLINE);
+        let later = RequestOptions { lease: Some(ended.clone().extended()), ..options(PAUSABLE_DEADLINE) };
         assert!(call_with(&upstream, "received", "{}", later).await.sent);
         upstream.shutdown().await;
     }

@@ -57,11 +57,11 @@ async fn a_flood_fails_exactly_the_call_it_answers() {
 async fn a_flood_without_an_id_is_told_at_the_deadline() {
     let upstream = stdio("legacy");
     echoes(&upstream).await;
-    let flooded = call_with(&upstream, "flood-no-id", "{}", delivery(IMPATIENCE)).await;
+    let flooded = call_with(&upstream, "flood-no-id", "{}", options(IMPATIENCE)).await;
     assert!(matches!(failure(flooded), PerformFailure::TimedOut { .. }));
     // The answer stands behind the flood, so the flood has been read by now.
     echoes(&upstream).await;
-    let hanging = failure(call_with(&upstream, "hang", "{}", delivery(IMPATIENCE)).await);
+    let hanging = failure(call_with(&upstream, "hang", "{}", options(IMPATIENCE)).await);
     assert!(hanging.to_string().contains("longer than allowed"), "{hanging}");
     echoes(&upstream).await;
 }
@@ -85,7 +85,7 @@ async fn a_death_fails_the_calls_under_way_and_the_next_call_restarts() {
 async fn a_call_that_hangs_times_out_and_the_server_is_told() {
     let upstream = stdio("legacy");
     echoes(&upstream).await;
-    let failure = failure(call_with(&upstream, "hang", "{}", delivery(IMPATIENCE)).await);
+    let failure = failure(call_with(&upstream, "hang", "{}", options(IMPATIENCE)).await);
     assert!(matches!(failure, PerformFailure::TimedOut { note: None }), "{failure}");
     let cancelled: Vec<i64> = serde_json::from_str(&text(call(&upstream, "cancelled").await)).unwrap();
     assert_eq!(cancelled.len(), 1);
@@ -96,7 +96,7 @@ async fn a_call_that_hangs_times_out_and_the_server_is_told() {
 }
 
 async fn failure_of_late_answer(upstream: &Upstream) -> PerformFailure {
-    failure(call_with(upstream, "until-cancelled", "{}", delivery(IMPATIENCE)).await)
+    failure(call_with(upstream, "until-cancelled", "{}", options(IMPATIENCE)).await)
 }
 
 #[tokio::test]
@@ -104,9 +104,9 @@ async fn cancelled_before_it_is_written_nothing_is_sent() {
     let upstream = stdio("legacy");
     for _ in 0..2 {
         // The first time there is no connection yet, the second time there is one.
-        let delivery = delivery(PATIENCE);
-        delivery.cancel.cancel();
-        let called = call_with(&upstream, "die", "{}", delivery).await;
+        let options = options(PAUSABLE_DEADLINE);
+        options.cancel.cancel();
+        let called = call_with(&upstream, "die", "{}", options).await;
         assert!(!called.sent);
         assert!(matches!(failure(called), PerformFailure::Cancelled { sent: false }));
         echoes(&upstream).await;
@@ -117,7 +117,7 @@ async fn cancelled_before_it_is_written_nothing_is_sent() {
 async fn after_the_deadline_nothing_is_sent() {
     let upstream = stdio("legacy");
     echoes(&upstream).await;
-    let called = call_with(&upstream, "die", "{}", delivery(Duration::ZERO)).await;
+    let called = call_with(&upstream, "die", "{}", options(Duration::ZERO)).await;
     assert!(!called.sent);
     assert!(failure(called).provably_not_executed());
     echoes(&upstream).await;
@@ -130,10 +130,10 @@ async fn a_cancelled_read_is_given_up_and_a_cancelled_mutation_is_read_to_its_en
     for (effect, expected) in [(EffectClass::R, None), (EffectClass::N, Some("done although cancelled"))] {
         let (sink, mut progress) = tokio::sync::mpsc::channel(1);
         let cancel = CancellationToken::new();
-        let delivery =
-            RequestOptions { cancel: cancel.clone(), server_messages: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
+        let options =
+            RequestOptions { cancel: cancel.clone(), server_messages: Some(sink), wants_progress: true, ..options(PAUSABLE_DEADLINE) };
         let arguments = Bytes::from_static(b"{}");
-        let calling = upstream.call_tool("until-cancelled", &arguments, effect, delivery);
+        let calling = upstream.call_tool("until-cancelled", &arguments, effect, options);
         let cancelling = async {
             // The server answers only after it was told, so the order of the two does not matter.
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -164,8 +164,8 @@ async fn progress_is_passed_on_with_our_token_and_a_full_channel_blocks_nothing(
     let upstream = stdio("modern");
     for (capacity, expected) in [(8, 3), (1, 1)] {
         let (sink, mut progress) = tokio::sync::mpsc::channel(capacity);
-        let delivery = RequestOptions { server_messages: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
-        assert_eq!(text(call_with(&upstream, "progress", "{}", delivery).await), "done");
+        let options = RequestOptions { server_messages: Some(sink), wants_progress: true, ..options(PAUSABLE_DEADLINE) };
+        assert_eq!(text(call_with(&upstream, "progress", "{}", options).await), "done");
         let mut steps = Vec::new();
         while let Ok(ServerMessage::Progress(params)) = progress.try_recv() {
             steps.push(serde_json::from_str::<serde_json::Value>(params.get()).unwrap());
@@ -179,8 +179,8 @@ async fn progress_is_passed_on_with_our_token_and_a_full_channel_blocks_nothing(
 async fn requests_say_what_their_era_asks_for() {
     for (mode, modern) in [("modern", true), ("legacy", false)] {
         let upstream = stdio(mode);
-        let delivery = RequestOptions { trace_parent: Some("00-1-2-01".to_owned()), ..delivery(PATIENCE) };
-        let called = text(call_with(&upstream, "params", "{}", delivery).await);
+        let options = RequestOptions { trace_parent: Some("00-1-2-01".to_owned()), ..options(PAUSABLE_DEADLINE) };
+        let called = text(call_with(&upstream, "params", "{}", options).await);
         let params: serde_json::Value = serde_json::from_str(&called).unwrap();
         assert_eq!(params["meta"]["traceparent"], "00-1-2-01");
         assert!(params["meta"].get("progressToken").is_none(), "nobody asked for progress");
@@ -195,7 +195,7 @@ async fn a_server_that_does_not_read_blocks_nobody() {
     assert_eq!(text(call(&upstream, "deaf").await), "not listening any more");
     // More than a pipe holds: one of them is stuck half written, the others never leave.
     let arguments = Bytes::from(format!(r#"{{"x":"{}"}}"#, "x".repeat(200_000)));
-    let calls = (0..4).map(|_| upstream.call_tool("echo", &arguments, EffectClass::N, delivery(IMPATIENCE)));
+    let calls = (0..4).map(|_| upstream.call_tool("echo", &arguments, EffectClass::N, options(IMPATIENCE)));
     let failures: Vec<PerformFailure> = futures_util::future::join_all(calls).await.into_iter().map(failure).collect();
     let not_executed = failures.iter().filter(|failure| failure.provably_not_executed()).count();
     let timed_out = failures.iter().filter(|failure| matches!(failure, PerformFailure::TimedOut { .. })).count();
@@ -218,7 +218,7 @@ async fn too_many_calls_in_flight_are_refused_unsent() {
     let upstream = Upstream::new(stdio_spec(&["legacy"], UpstreamLimits { in_flight_max: 2, ..limits() }), notebook());
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
-    let hanging = || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..delivery(PATIENCE) });
+    let hanging = || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..options(PAUSABLE_DEADLINE) });
     let third = async {
         let called = call(&upstream, "echo").await;
         cancel.cancel();
@@ -242,10 +242,10 @@ async fn one_principal_cannot_take_all_places_of_a_shared_connection() {
         let cancel = CancellationToken::new();
         let greedy = || client_of("greedy", "ada", "g", "{}");
         let hanging =
-            || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..delivery_for(&greedy()) });
+            || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..options_for(&greedy()) });
         let others = async {
-            let third = call_with(&upstream, "echo", "{}", delivery_for(&greedy())).await;
-            let other = call_with(&upstream, "echo", "{}", delivery_for(&client_of("quiet", "ada", "q", "{}"))).await;
+            let third = call_with(&upstream, "echo", "{}", options_for(&greedy())).await;
+            let other = call_with(&upstream, "echo", "{}", options_for(&client_of("quiet", "ada", "q", "{}"))).await;
             cancel.cancel();
             (third, other)
         };
@@ -253,7 +253,7 @@ async fn one_principal_cannot_take_all_places_of_a_shared_connection() {
         assert!(!third.sent);
         assert!(matches!(failure(third), PerformFailure::Busy { in_flight_max: 2 }));
         assert_eq!(text(other), "{}");
-        assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&greedy())).await), "{}", "given back");
+        assert_eq!(text(call_with(&upstream, "echo", "{}", options_for(&greedy())).await), "{}", "given back");
     }
 }
 

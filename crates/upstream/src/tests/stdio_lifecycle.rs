@@ -87,7 +87,7 @@ async fn a_silent_server_is_not_available_when_the_time_is_up() {
 #[tokio::test]
 async fn a_caller_in_a_hurry_does_not_wait_for_a_slow_start() {
     let upstream = stdio("silent");
-    let called = call_with(&upstream, "echo", "{}", delivery(IMPATIENCE)).await;
+    let called = call_with(&upstream, "echo", "{}", options(IMPATIENCE)).await;
     assert!(!called.sent);
     assert!(failure(called).to_string().contains("not connected before the deadline"));
     assert_eq!(upstream.status(), UpstreamStatus::Connecting);
@@ -128,10 +128,10 @@ async fn a_reconnect_and_an_announcement_count_as_changes() {
     echoes(&upstream).await;
     assert!(!changes.has_changed().unwrap(), "the first connection changes nothing");
     assert_eq!(text(call(&upstream, "change").await), "changed");
-    tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
+    tokio::time::timeout(PAUSABLE_DEADLINE, changes.changed()).await.unwrap().unwrap();
     let _ = call(&upstream, "die").await;
     echoes(&upstream).await;
-    tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
+    tokio::time::timeout(PAUSABLE_DEADLINE, changes.changed()).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn a_modern_server_is_asked_for_announcements() {
     let upstream = stdio("announcing");
     let mut changes = upstream.changes();
     echoes(&upstream).await;
-    tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
+    tokio::time::timeout(PAUSABLE_DEADLINE, changes.changed()).await.unwrap().unwrap();
     upstream.shutdown().await;
 }
 

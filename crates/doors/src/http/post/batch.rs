@@ -106,7 +106,7 @@ impl HttpBatchAnswers {
         let era = Era::Legacy;
         let request =
             DoorRequest { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
-        match door.desk.answer(&request, lease.session().request_context(&self.authority))? {
+        match door.dispatcher.answer(&request, lease.session().request_context(&self.authority))? {
             DispatchReply::Result(result) => Ok(Some(result)),
             DispatchReply::Deferred(deferred) => await_deferred(door, lease.session(), deferred).await.map(Some),
             DispatchReply::Running(running) => {

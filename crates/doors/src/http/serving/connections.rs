@@ -251,7 +251,7 @@ mod tests {
         for number in [3, 5] {
             *loud[number].connection.waiting_since.lock().unwrap() = Instant::now().checked_sub(2 * NEW_FOR).unwrap();
         }
-        let ended = || loud.iter().position(|seat| seat.connection.ended.is_cancelled());
+        let ended = || loud.iter().position(|connection_guard| connection_guard.connection.ended.is_cancelled());
         assert!(connections.make_room());
         assert_eq!(ended(), Some(5), "the silent one goes first");
         assert!(connections.make_room());
@@ -264,11 +264,11 @@ mod tests {
     #[test]
     fn a_connection_with_a_request_under_way_stays() {
         let connections = HttpConnections::new(100, STALL_MAX);
-        let seats: Vec<_> = (0..10).map(|_| connections.enter(peer(1))).collect();
-        let busy: Vec<_> = seats.iter().map(|seat| seat.connection.begin_request()).collect();
+        let connection_guards: Vec<_> = (0..10).map(|_| connections.enter(peer(1))).collect();
+        let busy: Vec<_> = connection_guards.iter().map(|connection_guard| connection_guard.connection.begin_request()).collect();
         assert!(!connections.make_room());
         let written = PacedBody::new(AnswerBody::empty(), busy.into_iter().next().unwrap());
-        assert!(!connections.make_room() || seats.iter().skip(1).any(|seat| seat.connection.ended.is_cancelled()));
+        assert!(!connections.make_room() || connection_guards.iter().skip(1).any(|connection_guard| connection_guard.connection.ended.is_cancelled()));
         drop(written);
         assert!(connections.make_room());
     }
@@ -276,15 +276,15 @@ mod tests {
     #[test]
     fn an_answer_that_nobody_takes_or_nobody_let_in_keeps_no_place() {
         let connections = HttpConnections::new(100, Duration::ZERO);
-        let seat = connections.enter(peer(1));
-        let working = seat.connection.begin_request();
+        let connection_guard = connections.enter(peer(1));
+        let working = connection_guard.connection.begin_request();
         assert!(!connections.make_room(), "a request that is worked on does not stall");
         let answered = PacedBody::new(AnswerBody::empty(), working);
         assert!(connections.make_room(), "its client takes no answer");
         drop(answered);
         let connections = HttpConnections::new(100, STALL_MAX);
-        let seat = connections.enter(peer(1));
-        let (first, second) = (seat.connection.begin_request(), seat.connection.begin_request());
+        let connection_guard = connections.enter(peer(1));
+        let (first, second) = (connection_guard.connection.begin_request(), connection_guard.connection.begin_request());
         first.release_connection();
         assert!(!connections.make_room(), "the other request keeps it");
         drop(second);
@@ -294,9 +294,9 @@ mod tests {
     #[test]
     fn one_peers_waiting_connections_hold_at_most_half_of_the_places() {
         let connections = HttpConnections::new(20, STALL_MAX);
-        let seats: Vec<_> = (0..20).map(|_| connections.enter(peer(1))).collect();
-        assert_eq!(seats.iter().filter(|seat| seat.connection.ended.is_cancelled()).count(), 10);
-        drop(seats);
+        let connection_guards: Vec<_> = (0..20).map(|_| connections.enter(peer(1))).collect();
+        assert_eq!(connection_guards.iter().filter(|connection_guard| connection_guard.connection.ended.is_cancelled()).count(), 10);
+        drop(connection_guards);
         assert!(connections.open().by_number.is_empty());
     }
 }

@@ -191,12 +191,12 @@ impl<G: Gateway> ConnectionServers<G> {
     }
 
     /// Has a connection served to its end, on a thread if there is one.
-    fn hand_over(&self, connections: &TaskTracker, threads: &DoorThreads, ((connection, seat), place): AcceptedConnection) {
+    fn hand_over(&self, connections: &TaskTracker, threads: &DoorThreads, ((connection, connection_guard), place): AcceptedConnection) {
         let Some(thread) = threads.take_slot() else {
             let host = Arc::clone(&self.here);
             connections.spawn(async move {
-                host.serve_connection(connection, &seat).await;
-                drop((seat, place));
+                host.serve_connection(connection, &connection_guard).await;
+                drop((connection_guard, place));
             });
             return;
         };
@@ -205,10 +205,10 @@ impl<G: Gateway> ConnectionServers<G> {
         // Another runtime's connection would wake that runtime first, for every byte.
         let serving = async move {
             match connection.into_std().and_then(TcpStream::from_std) {
-                Ok(connection) => host.serve_connection(connection, &seat).await,
+                Ok(connection) => host.serve_connection(connection, &connection_guard).await,
                 Err(error) => tracing::error!(%error, "a connection cannot be served on its thread"),
             }
-            drop((seat, place, thread));
+            drop((connection_guard, place, thread));
         };
         connections.spawn_on(serving, &runtime);
     }
@@ -290,12 +290,12 @@ impl<G: Gateway> ConnectionServer<G> {
         let (host, room) = (Arc::new(self), Arc::new(Semaphore::new(NEWCOMERS_MAX)));
         let mut talks = JoinSet::new();
         loop {
-            let ((connection, seat), place) = host.accept(listener, &room).await;
+            let ((connection, connection_guard), place) = host.accept(listener, &room).await;
             let host = Arc::clone(&host);
             while talks.try_join_next().is_some() {}
             talks.spawn(async move {
-                host.serve_connection(connection, &seat).await;
-                drop((seat, place));
+                host.serve_connection(connection, &connection_guard).await;
+                drop((connection_guard, place));
             });
         }
     }
@@ -303,13 +303,13 @@ impl<G: Gateway> ConnectionServer<G> {
     async fn answer(&self, request: hyper::Request<Incoming>, peer: IpAddr) -> (DoorResponse, AuthOutcome) {
         let (parts, body) = request.into_parts();
         let (draining, shared_timer) = (Arc::clone(&self.draining), Arc::clone(&self.shared_timer));
-        let arrival = DoorRequestHead { parts, peer, draining, shared_timer: shared_timer };
+        let request_head = DoorRequestHead { parts, peer, draining, shared_timer: shared_timer };
         if self.serves == ServiceScope::Everything {
-            return self.router.answer(arrival, body).await;
+            return self.router.answer(request_head, body).await;
         }
-        let keeps_alive = arrival.parts.version < Version::HTTP_2;
-        let (mut response, standing) = match arrival.parts.uri.path() {
-            health::ALIVE | health::WELL | health::READY => self.router.answer(arrival, body).await,
+        let keeps_alive = request_head.parts.version < Version::HTTP_2;
+        let (mut response, standing) = match request_head.parts.uri.path() {
+            health::ALIVE | health::WELL | health::READY => self.router.answer(request_head, body).await,
             _ => (health::draining_response(), AuthOutcome::Rejected),
         };
         if keeps_alive {
@@ -320,7 +320,7 @@ impl<G: Gateway> ConnectionServer<G> {
     }
 
     /// Serves one connection to its end.
-    async fn serve_connection(self: &Arc<Self>, connection: TcpStream, seat: &ConnectionGuard) {
+    async fn serve_connection(self: &Arc<Self>, connection: TcpStream, connection_guard: &ConnectionGuard) {
         // An answer is several small writes; without this each can wait 40 ms for the acknowledgement of the last.
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes without TCP_NODELAY");
@@ -330,7 +330,7 @@ impl<G: Gateway> ConnectionServer<G> {
             if !asked.is_cancelled() {
                 asked.cancel();
             }
-            let (host, peer, busy) = (Arc::clone(self), seat.connection.peer, seat.connection.begin_request());
+            let (host, peer, busy) = (Arc::clone(self), connection_guard.connection.peer, connection_guard.connection.begin_request());
             async move {
                 let (answer, standing) = host.answer(request, peer).await;
                 // Who was not let in must not keep a place by leaving the answer unread.
@@ -347,7 +347,7 @@ impl<G: Gateway> ConnectionServer<G> {
                 pending::<()>().await;
             }
         });
-        let mut stalled = pin!(seat.connection.stalls());
+        let mut stalled = pin!(connection_guard.connection.stalls());
         let mut leaving = false;
         loop {
             tokio::select! {
@@ -359,7 +359,7 @@ impl<G: Gateway> ConnectionServer<G> {
                     return;
                 }
                 () = self.end.cancelled() => return,
-                () = seat.connection.ended.cancelled() => {
+                () = connection_guard.connection.ended.cancelled() => {
                     // Its last answer may still be on its way.
                     if asked.is_cancelled() {
                         talk.as_mut().graceful_shutdown();

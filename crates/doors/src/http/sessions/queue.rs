@@ -97,7 +97,7 @@ impl FrameReceiver {
 
     fn count_out(&self, frame: &Bytes) {
         self.load.bytes.fetch_sub(frame.len(), Ordering::Relaxed);
-        // Several may wait: those who carry an answer, and the herald.
+        // Several may wait: those who carry an answer, and the session events.
         self.load.taken.notify_waiters();
     }
 }

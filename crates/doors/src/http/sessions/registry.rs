@@ -41,16 +41,16 @@ impl<G: Gateway> HttpSessionRegistry<G> {
     pub(in crate::http) async fn begin(
         &self,
         authority: &Arc<AuthenticatedCaller>,
-        welcome: ClientInitialization,
+        initialization: ClientInitialization,
     ) -> Result<String, ProtocolFault> {
         let id = Uuid::new_v4().to_string();
         let authority = Arc::clone(authority);
-        let caller = Caller { client: welcome.client, session: Some(id.clone()), ..authority.caller() };
+        let caller = Caller { client: initialization.client, session: Some(id.clone()), ..authority.caller() };
         let affinity = Arc::from(id.as_str());
-        let guest = Requester { caller, authority, era: Era::Legacy, capabilities: welcome.capabilities, affinity };
-        let session = LegacyClientSession::new(guest, welcome.version, Arc::default(), self.sessions.limits().session);
+        let requester = Requester { caller, authority, era: Era::Legacy, capabilities: initialization.capabilities, affinity };
+        let session = LegacyClientSession::new(requester, initialization.version, Arc::default(), self.sessions.limits().session);
         let (lease, _) = self.sessions.add(&id, session).map_err(not_added)?;
-        // First, because a client that goes away takes this request with it at any await, and a session without a herald
+        // First, because a client that goes away takes this request with it at any await, and a session without a session events
         // would be there and hear nothing.
         self.spawn_session_events(lease.session(), false);
         self.notes.write(lease.session()).await;
@@ -92,8 +92,8 @@ impl<G: Gateway> HttpSessionRegistry<G> {
         let affinity = Arc::from(id);
         let Caller { client, session, .. } = remembered.caller;
         let (caller, capabilities) = (Caller { client, session, ..present }, remembered.capabilities);
-        let guest = Requester { caller, authority: Arc::clone(authority), era: Era::Legacy, capabilities, affinity };
-        let session = LegacyClientSession::new(guest, remembered.version, Arc::default(), self.sessions.limits().session);
+        let requester = Requester { caller, authority: Arc::clone(authority), era: Era::Legacy, capabilities, affinity };
+        let session = LegacyClientSession::new(requester, remembered.version, Arc::default(), self.sessions.limits().session);
         if let Some(level) = remembered.log_level {
             session.set_log_level(level);
         }
@@ -112,7 +112,7 @@ impl<G: Gateway> HttpSessionRegistry<G> {
     }
 
     fn spawn_session_events(&self, session: &Arc<HttpSession>, revived: bool) {
-        let herald = SessionEvents {
+        let session_events = SessionEvents {
             news: self.gateway.change_events(),
             remarks: self.gateway.subscribe_session(&session.id),
             gateway: Arc::clone(&self.gateway),
@@ -122,7 +122,7 @@ impl<G: Gateway> HttpSessionRegistry<G> {
             revived,
             closed: self.closed.clone(),
         };
-        tokio::spawn(herald.run());
+        tokio::spawn(session_events.run());
     }
 }
 

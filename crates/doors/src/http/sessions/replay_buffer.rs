@@ -57,7 +57,7 @@ pub(in crate::http) struct ReplayBuffer {
     limits: ReplayLimits,
     /// Whether the client can take an event without data as the first.
     primes: bool,
-    /// What all reels keep together.
+    /// What all replay buffers keep together.
     budget: Arc<SessionByteBudget>,
     state: Mutex<State>,
 }

@@ -1,4 +1,4 @@
-//! The reel, with the time as a value.
+//! The replay buffer, with the time as a value.
 
 use servanda_mcp::Id;
 
@@ -20,7 +20,7 @@ fn budget() -> Arc<SessionByteBudget> {
     Arc::new(SessionByteBudget::new(1_000_000))
 }
 
-fn reel() -> ReplayBuffer {
+fn replay_buffer() -> ReplayBuffer {
     ReplayBuffer::new(LIMITS, true, budget())
 }
 
@@ -49,173 +49,173 @@ fn is_over(connected: &mut SessionStreamConnection) -> bool {
 
 #[test]
 fn a_stream_is_primed_and_every_event_has_an_id_of_its_own() {
-    let reel = reel();
-    let (one, mut first) = reel.open_answer();
-    let (two, mut second) = reel.open_answer();
+    let replay_buffer = replay_buffer();
+    let (one, mut first) = replay_buffer.open_answer();
+    let (two, mut second) = replay_buffer.open_answer();
     let primed = first.frames.try_recv().unwrap();
-    assert_eq!(primed, format!("id: {}-1-0\nretry: 5\ndata: \n\n", reel.tag));
-    reel.send(one, b"a\nb".to_vec());
-    reel.send(two, b"c".to_vec());
-    reel.send(one, b"d".to_vec());
+    assert_eq!(primed, format!("id: {}-1-0\nretry: 5\ndata: \n\n", replay_buffer.tag));
+    replay_buffer.send(one, b"a\nb".to_vec());
+    replay_buffer.send(two, b"c".to_vec());
+    replay_buffer.send(one, b"d".to_vec());
     assert_eq!(
         read(&mut first),
-        [(format!("{}-1-1", reel.tag), "a b".to_owned()), (format!("{}-1-2", reel.tag), "d".to_owned())]
+        [(format!("{}-1-1", replay_buffer.tag), "a b".to_owned()), (format!("{}-1-2", replay_buffer.tag), "d".to_owned())]
     );
     assert_eq!(data(&mut second), ["", "c"]);
 
     let old_client = ReplayBuffer::new(LIMITS, false, budget());
     assert!(data(&mut old_client.open_standalone()).is_empty(), "it could not read an event without data");
-    assert_ne!(old_client.tag, reel.tag);
+    assert_ne!(old_client.tag, replay_buffer.tag);
 }
 
 #[test]
 fn what_came_after_an_event_is_replayed_on_its_stream_only() {
-    let reel = reel();
-    let (one, mut first) = reel.open_answer();
-    let (two, _second) = reel.open_answer();
-    reel.send(one, b"a".to_vec());
+    let replay_buffer = replay_buffer();
+    let (one, mut first) = replay_buffer.open_answer();
+    let (two, _second) = replay_buffer.open_answer();
+    replay_buffer.send(one, b"a".to_vec());
     let seen = read(&mut first).pop().unwrap().0;
     drop(first);
-    reel.send(one, b"b".to_vec());
-    reel.send(two, b"other".to_vec());
-    reel.send(one, b"c".to_vec());
-    let mut resumed = reel.resume(&seen).unwrap();
+    replay_buffer.send(one, b"b".to_vec());
+    replay_buffer.send(two, b"other".to_vec());
+    replay_buffer.send(one, b"c".to_vec());
+    let mut resumed = replay_buffer.resume(&seen).unwrap();
     assert_eq!(resumed.purpose, StreamPurpose::Answer);
     assert_eq!(data(&mut resumed), ["b", "c"]);
-    reel.send(one, b"d".to_vec());
+    replay_buffer.send(one, b"d".to_vec());
     assert_eq!(data(&mut resumed), ["d"], "and it goes on");
-    reel.end(one, 0);
+    replay_buffer.end(one, 0);
     assert!(is_over(&mut resumed));
 
-    let mut again = reel.resume(&seen).unwrap();
+    let mut again = replay_buffer.resume(&seen).unwrap();
     assert_eq!(data(&mut again), ["b", "c", "d"], "also after the end");
     assert!(is_over(&mut again));
 }
 
 #[test]
 fn events_that_were_never_given_or_are_not_kept_cannot_be_gone_on_from() {
-    let reel = reel();
-    let (number, mut connected) = reel.open_answer();
-    let tag = &reel.tag;
+    let replay_buffer = replay_buffer();
+    let (number, mut connected) = replay_buffer.open_answer();
+    let tag = &replay_buffer.tag;
     for text in ["", "1-0", "nonsense", &format!("{tag}-1-1"), &format!("{tag}-2-0"), &format!("{tag}-1"), "x-1-0"] {
-        assert_eq!(reel.resume(text).unwrap_err(), EventNotReplayable, "{text}");
+        assert_eq!(replay_buffer.resume(text).unwrap_err(), EventNotReplayable, "{text}");
     }
     for index in 0..=LIMITS.events_max {
-        reel.send(number, index.to_string().into_bytes());
+        replay_buffer.send(number, index.to_string().into_bytes());
     }
     data(&mut connected);
-    assert!(reel.resume(&format!("{tag}-1-0")).is_err(), "the first event is not kept any more");
-    let mut rest = reel.resume(&format!("{tag}-1-1")).unwrap();
+    assert!(replay_buffer.resume(&format!("{tag}-1-0")).is_err(), "the first event is not kept any more");
+    let mut rest = replay_buffer.resume(&format!("{tag}-1-1")).unwrap();
     assert_eq!(data(&mut rest).len(), LIMITS.events_max);
 }
 
 #[test]
 fn bytes_have_a_limit() {
-    let reel = reel();
-    let (number, mut connected) = reel.open_answer();
+    let replay_buffer = replay_buffer();
+    let (number, mut connected) = replay_buffer.open_answer();
     for _ in 0..3 {
-        reel.send(number, vec![b'x'; 4000]);
+        replay_buffer.send(number, vec![b'x'; 4000]);
     }
-    assert_eq!(reel.state().kept.len(), 2);
-    assert!(reel.state().kept_bytes <= LIMITS.bytes_max);
-    reel.send(number, vec![b'x'; 20_000]);
-    assert_eq!(reel.state().kept_bytes, 0);
+    assert_eq!(replay_buffer.state().kept.len(), 2);
+    assert!(replay_buffer.state().kept_bytes <= LIMITS.bytes_max);
+    replay_buffer.send(number, vec![b'x'; 20_000]);
+    assert_eq!(replay_buffer.state().kept_bytes, 0);
     assert_eq!(data(&mut connected).len(), 5, "whoever is connected gets all of it");
 }
 
 #[test]
 fn a_connection_that_does_not_read_is_closed_and_can_come_back() {
-    let reel = ReplayBuffer::new(ReplayLimits { events_max: 1000, ..LIMITS }, true, budget());
-    let (number, mut connected) = reel.open_answer();
+    let replay_buffer = ReplayBuffer::new(ReplayLimits { events_max: 1000, ..LIMITS }, true, budget());
+    let (number, mut connected) = replay_buffer.open_answer();
     for index in 0..=FRAMES_MAX {
-        reel.send(number, index.to_string().into_bytes());
+        replay_buffer.send(number, index.to_string().into_bytes());
     }
     let events = read(&mut connected);
     assert_eq!(events.len(), FRAMES_MAX);
     assert!(is_over(&mut connected));
-    let mut resumed = reel.resume(&events.last().unwrap().0).unwrap();
+    let mut resumed = replay_buffer.resume(&events.last().unwrap().0).unwrap();
     assert_eq!(data(&mut resumed), [(FRAMES_MAX - 1).to_string(), FRAMES_MAX.to_string()]);
 }
 
 #[test]
 fn what_nobody_can_hear_waits_and_is_not_said_twice() {
-    let reel = reel();
-    let (_, mut answer) = reel.open_answer();
+    let replay_buffer = replay_buffer();
+    let (_, mut answer) = replay_buffer.open_answer();
     for text in ["a", "b", "a", "c", "d"] {
-        reel.send_standalone(text.as_bytes().to_vec());
+        replay_buffer.send_standalone(text.as_bytes().to_vec());
     }
     assert_eq!(data(&mut answer), [""], "an answer's stream is for its answer");
-    let mut standing = reel.open_standalone();
+    let mut standing = replay_buffer.open_standalone();
     assert_eq!(data(&mut standing), ["", "b", "c", "d"], "the oldest made room");
-    reel.send_standalone(b"e".to_vec());
-    reel.send_standalone(b"e".to_vec());
+    replay_buffer.send_standalone(b"e".to_vec());
+    replay_buffer.send_standalone(b"e".to_vec());
     assert_eq!(data(&mut standing), ["e", "e"]);
-    let seen = format!("{}-2-0", reel.tag);
+    let seen = format!("{}-2-0", replay_buffer.tag);
     drop(standing);
-    reel.send_standalone(b"f".to_vec());
-    let mut resumed = reel.resume(&seen).unwrap();
+    replay_buffer.send_standalone(b"f".to_vec());
+    let mut resumed = replay_buffer.resume(&seen).unwrap();
     assert_eq!(data(&mut resumed), ["b", "c", "d", "e", "e", "f"]);
 }
 
 #[test]
 fn a_message_goes_out_on_the_newest_stream_somebody_reads() {
-    let reel = reel();
-    let (mut one, mut two) = (reel.open_standalone(), reel.open_standalone());
-    reel.send_standalone(b"a".to_vec());
+    let replay_buffer = replay_buffer();
+    let (mut one, mut two) = (replay_buffer.open_standalone(), replay_buffer.open_standalone());
+    replay_buffer.send_standalone(b"a".to_vec());
     drop(two.frames);
-    two = reel.open_standalone();
-    reel.send_standalone(b"b".to_vec());
+    two = replay_buffer.open_standalone();
+    replay_buffer.send_standalone(b"b".to_vec());
     drop(two.frames);
-    reel.send_standalone(b"c".to_vec());
+    replay_buffer.send_standalone(b"c".to_vec());
     assert_eq!(data(&mut one), ["", "c"]);
 }
 
 #[test]
 fn a_question_takes_any_stream_or_waits_for_one() {
-    let reel = reel();
-    assert_eq!(reel.ask(question(1), 0), QuestionDelivery::Queued);
-    let (_, mut answer) = reel.open_answer();
+    let replay_buffer = replay_buffer();
+    assert_eq!(replay_buffer.ask(question(1), 0), QuestionDelivery::Queued);
+    let (_, mut answer) = replay_buffer.open_answer();
     assert_eq!(data(&mut answer), ["", "q1"]);
-    assert_eq!(reel.ask(question(2), 0), QuestionDelivery::Sent);
+    assert_eq!(replay_buffer.ask(question(2), 0), QuestionDelivery::Sent);
     assert_eq!(data(&mut answer), ["q2"]);
-    let mut standing = reel.open_standalone();
-    assert_eq!(reel.ask(question(3), 0), QuestionDelivery::Sent);
+    let mut standing = replay_buffer.open_standalone();
+    assert_eq!(replay_buffer.ask(question(3), 0), QuestionDelivery::Sent);
     assert_eq!((data(&mut standing), data(&mut answer)), (vec![String::new(), "q3".to_owned()], vec![]));
 
     drop((standing, answer));
-    assert_eq!(reel.ask(question(4), 0), QuestionDelivery::Queued);
-    assert_eq!(reel.ask(question(5), 50), QuestionDelivery::Queued);
-    assert!(reel.expire(99).is_empty());
-    assert_eq!(reel.expire(100), [Id::Number(4)]);
-    assert_eq!(data(&mut reel.open_standalone()), ["", "q5"], "the other was declined");
+    assert_eq!(replay_buffer.ask(question(4), 0), QuestionDelivery::Queued);
+    assert_eq!(replay_buffer.ask(question(5), 50), QuestionDelivery::Queued);
+    assert!(replay_buffer.expire(99).is_empty());
+    assert_eq!(replay_buffer.expire(100), [Id::Number(4)]);
+    assert_eq!(data(&mut replay_buffer.open_standalone()), ["", "q5"], "the other was declined");
 }
 
 #[test]
 fn streams_are_forgotten_in_time_but_never_one_that_has_to_bring_an_answer() {
-    let reel = reel();
-    let (running, _) = reel.open_answer();
-    let (ended, _) = reel.open_answer();
-    reel.end(ended, 0);
-    drop(reel.open_standalone());
-    reel.expire(500);
-    assert_eq!(reel.state().streams.len(), 3);
-    reel.expire(1000);
-    assert_eq!(reel.state().streams.keys().collect::<Vec<_>>(), [&running, &StreamNumber(3)]);
-    reel.expire(1500);
-    assert_eq!(reel.state().streams.keys().collect::<Vec<_>>(), [&running]);
+    let replay_buffer = replay_buffer();
+    let (running, _) = replay_buffer.open_answer();
+    let (ended, _) = replay_buffer.open_answer();
+    replay_buffer.end(ended, 0);
+    drop(replay_buffer.open_standalone());
+    replay_buffer.expire(500);
+    assert_eq!(replay_buffer.state().streams.len(), 3);
+    replay_buffer.expire(1000);
+    assert_eq!(replay_buffer.state().streams.keys().collect::<Vec<_>>(), [&running, &StreamNumber(3)]);
+    replay_buffer.expire(1500);
+    assert_eq!(replay_buffer.state().streams.keys().collect::<Vec<_>>(), [&running]);
 }
 
 #[test]
 fn the_oldest_streams_nobody_reads_are_forgotten_for_the_next() {
-    let reel = reel();
-    let open = reel.open_standalone();
-    let (running, _) = reel.open_answer();
+    let replay_buffer = replay_buffer();
+    let open = replay_buffer.open_standalone();
+    let (running, _) = replay_buffer.open_answer();
     for _ in 0..4 {
-        let (number, _) = reel.open_answer();
-        reel.send(number, b"x".to_vec());
-        reel.end(number, 0);
+        let (number, _) = replay_buffer.open_answer();
+        replay_buffer.send(number, b"x".to_vec());
+        replay_buffer.end(number, 0);
     }
-    let state = reel.state();
+    let state = replay_buffer.state();
     assert_eq!(state.streams.len(), 4);
     assert!(state.streams.contains_key(&StreamNumber(1)) && state.streams.contains_key(&running));
     assert_eq!((state.kept.len(), state.kept_bytes), (2, state.kept.iter().map(|kept| kept.frame.len()).sum()));
@@ -224,41 +224,41 @@ fn the_oldest_streams_nobody_reads_are_forgotten_for_the_next() {
 
 #[test]
 fn what_waits_for_a_stream_is_bounded_in_bytes() {
-    let reel = reel();
+    let replay_buffer = replay_buffer();
     for letter in [b'a', b'b', b'c'] {
-        reel.send_standalone(vec![letter; 400]);
+        replay_buffer.send_standalone(vec![letter; 400]);
     }
     let large = || SessionQuestion { id: Id::Number(1), message: vec![b'q'; 300] };
-    assert_eq!(reel.state().backlog_bytes, 800, "the oldest made room");
-    assert_eq!(reel.ask(large(), 0), QuestionDelivery::NoRoom);
-    assert_eq!(reel.ask(question(2), 0), QuestionDelivery::Queued);
-    reel.send_standalone(vec![b'd'; 2000]);
-    assert!(reel.state().backlog.is_empty(), "what does not fit at all is lost");
-    assert_eq!(reel.state().backlog_bytes, 2, "the question");
-    assert_eq!(reel.expire(100), [Id::Number(2)]);
-    assert_eq!(reel.ask(large(), 100), QuestionDelivery::Queued);
-    drop(reel.open_standalone());
-    assert_eq!(reel.state().backlog_bytes, 0);
+    assert_eq!(replay_buffer.state().backlog_bytes, 800, "the oldest made room");
+    assert_eq!(replay_buffer.ask(large(), 0), QuestionDelivery::NoRoom);
+    assert_eq!(replay_buffer.ask(question(2), 0), QuestionDelivery::Queued);
+    replay_buffer.send_standalone(vec![b'd'; 2000]);
+    assert!(replay_buffer.state().backlog.is_empty(), "what does not fit at all is lost");
+    assert_eq!(replay_buffer.state().backlog_bytes, 2, "the question");
+    assert_eq!(replay_buffer.expire(100), [Id::Number(2)]);
+    assert_eq!(replay_buffer.ask(large(), 100), QuestionDelivery::Queued);
+    drop(replay_buffer.open_standalone());
+    assert_eq!(replay_buffer.state().backlog_bytes, 0);
 }
 
 #[test]
 fn a_connection_may_be_behind_with_so_many_bytes() {
-    let reel = ReplayBuffer::new(ReplayLimits { queue_bytes_max: 1000, ..LIMITS }, true, budget());
-    let (number, mut connected) = reel.open_answer();
+    let replay_buffer = ReplayBuffer::new(ReplayLimits { queue_bytes_max: 1000, ..LIMITS }, true, budget());
+    let (number, mut connected) = replay_buffer.open_answer();
     for _ in 0..3 {
-        reel.send(number, vec![b'x'; 800]);
+        replay_buffer.send(number, vec![b'x'; 800]);
     }
     let events = read(&mut connected);
     assert_eq!(events.len(), 3, "the first event, and two messages");
     assert!(is_over(&mut connected));
-    assert_eq!(data(&mut reel.resume(&events[2].0).unwrap()).len(), 1, "it may come back for the rest");
+    assert_eq!(data(&mut replay_buffer.resume(&events[2].0).unwrap()).len(), 1, "it may come back for the rest");
 }
 
 #[test]
 fn all_sessions_together_keep_so_many_bytes() {
     let budget = Arc::new(SessionByteBudget::new(2000));
-    let reel = || ReplayBuffer::new(LIMITS, true, Arc::clone(&budget));
-    let (replaying, waiting, asking) = (reel(), reel(), reel());
+    let replay_buffer = || ReplayBuffer::new(LIMITS, true, Arc::clone(&budget));
+    let (replaying, waiting, asking) = (replay_buffer(), replay_buffer(), replay_buffer());
     let (number, mut connected) = replaying.open_answer();
     replaying.send(number, vec![b'x'; 1500]);
     waiting.send_standalone(vec![b'a'; 300]);

@@ -58,12 +58,12 @@ impl<G: Gateway> SessionEvents<G> {
                 }
                 () = self.closed.cancelled() => break,
                 () = &mut resuming, if !resumed => resumed = true,
-                tidings = notifications::next(&mut self.news) => {
-                    let Some(tidings) = tidings.visible_to(&self.session.session.guest.caller) else { continue };
-                    if tidings.changed_lists().contains(&method::RESOURCES_LIST_CHANGED) {
+                notifications = notifications::next(&mut self.news) => {
+                    let Some(notifications) = notifications.visible_to(&self.session.session.requester.caller) else { continue };
+                    if notifications.changed_lists().contains(&method::RESOURCES_LIST_CHANGED) {
                         changed.notify_one();
                     }
-                    for message in self.session.session.announcements(&tidings) {
+                    for message in self.session.session.announcements(&notifications) {
                         self.send(message).await;
                     }
                 }
@@ -72,7 +72,7 @@ impl<G: Gateway> SessionEvents<G> {
                 _ = look.tick() => self.expire(),
             }
         }
-        self.gateway.end_session(&self.session.session.guest.affinity);
+        self.gateway.end_session(&self.session.session.requester.affinity);
     }
 
     async fn pass_on(&self, relay: &mut ClientMessageRelay, remark: ClientMessage) {
@@ -120,14 +120,14 @@ impl<G: Gateway> SessionEvents<G> {
 async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>, changed: Arc<Notify>) {
     let session = &session.session;
     if let Some(level) = session.log_level().map(LogLevel::as_str)
-        && let Err(error) = gateway.set_log_level(&session.guest, level).await
+        && let Err(error) = gateway.set_log_level(&session.requester, level).await
     {
         tracing::debug!(code = error.code, message = error.message, "a session's log level is not taken up again");
     }
     let mut pause = PAUSE.0;
     loop {
         for uri in session.unwatched() {
-            match gateway.watch(&session.guest, &uri).await {
+            match gateway.watch(&session.requester, &uri).await {
                 Ok(watch) => session.keep_watch(&uri, Some(watch)),
                 Err(error) => {
                     tracing::debug!(code = error.code, message = error.message, "a resource is not watched again");

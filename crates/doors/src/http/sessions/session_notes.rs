@@ -87,14 +87,14 @@ impl HttpSessionNotes {
 
 /// A session's note.
 fn write(session: &LegacyClientSession) -> Result<String, serde_json::Error> {
-    let Caller { tenant, principal, actors, client, .. } = session.guest.caller.clone();
+    let Caller { tenant, principal, actors, client, .. } = session.requester.caller.clone();
     serde_json::to_string(&SessionNote {
         tenant,
         actors,
         principal,
         client,
         protocol_version: session.version.to_string(),
-        capabilities: RawValue::from_string(session.guest.capabilities.as_json().to_owned())?,
+        capabilities: RawValue::from_string(session.requester.capabilities.as_json().to_owned())?,
         log_level: session.log_level().map(|level| level.as_str().to_owned()),
         watched: session.watched(),
     })
@@ -132,22 +132,22 @@ mod tests {
     #[test]
     fn a_session_is_read_back_as_it_was_written() {
         let capabilities = RawValue::from_string(r#"{"roots":{},"elicitation":{}}"#.to_owned()).unwrap();
-        let guest = Requester {
+        let requester = Requester {
             caller: Caller { client: Some("test 1".to_owned()), session: Some("id".to_owned()), ..Caller::local() },
             capabilities: ClientCapabilities::parse(Some(&capabilities)),
             ..Requester::local()
         };
         let limits = SessionLimits { questions_max: 1, watches_max: 2 };
-        let session = LegacyClientSession::new(guest, ProtocolVersion::V2025_06_18, Arc::default(), limits);
+        let session = LegacyClientSession::new(requester, ProtocolVersion::V2025_06_18, Arc::default(), limits);
         session.set_log_level(LogLevel::Error);
         session.prepare_watch("a:2").unwrap();
         session.prepare_watch("a:1").unwrap();
         assert_eq!(write(&session).unwrap(), GOLDEN);
 
         let read = read("id", GOLDEN).unwrap();
-        assert_eq!(read.caller, session.guest.caller);
+        assert_eq!(read.caller, session.requester.caller);
         assert_eq!((read.version, read.log_level), (ProtocolVersion::V2025_06_18, Some(LogLevel::Error)));
-        assert_eq!(read.capabilities, session.guest.capabilities);
+        assert_eq!(read.capabilities, session.requester.capabilities);
         assert_eq!(read.watched, ["a:1", "a:2"]);
     }
 

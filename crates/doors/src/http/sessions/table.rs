@@ -118,7 +118,7 @@ pub(super) enum HttpSessionAddError {
 
 impl HttpSessionTable {
     pub(in crate::http) fn new(options: &HttpOptions) -> Self {
-        let reel = ReplayLimits {
+        let replay_buffer = ReplayLimits {
             events_max: options.replay_events_max,
             bytes_max: options.replay_bytes_max,
             streams_max: options.replay_streams_max,
@@ -138,7 +138,7 @@ impl HttpSessionTable {
             idle_ms_max: options.session_idle_ms_max,
             room_idle_ms_min: options.session_room_idle_ms_min,
             streams_per_session_max: options.streams_per_session_max.min(Semaphore::MAX_PERMITS),
-            replay: reel,
+            replay: replay_buffer,
             session,
         };
         let budget = Arc::new(SessionByteBudget::new(options.session_bytes_max));
@@ -162,7 +162,7 @@ impl HttpSessionTable {
         if let Some(there) = table.sessions.get(id) {
             return Ok((self.new_lease(there), false));
         }
-        self.make_room(&mut table, now_ms, &session.guest)?;
+        self.make_room(&mut table, now_ms, &session.requester)?;
         let added = Arc::new(HttpSession {
             id: id.to_owned(),
             replay_buffer: ReplayBuffer::new(self.limits.replay, session.version >= PRIMED_FROM, Arc::clone(&self.budget)),
@@ -239,14 +239,14 @@ impl HttpSessionTable {
 
     /// Sees to it that there is room for a newcomer. Its principal's own idle sessions go before those of others.
     fn make_room(&self, table: &mut HttpSessionEntries, now_ms: u64, newcomer: &Requester) -> Result<(), HttpSessionAddError> {
-        let is_own = |session: &HttpSession| session.session.guest.caller.is_same_user(&newcomer.caller);
+        let is_own = |session: &HttpSession| session.session.requester.caller.is_same_user(&newcomer.caller);
         let may_go = |session: &HttpSession| session.idle_ms(now_ms) >= self.limits.room_idle_ms_min;
         let own = table.sessions.values().filter(|session| is_own(session)).count();
         if slots::principal_share(self.limits.count_max, &newcomer.authority).is_some_and(|share| own >= share) {
             let made = table.end_longest_idle(|session| is_own(session) && may_go(session));
             return made.then_some(()).ok_or(HttpSessionAddError::OwnInUse);
         }
-        let is_of_tenant = |session: &HttpSession| session.session.guest.caller.tenant == newcomer.caller.tenant;
+        let is_of_tenant = |session: &HttpSession| session.session.requester.caller.tenant == newcomer.caller.tenant;
         let of_tenant = table.sessions.values().filter(|session| is_of_tenant(session)).count();
         let tenants_share = slots::tenant_share(self.limits.count_max, &newcomer.authority);
         if tenants_share.is_some_and(|share| of_tenant >= share) {
@@ -309,19 +309,19 @@ impl HttpSessionLimits {
 impl HttpSession {
     /// The session's client, with the rights of the credential that this request came with.
     pub(in crate::http) fn request_context(&self, authority: &Arc<AuthenticatedCaller>) -> DoorRequestContext {
-        let own = &self.session.guest;
+        let own = &self.session.requester;
         let credential = authority.caller().credential;
         let caller = Caller { credential, ..own.caller.clone() };
         DoorRequestContext {
-            guest: Requester { caller, authority: Arc::clone(authority), ..own.clone() },
+            requester: Requester { caller, authority: Arc::clone(authority), ..own.clone() },
             session: Some(Arc::clone(&self.session)),
             in_flight: Some(Arc::clone(&self.session.in_flight)),
-            departure: ClientDisconnectPolicy::KeepRunning,
+            disconnect_policy: ClientDisconnectPolicy::KeepRunning,
         }
     }
 
     pub(super) fn belongs_to(&self, caller: &Caller) -> bool {
-        self.session.guest.caller.is_same_party(caller)
+        self.session.requester.caller.is_same_party(caller)
     }
 
     /// How long ago it was last used, if it is idle.

@@ -156,9 +156,9 @@ fn keyed(tenant: &str, principal: &str) -> Requester {
     Requester { caller: authority.caller(), authority: Arc::new(authority), ..Requester::local() }
 }
 
-fn begin_as(sessions: &HttpSessionTable, now_ms: u64, guest: &Requester) -> Result<HttpSessionLease, HttpSessionAddError> {
+fn begin_as(sessions: &HttpSessionTable, now_ms: u64, requester: &Requester) -> Result<HttpSessionLease, HttpSessionAddError> {
     let limits = SessionLimits { questions_max: 1, watches_max: 1 };
-    let session = LegacyClientSession::new(guest.clone(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits);
+    let session = LegacyClientSession::new(requester.clone(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits);
     let id = Uuid::new_v4().to_string();
     let (lease, _) = sessions.add_at(now_ms, &id, session)?;
     Ok(lease)

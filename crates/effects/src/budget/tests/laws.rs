@@ -37,7 +37,7 @@ fn entries() -> impl Strategy<Value = Vec<(AccountEntry, u64)>> {
 
 /// What holds say that is used of an account in its present window.
 fn by_holds(books: &Books, of: &Account) -> (u64, u64, u64, u64) {
-    let window_start_ms = books.standings[&of.digest()].window_start_ms;
+    let window_start_ms = books.balances[&of.digest()].window_start_ms;
     let (mut spent, mut reserved, mut leased, mut over) = (0, 0, 0, 0);
     for hold in books.holds.values() {
         let held = hold.draws.iter().filter(|draw| draw.account == *of && draw.window_start_ms == window_start_ms);
@@ -69,11 +69,11 @@ proptest! {
             let after = books.clone();
             prop_assert_eq!(books.book(&entry, now_ms), reply, "{:?} again", &entry);
             prop_assert_eq!(&books, &after, "{:?} again", &entry);
-            for standing in books.standings.values() {
-                let used = standing.spent + standing.reserved + standing.leased;
-                prop_assert!(used <= LIMIT + standing.over, "{standing:?}");
-                let stands = books.stands(&standing.account);
-                prop_assert_eq!(by_holds(&books, &standing.account), stands, "{:?}", standing);
+            for balance in books.balances.values() {
+                let used = balance.spent + balance.reserved + balance.leased;
+                prop_assert!(used <= LIMIT + balance.over, "{balance:?}");
+                let stands = books.stands(&balance.account);
+                prop_assert_eq!(by_holds(&books, &balance.account), stands, "{:?}", balance);
             }
             for (id, hold) in &books.holds {
                 prop_assert_eq!(hold.stage == BudgetHoldStage::Open, hold.closed_ms.is_none(), "{}", id);
@@ -95,8 +95,8 @@ proptest! {
             let entry = if hold.kind == BudgetHoldKind::Lease { give_back(name, 99) } else { refund(name) };
             books.book(&entry, now_ms);
         }
-        for standing in books.standings.values() {
-            prop_assert_eq!((standing.reserved, standing.leased), (0, 0));
+        for balance in books.balances.values() {
+            prop_assert_eq!((balance.reserved, balance.leased), (0, 0));
         }
     }
 }

@@ -13,7 +13,7 @@ fn raw(value: &serde_json::Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap()
 }
 
-fn listener(era: Era) -> QuestionTarget {
+fn question_target(era: Era) -> QuestionTarget {
     let capabilities = ClientCapabilities::parse(Some(&raw(&json!({"elicitation": {}, "roots": {}}))));
     QuestionTarget { era, capabilities, can_be_asked: true }
 }
@@ -65,17 +65,17 @@ fn word(action: &ConversationAction) -> String {
 
 /// Plays events and compares what is done about each.
 fn play(era: Era, script: Vec<(ConversationEvent, &[&str])>) {
-    let mut dialogue = ConversationState::new(listener(era));
+    let mut conversation_state = ConversationState::new(question_target(era));
     for (number, (event, expected)) in script.into_iter().enumerate() {
         let shown = format!("{number}: {event:?}");
-        let (next, actions) = dialogue.step(event);
+        let (next, actions) = conversation_state.step(event);
         assert_eq!(actions.iter().map(word).collect::<Vec<_>>(), expected, "{shown}");
-        dialogue = next;
+        conversation_state = next;
     }
 }
 
 #[test]
-fn legacy_guest_legacy_server_questions_pass() {
+fn legacy_requester_legacy_server_questions_pass() {
     play(
         Era::Legacy,
         vec![
@@ -89,7 +89,7 @@ fn legacy_guest_legacy_server_questions_pass() {
 }
 
 #[test]
-fn modern_guest_modern_server_input_passes() {
+fn modern_requester_modern_server_input_passes() {
     play(Era::Modern, vec![(wants(&[("a", FORM), ("b", "roots/list")], Some("s")), &["end: input"])]);
     play(Era::Modern, vec![(wants(&[], Some("s")), &["end: input"])]);
     play(Era::Modern, vec![(wants(&[("a", FORM), ("b", MODEL)], None), &[r#"end: undeclared {"sampling":{}}"#])]);
@@ -97,7 +97,7 @@ fn modern_guest_modern_server_input_passes() {
 }
 
 #[test]
-fn legacy_guest_modern_server_everything_is_asked_at_once() {
+fn legacy_requester_modern_server_everything_is_asked_at_once() {
     play(
         Era::Legacy,
         vec![
@@ -119,7 +119,7 @@ fn legacy_guest_modern_server_everything_is_asked_at_once() {
 }
 
 #[test]
-fn legacy_guest_modern_server_what_is_not_given_ends_it() {
+fn legacy_requester_modern_server_what_is_not_given_ends_it() {
     let not_taken = "end: sampling/createMessage not given, the client does not take this kind of question";
     play(Era::Legacy, vec![(wants(&[("a", FORM), ("b", MODEL)], None), &[not_taken])]);
     play(
@@ -136,28 +136,28 @@ fn legacy_guest_modern_server_what_is_not_given_ends_it() {
             (ConversationEvent::Lapsed, &["end: input not given, nobody answered in time"]),
         ],
     );
-    let mut dialogue = ConversationState::new(QuestionTarget { can_be_asked: false, ..listener(Era::Legacy) });
-    let (_, actions) = dialogue.step(wants(&[("a", FORM)], None));
+    let mut conversation_state = ConversationState::new(QuestionTarget { can_be_asked: false, ..question_target(Era::Legacy) });
+    let (_, actions) = conversation_state.step(wants(&[("a", FORM)], None));
     assert!(word(&actions[0]).starts_with("end: elicitation/create not given"), "there is nowhere to ask");
-    dialogue = ConversationState::new(listener(Era::Legacy));
+    conversation_state = ConversationState::new(question_target(Era::Legacy));
     let many: Vec<(String, String)> = (0..=QUESTIONS_MAX).map(|number| (number.to_string(), FORM.to_owned())).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|(key, method)| (key.as_str(), method.as_str())).collect();
-    assert!(word(&dialogue.step(wants(&many, None)).1[0]).contains("more than 64 things"));
+    assert!(word(&conversation_state.step(wants(&many, None)).1[0]).contains("more than 64 things"));
 }
 
 #[test]
-fn legacy_guest_modern_server_rounds_end() {
-    let mut dialogue = ConversationState::new(listener(Era::Legacy));
+fn legacy_requester_modern_server_rounds_end() {
+    let mut conversation_state = ConversationState::new(question_target(Era::Legacy));
     for round in 1..=ROUNDS_MAX + 1 {
-        let (next, actions) = dialogue.step(wants(&[], Some("s")));
+        let (next, actions) = conversation_state.step(wants(&[], Some("s")));
         let ends = word(&actions[0]).starts_with("end:");
         assert_eq!(ends, round > ROUNDS_MAX, "round {round}");
-        dialogue = next;
+        conversation_state = next;
     }
 }
 
 #[test]
-fn modern_guest_legacy_server_questions_wait_for_the_guest() {
+fn modern_requester_legacy_server_questions_wait_for_the_requester() {
     let one = r#"{"ask-1":{"method":"elicitation/create","params":{"m":1}}"#;
     play(
         Era::Modern,
@@ -189,7 +189,7 @@ fn modern_guest_legacy_server_questions_wait_for_the_guest() {
 }
 
 #[test]
-fn modern_guest_legacy_server_a_guest_that_stays_away_is_not_waited_for() {
+fn modern_requester_legacy_server_a_requester_that_stays_away_is_not_waited_for() {
     play(
         Era::Modern,
         vec![
@@ -204,7 +204,7 @@ fn modern_guest_legacy_server_a_guest_that_stays_away_is_not_waited_for() {
 }
 
 #[test]
-fn modern_guest_legacy_server_without_room_questions_are_declined_and_the_guest_goes_on_waiting() {
+fn modern_requester_legacy_server_without_room_questions_are_declined_and_the_requester_goes_on_waiting() {
     play(
         Era::Modern,
         vec![

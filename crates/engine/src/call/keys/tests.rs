@@ -13,7 +13,7 @@ use crate::{
     Authorities,
     clock::CallStopwatch,
     internal_call::NamedContract,
-    testing::{draft, guest_of},
+    testing::{draft, requester_of},
 };
 
 type Change = fn(&mut Proposal, &mut ToolContract);
@@ -37,7 +37,7 @@ fn permit(change: Change) -> Permit {
     let contract = Arc::clone(&catalog.entries().next().unwrap().1.contract);
     let authorities = Authorities::with_default_policies(&catalog).unwrap();
     let Caller { tenant, principal, .. } = &proposal.caller;
-    let authority = guest_of(tenant, principal, proposal.received_at).authority;
+    let authority = requester_of(tenant, principal, proposal.received_at).authority;
     let principal = authorities.principal(&authority).unwrap();
     let limits = GateLimits { arguments_bytes_max: 1_000, arguments_depth_max: 8 };
     let stopwatch = CallStopwatch::start();

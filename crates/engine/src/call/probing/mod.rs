@@ -63,7 +63,7 @@ pub(crate) struct CancelledByCaller;
 /// Looks before a call is sent, if its contract has probes and the call is one of those that are looked at.
 pub(crate) async fn look_before(
     calls: &Calls,
-    scene: &WorldSnapshot,
+    snapshot: &WorldSnapshot,
     permit: &Permit,
     deadline: Instant,
     cancel: &CancellationToken,
@@ -71,12 +71,12 @@ pub(crate) async fn look_before(
     if permit.contract().probes().is_empty() {
         return Ok(None);
     }
-    Box::pin(first_look(calls, scene, permit, deadline, cancel)).await
+    Box::pin(first_look(calls, snapshot, permit, deadline, cancel)).await
 }
 
 async fn first_look(
     calls: &Calls,
-    scene: &WorldSnapshot,
+    snapshot: &WorldSnapshot,
     permit: &Permit,
     deadline: Instant,
     cancel: &CancellationToken,
@@ -94,7 +94,7 @@ async fn first_look(
     };
     let left = deadline.saturating_duration_since(Instant::now()) / SHARE;
     let until = Instant::now() + left.min(Duration::from_millis(LOOK_MS_MAX));
-    let looking = around.probe_run(calls, scene);
+    let looking = around.probe_run(calls, snapshot);
     let before = tokio::select! {
         biased;
         // Sent without a look, a call would escape it.
@@ -108,11 +108,11 @@ async fn first_look(
 impl ProbedCall {
     /// Looks again after a call whose end is on record, judges, and acts on it. When this returns, a tool that lied is held
     /// back.
-    pub(crate) async fn end(self, calls: &Calls, scene: &WorldSnapshot, outcome: Outcome) {
+    pub(crate) async fn end(self, calls: &Calls, snapshot: &WorldSnapshot, outcome: Outcome) {
         if !may_have_left(outcome) {
             return;
         }
-        let sight = self.look_again(calls, scene, outcome).await;
+        let sight = self.look_again(calls, snapshot, outcome).await;
         let observed = self.report(&calls.core, sight);
         if observed.verdict == ProbeVerdict::Violation {
             self.quarantine_tool(&calls.core, &observed).await;
@@ -121,8 +121,8 @@ impl ProbedCall {
         self.store_report(&calls.core, &observed).await;
     }
 
-    async fn look_again(&self, calls: &Calls, scene: &WorldSnapshot, outcome: Outcome) -> ProbeFindings {
-        let looking = self.probe_run(calls, scene);
+    async fn look_again(&self, calls: &Calls, snapshot: &WorldSnapshot, outcome: Outcome) -> ProbeFindings {
+        let looking = self.probe_run(calls, snapshot);
         let is_still = || self.quiet.is_some_and(|quiet| calls.core.mutations.is_still(quiet));
         let after = looking.take_all(within_ms(LOOK_MS_MAX)).await;
         let alone = is_still();
@@ -143,8 +143,8 @@ impl ProbedCall {
         ProbeFindings { outcome, alone, verdict, found, after, again }
     }
 
-    fn probe_run<'a>(&'a self, calls: &'a Calls, scene: &'a WorldSnapshot) -> ProbeRun<'a> {
-        ProbeRun { calls, scene, probes: self.contract.probes(), arguments: &self.arguments, caller: &self.caller }
+    fn probe_run<'a>(&'a self, calls: &'a Calls, snapshot: &'a WorldSnapshot) -> ProbeRun<'a> {
+        ProbeRun { calls, snapshot, probes: self.contract.probes(), arguments: &self.arguments, caller: &self.caller }
     }
 
     fn reads_only(&self) -> bool {

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ProbeRun<'a> {
     pub(super) calls: &'a Calls,
-    pub(super) scene: &'a WorldSnapshot,
+    pub(super) snapshot: &'a WorldSnapshot,
     pub(super) probes: &'a CompiledProbes,
     pub(super) arguments: &'a Value,
     pub(super) caller: &'a Caller,
@@ -46,8 +46,8 @@ impl ProbeRun<'_> {
 
     async fn ask(&self, inquiry: &ProbeQuery, until: Instant) -> Result<ProbeSnapshot, String> {
         let tool = inquiry.tool.as_str();
-        let exposed = internal_call::exposed_name(self.scene, |identity| identity.name == tool);
-        let entry = exposed.and_then(|name| self.scene.catalog.entry(&name));
+        let exposed = internal_call::exposed_name(self.snapshot, |identity| identity.name == tool);
+        let entry = exposed.and_then(|name| self.snapshot.catalog.entry(&name));
         let contract = &entry.ok_or_else(|| format!("there is no contract `{tool}`"))?.contract;
         // What could not be known when the contract was admitted is known now.
         if let Some(fault) = inquiry.fault(contract) {
@@ -56,7 +56,7 @@ impl ProbeRun<'_> {
         let arguments = inquiry.arguments(self.arguments, contract)?;
         let asking = InternalCall { tool, arguments, caller: self.caller.clone() };
         let answer =
-            internal_call::ask_content(&self.calls.core, self.scene, asking, until).await.map_err(InternalCallError::into_words)?;
+            internal_call::ask_content(&self.calls.core, self.snapshot, asking, until).await.map_err(InternalCallError::into_words)?;
         let part = match &inquiry.at {
             Some(at) => answer.pointer(at),
             None => Some(&answer),

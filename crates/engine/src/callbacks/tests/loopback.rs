@@ -25,7 +25,7 @@ use super::super::{Callback, Callbacks, CallbackRetryPolicy, SigningSecret, Call
 use crate::{
     Engine, Gateway as _, Requester, SystemClock, RequestTerms,
     deferred::deliver,
-    testing::{EngineHarness, ScriptedServer, call, draft, said, scene_of},
+    testing::{EngineHarness, ScriptedServer, call, draft, said, snapshot_of},
 };
 
 const KEY: &[u8] = b"123456789012345678901234";
@@ -104,45 +104,45 @@ fn long(tool: &str, writes: bool) -> ToolContract {
 }
 
 /// A house with a long tool that writes, one that reads, and a short one.
-fn house(callback: Callback) -> EngineHarness {
+fn harness(callback: Callback) -> EngineHarness {
     let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async {
         Ok(said(Era::Modern, &json!({"content": [{"type": "text", "text": "the answer"}]})))
     });
     let mut short = draft("up", "short", true);
     short.execution.as_mut().unwrap().timeout_class = TimeoutClass::Standard;
-    let mut scene = scene_of(&server, vec![long("write", true), long("echo", false), short]);
-    scene.callbacks = Arc::new(Callbacks::new(vec![callback]));
-    EngineHarness::in_scene(scene, Arc::default(), Arc::new(SystemClock))
+    let mut snapshot = snapshot_of(&server, vec![long("write", true), long("echo", false), short]);
+    snapshot.callbacks = Arc::new(Callbacks::new(vec![callback]));
+    EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock))
 }
 
 /// Delivers for as long as the guard is there.
 fn delivering(engine: &Engine) -> (JoinHandle<()>, CancellationToken) {
     let (core, stop) = (Arc::clone(engine.core()), CancellationToken::new());
-    let (carrier, until) = (Arc::new(WebhookClient::new(5_000).unwrap()), stop.clone());
-    (tokio::spawn(async move { deliver(&core, carrier, QUICK, until).await }), stop)
+    let (transport, until) = (Arc::new(WebhookClient::new(5_000).unwrap()), stop.clone());
+    (tokio::spawn(async move { deliver(&core, transport, QUICK, until).await }), stop)
 }
 
-async fn make(house: &EngineHarness, tool: &str) {
+async fn make(harness: &EngineHarness, tool: &str) {
     let request = call(&Requester::local(), tool, RequestTerms::default());
     let arguments = bytes::Bytes::from_static(br#"{"text":"the argument"}"#);
-    house.engine.call(crate::CallRequest { arguments, ..request }).await;
+    harness.engine.call(crate::CallRequest { arguments, ..request }).await;
 }
 
-async fn pending(house: &EngineHarness) -> Vec<super::CallbackDelivery> {
-    deliveries(house.notebook.as_ref(), SystemClock.now()).await.unwrap()
+async fn pending(harness: &EngineHarness) -> Vec<super::CallbackDelivery> {
+    deliveries(harness.notebook.as_ref(), SystemClock.now()).await.unwrap()
 }
 
 #[tokio::test]
 async fn it_is_tried_until_the_receiver_takes_it_and_always_under_one_id() {
     let (address, mut got) = receiver(&["500 No", "302 Found\r\nlocation: /elsewhere", "503 Busy"]).await;
-    let house = house(callback(address));
-    let (task, stop) = delivering(&house.engine);
-    make(&house, "write").await;
+    let harness = harness(callback(address));
+    let (task, stop) = delivering(&harness.engine);
+    make(&harness, "write").await;
     let mut seen = Vec::new();
     for _ in 0..4 {
         seen.push(got.recv().await.unwrap());
     }
-    let record = house.last_record();
+    let record = harness.last_record();
     assert!(seen.iter().all(|one| *one == seen[0] && one.path == "/hook"), "{seen:?}");
     assert_eq!(seen[0].id, format!("msg_{}_completed", record.call_id));
     assert_eq!(seen[0].body["type"], "call.completed");
@@ -152,21 +152,21 @@ async fn it_is_tried_until_the_receiver_takes_it_and_always_under_one_id() {
     assert!(!told.contains("the answer") && !told.contains("the argument"), "{told}");
     stop.cancel();
     task.await.unwrap();
-    assert_eq!(pending(&house).await, [], "what was taken is not kept");
+    assert_eq!(pending(&harness).await, [], "what was taken is not kept");
 }
 
 #[tokio::test]
 async fn long_calls_are_told_of_whatever_they_are_and_short_ones_are_not() {
     let (address, mut got) = receiver(&[]).await;
-    let house = house(callback(address));
-    make(&house, "short").await;
-    assert_eq!(pending(&house).await, []);
-    make(&house, "echo").await;
-    make(&house, "write").await;
-    let kept = pending(&house).await;
+    let harness = harness(callback(address));
+    make(&harness, "short").await;
+    assert_eq!(pending(&harness).await, []);
+    make(&harness, "echo").await;
+    make(&harness, "write").await;
+    let kept = pending(&harness).await;
     assert_eq!(kept.len(), 2, "it is on record before the answer is given: {kept:?}");
     assert!(kept.iter().all(|delivery| delivery.owner.is_none()), "nobody delivers here yet");
-    let (task, stop) = delivering(&house.engine);
+    let (task, stop) = delivering(&harness.engine);
     for _ in 0..2 {
         assert_eq!(got.recv().await.unwrap().body["type"], "call.completed");
     }
@@ -178,16 +178,16 @@ async fn long_calls_are_told_of_whatever_they_are_and_short_ones_are_not() {
 async fn a_receiver_that_is_gone_or_never_takes_it_is_given_up_audibly() {
     for (answers, attempts) in [(vec!["410 Gone"], 1), (vec!["500 No"; 4], 4)] {
         let (address, mut got) = receiver(&answers).await;
-        let house = house(callback(address));
-        let (task, stop) = delivering(&house.engine);
-        make(&house, "write").await;
+        let harness = harness(callback(address));
+        let (task, stop) = delivering(&harness.engine);
+        make(&harness, "write").await;
         for _ in 0..attempts {
             got.recv().await.unwrap();
         }
         // What came of the last attempt is written down after it was answered.
         let given_up = async {
             loop {
-                match pending(&house).await.pop() {
+                match pending(&harness).await.pop() {
                     Some(delivery) if delivery.given_up_at.is_some() => return delivery,
                     _ => tokio::task::yield_now().await,
                 }

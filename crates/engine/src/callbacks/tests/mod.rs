@@ -239,13 +239,13 @@ fn an_owner_goes_first_and_others_take_only_what_is_old() {
 proptest! {
     #[test]
     fn waits_grow_within_their_limits(attempts in 0u32..11, random: u64) {
-        let patience = CallbackRetryPolicy::default();
+        let retry_policy = CallbackRetryPolicy::default();
         let failed = Err(WebhookSendError("no".to_owned()));
-        let DeliveryStep::Later(tried) = after_attempt(delivery(attempts), &failed, NOW, random, patience) else {
+        let DeliveryStep::Later(tried) = after_attempt(delivery(attempts), &failed, NOW, random, retry_policy) else {
             return Err(TestCaseError::fail("it is not over"));
         };
         let wait_ms = tried.due_at.since_ms(NOW);
-        let whole_ms = (patience.first_wait_ms * 3u64.pow(attempts)).min(patience.wait_ms_max);
+        let whole_ms = (retry_policy.first_wait_ms * 3u64.pow(attempts)).min(retry_policy.wait_ms_max);
         prop_assert!(wait_ms >= whole_ms - whole_ms / 5 && wait_ms <= whole_ms + whole_ms / 5);
     }
 }

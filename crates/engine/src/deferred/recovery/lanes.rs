@@ -84,14 +84,14 @@ impl RecoveryLanes {
     /// Begins a round in every lane that is not in one. Waits for the store alone.
     pub(crate) async fn begin(&mut self, long_running: &Arc<LongWorkContext>) {
         while self.running.try_join_next().is_some() {}
-        let scene = long_running.core.scene();
-        for (upstream, load) in self.loads(long_running, &scene).await {
+        let snapshot = long_running.core.snapshot();
+        for (upstream, load) in self.loads(long_running, &snapshot).await {
             let lane = Arc::clone(self.by_upstream.entry(upstream.clone()).or_default());
             let Ok(working) = Arc::clone(&lane.working).try_lock_owned() else { continue };
-            let (long_running, scene, all) = (Arc::clone(long_running), Arc::clone(&scene), Arc::clone(&self.all));
+            let (long_running, snapshot, all) = (Arc::clone(long_running), Arc::clone(&snapshot), Arc::clone(&self.all));
             self.running.spawn(async move {
                 let after = load.last.clone().filter(|_| load.listed >= EACH_MAX);
-                let round = LaneRound { long_running, scene, lane: Arc::clone(&lane), all };
+                let round = LaneRound { long_running, snapshot, lane: Arc::clone(&lane), all };
                 let went_through = match upstream.as_str() {
                     "" => round.run_without_server(load).await,
                     upstream => round.run_with_server(upstream, load).await,
@@ -113,7 +113,7 @@ impl RecoveryLanes {
         self.logged
     }
 
-    async fn loads(&mut self, long_running: &LongWorkContext, scene: &WorldSnapshot) -> BTreeMap<String, LaneLoad> {
+    async fn loads(&mut self, long_running: &LongWorkContext, snapshot: &WorldSnapshot) -> BTreeMap<String, LaneLoad> {
         let core = &long_running.core;
         let mut loads: BTreeMap<String, LaneLoad> = BTreeMap::new();
         let after = self.by_upstream.iter().filter_map(|(upstream, lane)| Some((upstream.clone(), lane.after()?)));
@@ -129,7 +129,7 @@ impl RecoveryLanes {
                     if core.in_flight_effects.has(&orphan.id) {
                         continue;
                     }
-                    if needs_its_tool(&orphan) && exposed_name(scene, &orphan).is_none() {
+                    if needs_its_tool(&orphan) && exposed_name(snapshot, &orphan).is_none() {
                         self.log_once(&orphan);
                     } else {
                         load.orphans.push(orphan);
@@ -175,7 +175,7 @@ impl RecoveryLane {
 /// One round of one lane.
 struct LaneRound {
     long_running: Arc<LongWorkContext>,
-    scene: Arc<WorldSnapshot>,
+    snapshot: Arc<WorldSnapshot>,
     lane: Arc<RecoveryLane>,
     all: Arc<Semaphore>,
 }
@@ -189,12 +189,12 @@ impl LaneRound {
                 went_through = false;
                 break;
             }
-            let (long_running, scene) = (Arc::clone(&self.long_running), Arc::clone(&self.scene));
-            if takes_long(&scene, &orphan) {
+            let (long_running, snapshot) = (Arc::clone(&self.long_running), Arc::clone(&self.snapshot));
+            if takes_long(&snapshot, &orphan) {
                 // Nobody waits for it: the others are looked after meanwhile. Where there is no place, the next round has one.
                 let Ok(place) = Arc::clone(&self.lane.long).try_acquire_owned() else { continue };
                 self.long_running.core.in_flight.spawn(async move {
-                    recover_orphan(&long_running, &scene, orphan).await;
+                    recover_orphan(&long_running, &snapshot, orphan).await;
                     drop(place);
                 });
                 continue;
@@ -203,7 +203,7 @@ impl LaneRound {
             let places =
                 (Arc::clone(&self.lane.at_once).acquire_owned().await, Arc::clone(&self.all).acquire_owned().await);
             taking.push(self.long_running.core.in_flight.spawn(async move {
-                recover_orphan(&long_running, &scene, orphan).await;
+                recover_orphan(&long_running, &snapshot, orphan).await;
                 drop(places);
             }));
         }
@@ -211,11 +211,11 @@ impl LaneRound {
             if !self.is_available(upstream).await {
                 break;
             }
-            let (long_running, scene) = (Arc::clone(&self.long_running), Arc::clone(&self.scene));
+            let (long_running, snapshot) = (Arc::clone(&self.long_running), Arc::clone(&self.snapshot));
             self.long_running
                 .core
                 .in_flight
-                .spawn(async move { Box::pin(follow_on(&long_running, &scene, left)).await });
+                .spawn(async move { Box::pin(follow_on(&long_running, &snapshot, left)).await });
         }
         join(taking).await;
         went_through
@@ -226,10 +226,10 @@ impl LaneRound {
         let places = Arc::new(Semaphore::new(SETTLED_AT_ONCE_MAX));
         let mut taking = Vec::new();
         for orphan in load.orphans {
-            let (long_running, scene) = (Arc::clone(&self.long_running), Arc::clone(&self.scene));
+            let (long_running, snapshot) = (Arc::clone(&self.long_running), Arc::clone(&self.snapshot));
             let place = Arc::clone(&places).acquire_owned().await;
             taking.push(self.long_running.core.in_flight.spawn(async move {
-                recover_orphan(&long_running, &scene, orphan).await;
+                recover_orphan(&long_running, &snapshot, orphan).await;
                 drop(place);
             }));
         }
@@ -239,7 +239,7 @@ impl LaneRound {
 
     /// Whether the server is there and is not left alone for failing. One that is gone from the configuration is nobody's to wait for.
     async fn is_available(&self, upstream: &str) -> bool {
-        let Some(member) = self.scene.member(upstream) else { return true };
+        let Some(member) = self.snapshot.member(upstream) else { return true };
         !member.health.is_open() && member.server.offer(within_ms(THERE_MS_MAX)).await.is_ok()
     }
 }

@@ -118,7 +118,7 @@ async fn send_heartbeat(core: &Core, failures: &mut u32) -> Duration {
 
 /// What is left of effects that are settled: reservations are closed by what their effects say, and what is over is forgotten.
 async fn clear_up(core: &Core) {
-    budgets::run_upkeep(&core.till).await;
+    budgets::run_upkeep(&core.budget_client).await;
     if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
         tracing::warn!(%error, "effects whose time is over were not forgotten");
     }
@@ -134,9 +134,9 @@ pub(crate) async fn run_once(long_running: &Arc<LongWorkContext>, told: &mut std
 }
 
 /// The exposed name of an effect's tool.
-fn exposed_name(scene: &WorldSnapshot, effect: &Effect) -> Option<String> {
+fn exposed_name(snapshot: &WorldSnapshot, effect: &Effect) -> Option<String> {
     let key = &effect.key;
-    exposed_name(scene, |identity| identity.name == key.tool && identity.major() == key.contract_major)
+    exposed_name(snapshot, |identity| identity.name == key.tool && identity.major() == key.contract_major)
 }
 
 /// Whether something has to be sent or asked to settle an effect; what is left of the others is only to say so.
@@ -145,13 +145,13 @@ fn needs_its_tool(effect: &Effect) -> bool {
 }
 
 /// Whether what is done about it may take as long as long work does.
-fn takes_long(scene: &WorldSnapshot, effect: &Effect) -> bool {
-    let entry = exposed_name(scene, effect).and_then(|name| scene.catalog.entry(&name));
+fn takes_long(snapshot: &WorldSnapshot, effect: &Effect) -> bool {
+    let entry = exposed_name(snapshot, effect).and_then(|name| snapshot.catalog.entry(&name));
     entry.is_some_and(|entry| entry.contract.contract().is_long())
 }
 
 /// Follows what goes on at its upstream, if it does and nobody else follows it. Says whether that is so.
-async fn follow_on(long_running: &LongWorkContext, scene: &WorldSnapshot, effect: Effect) -> bool {
+async fn follow_on(long_running: &LongWorkContext, snapshot: &WorldSnapshot, effect: Effect) -> bool {
     let core = &long_running.core;
     match long_running::submitted(core, &effect).await {
         None => return false,
@@ -159,24 +159,24 @@ async fn follow_on(long_running: &LongWorkContext, scene: &WorldSnapshot, effect
         Some(submitted) if !submitted.is_unfollowed(core) => return true,
         Some(_) => {}
     }
-    let Some(exposed) = exposed_name(scene, &effect) else { return true };
+    let Some(exposed) = exposed_name(snapshot, &effect) else { return true };
     // Until its server is there, it is left as it is.
-    let ready = internal_tool(scene, &exposed).await.filter(|ready| *ready.member.id == *effect.order.upstream);
+    let ready = internal_tool(snapshot, &exposed).await.filter(|ready| *ready.member.id == *effect.order.upstream);
     let Some(ready) = ready else { return true };
     let record = record(core, &effect);
     if let Some(adopted) = long_running::adopt(long_running, effect).await {
-        settle_followed(core, scene, &ready, &adopted, record).await;
+        settle_followed(core, snapshot, &ready, &adopted, record).await;
     }
     true
 }
 
 /// Follows long work that was taken over to its end, and settles it.
-async fn settle_followed(core: &Arc<Core>, scene: &WorldSnapshot, ready: &InternalTool, adopted: &AdoptedWork, mut record: CallRecord) {
+async fn settle_followed(core: &Arc<Core>, snapshot: &WorldSnapshot, ready: &InternalTool, adopted: &AdoptedWork, mut record: CallRecord) {
     let effect = &adopted.effect;
     let claim = effect.claim();
     let held = Some(core.in_flight_effects.hold(&effect.id));
     let mutation = effect.class.mutates().then(|| core.mutations.begin());
-    let outcome = adopted.follow(core, scene, ready, &record.caller).await;
+    let outcome = adopted.follow(core, snapshot, ready, &record.caller).await;
     core.cache.invalidate(&ready.member.id, &effect.order.resources);
     let DeferredVerdict { end, outcome, refusal, quarantine } =
         judge(&ready.contract, &record.call_id, outcome, effect.was_sent_before());
@@ -190,15 +190,15 @@ async fn settle_followed(core: &Arc<Core>, scene: &WorldSnapshot, ready: &Intern
     }
 }
 
-async fn recover_orphan(long_running: &LongWorkContext, scene: &WorldSnapshot, orphan: Effect) {
+async fn recover_orphan(long_running: &LongWorkContext, snapshot: &WorldSnapshot, orphan: Effect) {
     let core = &long_running.core;
-    if orphan.state == EffectState::Dispatching && Box::pin(follow_on(long_running, scene, orphan.clone())).await {
+    if orphan.state == EffectState::Dispatching && Box::pin(follow_on(long_running, snapshot, orphan.clone())).await {
         return;
     }
     let mut sends = None;
     if needs_its_tool(&orphan) && orphan.class == EffectClass::K {
-        let Some(exposed) = exposed_name(scene, &orphan) else { return };
-        let ready = internal_tool(scene, &exposed).await;
+        let Some(exposed) = exposed_name(snapshot, &orphan) else { return };
+        let ready = internal_tool(snapshot, &exposed).await;
         // Taken before it can be sent, it would only become unknown.
         let Some(ready) = ready.filter(|ready| *ready.member.id == *orphan.order.upstream) else { return };
         sends = Some(ready);
@@ -207,7 +207,7 @@ async fn recover_orphan(long_running: &LongWorkContext, scene: &WorldSnapshot, o
     let record = record(core, &orphan);
     let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
         .then(|| unknown_record(core, record.clone(), &orphan.id));
-    let notices = core.callback_notices(scene).for_effect(&orphan);
+    let notices = core.callback_notices(snapshot).for_effect(&orphan);
     let is_told = !notices.is_empty();
     let asked_at = Instant::now();
     let recovery = recover(&orphan.id, &core.owner, written, notices, core.effects.as_ref()).await;
@@ -223,7 +223,7 @@ async fn recover_orphan(long_running: &LongWorkContext, scene: &WorldSnapshot, o
         }
         (Ok(Recovery::Ask(claim, taken)), _) => {
             let deadline = within_ms(ASK_MS_MAX);
-            ask_and_settle(core, scene, claim, &taken, deadline).await;
+            ask_and_settle(core, snapshot, claim, &taken, deadline).await;
         }
         (Ok(Recovery::Done(reply, after)), _) => {
             if reply == EffectReply::Unknown {
@@ -248,9 +248,9 @@ async fn resend(
     let InternalTool { contract, member } = ready;
     let Some(claim) = fenced.claim().cloned() else { return };
     let held = Some(core.in_flight_effects.hold(&claim.id));
-    let mut outline = DeliveryTemplate {
+    let mut template = DeliveryTemplate {
         cancel: CancellationToken::new(),
-        counterpart: for_recorded_caller(&record.caller),
+        upstream_requester: for_recorded_caller(&record.caller),
         wants_progress: false,
         log_level: None,
         trace_parent: None,
@@ -259,15 +259,15 @@ async fn resend(
         entrusted: None,
         lease: Some(core.lease(asked_at, effect.class)),
     };
-    outline.set_key(contract.contract(), Some(&fenced), None);
+    template.set_key(contract.contract(), Some(&fenced), None);
     // Nobody waits who could have said for how long.
     let timeout_ms = contract.contract().timeout_ms();
     let ms_max = if contract.contract().is_long() { LONG_RESEND_MS_MAX } else { RESEND_MS_MAX };
     let deadline = within_ms(timeout_ms.min(ms_max));
-    let leg = DeliveryAttempt { deadline, remarks: None, continuation: servanda_upstream::Continuation::default() };
+    let attempt = DeliveryAttempt { deadline, messages: None, continuation: servanda_upstream::Continuation::default() };
     record.dispatched_at = Some(core.clock.now());
     let param_headers = param_headers::headers_for(&contract.contract().affordance.input_schema, fenced.arguments());
-    let delivery = RequestOptions { param_headers, ..outline.delivery(leg) };
+    let delivery = RequestOptions { param_headers, ..template.delivery(attempt) };
     core.cache.invalidate(&member.id, &effect.order.resources);
     let mutation = effect.class.mutates().then(|| core.mutations.begin());
     let performed = member.server.perform(fenced, delivery).await;

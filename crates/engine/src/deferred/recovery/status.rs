@@ -24,12 +24,12 @@ const ANSWER_CHARS_MAX: usize = 2_000;
 /// again. Gives what the ledger replied to the answer.
 pub(crate) async fn ask_and_settle(
     core: &Arc<Core>,
-    scene: &WorldSnapshot,
+    snapshot: &WorldSnapshot,
     claim: Claim,
     effect: &Effect,
     deadline: Instant,
 ) -> Option<EffectReply> {
-    let end = match ask(core, scene, effect, deadline).await {
+    let end = match ask(core, snapshot, effect, deadline).await {
         Ok(end) => end,
         Err(why) => {
             tracing::warn!(effect = %effect.id, %why, "how an effect ended could not be asked");
@@ -37,7 +37,7 @@ pub(crate) async fn ask_and_settle(
         }
     };
     let event = EffectEvent::Settle(claim, end);
-    let notices = core.callback_notices(scene).for_effect(effect);
+    let notices = core.callback_notices(snapshot).for_effect(effect);
     let is_told = !notices.is_empty();
     let change = EffectChange { target: EffectTarget::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     let reply = match core.effects.apply(change).await {
@@ -58,8 +58,8 @@ pub(crate) async fn ask_and_settle(
     reply
 }
 
-async fn ask(core: &Core, scene: &WorldSnapshot, effect: &Effect, deadline: Instant) -> Result<DispatchEnd, String> {
-    let entry = exposed_name(scene, effect).and_then(|name| scene.catalog.entry(&name));
+async fn ask(core: &Core, snapshot: &WorldSnapshot, effect: &Effect, deadline: Instant) -> Result<DispatchEnd, String> {
+    let entry = exposed_name(snapshot, effect).and_then(|name| snapshot.catalog.entry(&name));
     let contract = entry.map(|entry| Arc::clone(&entry.contract)).ok_or("its contract is gone")?;
     let query = contract.contract().effect.as_ref().and_then(|declared| declared.status.as_ref());
     let query = query.ok_or("its contract names no status tool any more")?;
@@ -70,7 +70,7 @@ async fn ask(core: &Core, scene: &WorldSnapshot, effect: &Effect, deadline: Inst
         ..Caller::named(&effect.key.tenant, &effect.key.principal)
     };
     let asking = InternalCall { tool: &query.tool, arguments: Bytes::from(arguments.to_string()), caller };
-    match internal_call::ask(core, scene, asking, deadline).await {
+    match internal_call::ask(core, snapshot, asking, deadline).await {
         Ok(result) => Ok(judge(&contract, query, &result).unwrap_or_else(DispatchEnd::Unknown)),
         Err(InternalCallError::Unusable(why)) => Ok(DispatchEnd::Unknown(format!("the status tool could not tell: {why}"))),
         Err(InternalCallError::NotAsked(why)) => Err(why),

@@ -1,4 +1,4 @@
-//! Tasks that the engine makes itself, for a guest that knows none: a legacy server takes some tools only as tasks.
+//! Tasks that the engine makes itself, for a requester that knows none: a legacy server takes some tools only as tasks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,38 +30,38 @@ pub(crate) fn plain_request() -> Box<RawValue> {
 
 /// Whether a server takes a tool only as a task: by its capabilities, and by the tool's definition. Asked for once; what
 /// cannot be asked counts as no.
-pub(crate) async fn is_required(member: &UpstreamMember, counterpart: &UpstreamRequester, tool: &str, deadline: Instant) -> bool {
-    support(member, counterpart, deadline).await.is_some_and(|support| support.required.contains(tool))
+pub(crate) async fn is_required(member: &UpstreamMember, upstream_requester: &UpstreamRequester, tool: &str, deadline: Instant) -> bool {
+    support(member, upstream_requester, deadline).await.is_some_and(|support| support.required.contains(tool))
 }
 
 /// The era in which a server offers to work on a tool as a task, if it does: a legacy one by the tool's definition, a modern
 /// one by its own.
-pub(crate) async fn task_era(member: &UpstreamMember, counterpart: &UpstreamRequester, tool: &str, deadline: Instant) -> Option<Era> {
-    let offer = member.server.offer_to(counterpart, deadline).await.ok()?;
+pub(crate) async fn task_era(member: &UpstreamMember, upstream_requester: &UpstreamRequester, tool: &str, deadline: Instant) -> Option<Era> {
+    let offer = member.server.offer_to(upstream_requester, deadline).await.ok()?;
     if offer.era == Era::Modern {
         return has(&offer.capabilities, &["extensions", TASKS_EXTENSION]).then_some(Era::Modern);
     }
-    let support = support(member, counterpart, deadline).await?;
+    let support = support(member, upstream_requester, deadline).await?;
     (support.required.contains(tool) || support.optional.contains(tool)).then_some(Era::Legacy)
 }
 
-async fn support(member: &UpstreamMember, counterpart: &UpstreamRequester, deadline: Instant) -> Option<Arc<ToolTaskSupport>> {
+async fn support(member: &UpstreamMember, upstream_requester: &UpstreamRequester, deadline: Instant) -> Option<Arc<ToolTaskSupport>> {
     // A modern server says itself that it makes a task, and a server of both eras is one to some clients.
-    let offer = member.server.offer_to(counterpart, deadline).await.ok()?;
+    let offer = member.server.offer_to(upstream_requester, deadline).await.ok()?;
     if offer.era == Era::Modern {
         return Some(Arc::default());
     }
     if let Some(known) = member.task_support() {
         return Some(known);
     }
-    let known = Arc::new(ask_support(member, counterpart, &offer, deadline).await?);
+    let known = Arc::new(ask_support(member, upstream_requester, &offer, deadline).await?);
     member.learn_task_support(Arc::clone(&known));
     Some(known)
 }
 
 async fn ask_support(
     member: &UpstreamMember,
-    counterpart: &UpstreamRequester,
+    upstream_requester: &UpstreamRequester,
     offer: &UpstreamOffer,
     deadline: Instant,
 ) -> Option<ToolTaskSupport> {
@@ -79,7 +79,7 @@ async fn ask_support(
     if !has(&offer.capabilities, &["tasks", "requests", "tools", "call"]) {
         return Some(support);
     }
-    let list = tokio::time::timeout_at(deadline, member.server.tools(counterpart)).await.ok()?.ok()?;
+    let list = tokio::time::timeout_at(deadline, member.server.tools(upstream_requester)).await.ok()?.ok()?;
     for tool in list.tools {
         let definition = serde_json::from_str::<LegacyToolDefinition>(tool.definition.get()).ok();
         let execution = definition.and_then(|definition| definition.execution);
@@ -96,14 +96,14 @@ async fn ask_support(
 pub(crate) async fn drive(
     member: &Arc<UpstreamMember>,
     created: &CreatedTask,
-    leg: &DeliveryAttempt,
+    attempt: &DeliveryAttempt,
     delivery: impl Fn(DeliveryAttempt) -> RequestOptions,
 ) -> Result<Answer, PerformFailure> {
-    let terms = || DeliveryAttempt { continuation: Continuation::default(), ..leg.clone() };
+    let terms = || DeliveryAttempt { continuation: Continuation::default(), ..attempt.clone() };
     let ended = async {
         await_end(member, created, || delivery(terms())).await?;
         let answer = member.server.ask(task_question(method::TASKS_RESULT, &created.theirs), delivery(terms())).await?;
-        // The guest knows of no task.
+        // The requester knows of no task.
         let result = with_related_task(&answer.result, None).map_or_else(|| answer.result.clone(), Bytes::from);
         Ok(Answer { result, era: answer.era })
     };

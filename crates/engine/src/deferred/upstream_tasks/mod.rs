@@ -1,7 +1,7 @@
-//! Calls that upstreams make tasks of. Guests know tasks by ids of ours, which outlive the process. What a task ends with is held
-//! against the contract like any answer, and put on record when a guest or a notification brings it.
+//! Calls that upstreams make tasks of. Requesters know tasks by ids of ours, which outlive the process. What a task ends with is held
+//! against the contract like any answer, and put on record when a requester or a notification brings it.
 //!
-//! Where a guest does not take tasks and a legacy server insists on one, the engine makes it and waits ([`driven`]).
+//! Where a requester does not take tasks and a legacy server insists on one, the engine makes it and waits ([`driven`]).
 //! The record of a call that became a task says `task_created` until its end is seen, and then how it ended, once.
 
 mod gateway_tasks;
@@ -55,7 +55,7 @@ pub(crate) struct TaskOrigin {
 pub(crate) struct NewTask<'a> {
     pub(crate) answer: &'a Answer,
     pub(crate) created: &'a CreatedTask,
-    pub(crate) guest_era: Era,
+    pub(crate) requester_era: Era,
 }
 
 /// A task that is kept.
@@ -78,12 +78,12 @@ pub(crate) async fn keep(
     record: &mut CallRecord,
     began: TaskOrigin,
 ) -> Result<StoredTask, JournalError> {
-    let NewTask { answer, created, guest_era } = task;
+    let NewTask { answer, created, requester_era } = task;
     let id = uuid::Uuid::new_v4().to_string();
-    let json = render_created(answer, guest_era, &id, rules, &mut record.questions)
+    let json = render_created(answer, requester_era, &id, rules, &mut record.questions)
         .ok_or_else(|| JournalError::new("the task cannot be read"))?;
     let record = CallRecord { task_id: Some(id.clone()), ..record.clone() };
-    let note = TaskNote::new(&member.id, created, guest_era, record, deferred.core.clock.now());
+    let note = TaskNote::new(&member.id, created, requester_era, record, deferred.core.clock.now());
     let note = note.settling(began.claim).touching(began.touches).refusing(began.refused_questions);
     note::write(deferred, &id, &note).await?;
     let lists = &deferred.long_running.lists;
@@ -108,30 +108,30 @@ fn listen(deferred: &Arc<DeferredContext>, member: &Arc<UpstreamMember>, created
     });
 }
 
-/// What a server may expect of a guest: tasks only where the guest can be told of them, or the engine follows them itself.
+/// What a server may expect of a requester: tasks only where the requester can be told of them, or the engine follows them itself.
 pub(crate) async fn capabilities(
-    guest: &Requester,
+    requester: &Requester,
     member: &UpstreamMember,
     wants_task: bool,
     deadline: Instant,
 ) -> ClientCapabilities {
-    let counterpart = guest.counterpart();
-    if wants_task && !counterpart.capabilities.has_extension(TASKS_EXTENSION) {
+    let upstream_requester = requester.upstream_requester();
+    if wants_task && !upstream_requester.capabilities.has_extension(TASKS_EXTENSION) {
         // The extension only where it means something: a legacy server would take it for another client.
-        let offer = member.server.offer_to(&counterpart, deadline).await;
+        let offer = member.server.offer_to(&upstream_requester, deadline).await;
         if offer.is_ok_and(|offer| offer.era == Era::Modern) {
-            return counterpart.capabilities.with_extension(TASKS_EXTENSION);
+            return upstream_requester.capabilities.with_extension(TASKS_EXTENSION);
         }
     }
-    counterpart.capabilities
+    upstream_requester.capabilities
 }
 
-/// Those of some tasks that a guest may ask about.
-pub(crate) async fn visible_to(deferred: &DeferredContext, guest: &Requester, task_ids: Vec<String>) -> Vec<String> {
+/// Those of some tasks that a requester may ask about.
+pub(crate) async fn visible_to(deferred: &DeferredContext, requester: &Requester, task_ids: Vec<String>) -> Vec<String> {
     let mut known = Vec::new();
     for task_id in task_ids {
-        let is_known = note::find(deferred, guest, &task_id).await.is_ok()
-            || long_running::find(&deferred.core, guest, &task_id).await.is_some();
+        let is_known = note::find(deferred, requester, &task_id).await.is_ok()
+            || long_running::find(&deferred.core, requester, &task_id).await.is_some();
         if is_known {
             known.push(task_id);
         }
@@ -139,10 +139,10 @@ pub(crate) async fn visible_to(deferred: &DeferredContext, guest: &Requester, ta
     known
 }
 
-/// A guest's `_meta` with the upstream's id in `related-task`, where it has one of ours. Another's is left out.
+/// A requester's `_meta` with the upstream's id in `related-task`, where it has one of ours. Another's is left out.
 pub(crate) async fn with_their_id(
     deferred: &DeferredContext,
-    guest: &Requester,
+    requester: &Requester,
     members: Vec<(String, Box<RawValue>)>,
 ) -> Vec<(String, Box<RawValue>)> {
     let Some(place) = members.iter().position(|(name, _)| name == meta::RELATED_TASK) else { return members };
@@ -150,7 +150,7 @@ pub(crate) async fn with_their_id(
     let (name, raw) = members.remove(place);
     let ours = serde_json::from_str::<RelatedTaskMeta>(raw.get()).ok();
     if let Some(RelatedTaskMeta { task_id }) = ours
-        && let Ok(note) = note::find(deferred, guest, &task_id).await
+        && let Ok(note) = note::find(deferred, requester, &task_id).await
         && let Ok(theirs) = RawValue::from_string(format!(r#"{{"taskId":{}}}"#, to_json(&note.theirs)))
     {
         members.insert(place, (name, theirs));

@@ -27,9 +27,9 @@ pub(crate) struct TaskNote {
     pub(crate) theirs: String,
     #[serde(with = "era")]
     pub(crate) upstream_era: Era,
-    /// The era of the guest that it was made for.
+    /// The era of the requester that it was made for.
     #[serde(with = "era")]
-    pub(crate) guest_era: Era,
+    pub(crate) requester_era: Era,
     /// The contract's name.
     pub(super) contract: String,
     pub(super) created_at: Timestamp,
@@ -59,14 +59,14 @@ pub(super) struct EffectNote {
 const VERSION: u32 = 1;
 
 impl TaskNote {
-    pub(super) fn new(upstream: &str, created: &CreatedTask, guest_era: Era, record: CallRecord, now: Timestamp) -> Self {
+    pub(super) fn new(upstream: &str, created: &CreatedTask, requester_era: Era, record: CallRecord, now: Timestamp) -> Self {
         let kept_ms = created.ttl_ms.map_or(KEPT_MS_MAX, |ttl_ms| ttl_ms.saturating_add(GRACE_MS)).min(KEPT_MS_MAX);
         Self {
             version: VERSION,
             upstream: upstream.to_owned(),
             theirs: created.theirs.clone(),
             upstream_era: created.era,
-            guest_era,
+            requester_era,
             contract: record.contract.as_ref().map(|contract| contract.name.clone()).unwrap_or_default(),
             created_at: now,
             expires_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(kept_ms)),
@@ -110,11 +110,11 @@ impl TaskNote {
         self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
     }
 
-    fn is_visible_to(&self, core: &Core, guest: &Requester) -> bool {
+    fn is_visible_to(&self, core: &Core, requester: &Requester) -> bool {
         let Self { record, contract, touches, .. } = self;
         let program_class = record.policy.as_ref().and_then(|policy| policy.program_class);
         let past = PastCall { owner: &record.caller, exposed_tool: &record.tool, contract, touches, program_class };
-        self.version == VERSION && past.is_visible_to(guest, &core.scene(), core.clock.now())
+        self.version == VERSION && past.is_visible_to(requester, &core.snapshot(), core.clock.now())
     }
 }
 
@@ -141,9 +141,9 @@ pub(super) async fn write_questions(deferred: &DeferredContext, ours: &str, note
     }
 }
 
-/// A task that is that guest's.
-pub(crate) async fn find(deferred: &DeferredContext, guest: &Requester, ours: &str) -> Result<TaskNote, RpcError> {
-    let note = read(deferred, ours).await.filter(|note| note.is_visible_to(&deferred.core, guest));
+/// A task that is that requester's.
+pub(crate) async fn find(deferred: &DeferredContext, requester: &Requester, ours: &str) -> Result<TaskNote, RpcError> {
+    let note = read(deferred, ours).await.filter(|note| note.is_visible_to(&deferred.core, requester));
     note.ok_or_else(|| invalid_params("there is no such task, or it has expired"))
 }
 

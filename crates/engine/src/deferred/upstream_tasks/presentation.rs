@@ -1,5 +1,5 @@
-//! A task of an upstream as a guest reads it, in the era of the guest: what `tasks/get` answers and what a notification says. An end is
-//! judged and recorded before a guest reads it.
+//! A task of an upstream as a requester reads it, in the era of the requester: what `tasks/get` answers and what a notification says. An end is
+//! judged and recorded before a requester reads it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     world::UpstreamMember,
 };
 
-/// News of a task, of what an upstream says about it; none if the task is not one of a guest of ours.
+/// News of a task, of what an upstream says about it; none if the task is not one of a requester of ours.
 pub(crate) async fn change_event(
     deferred: &Arc<DeferredContext>,
     member: &Arc<UpstreamMember>,
@@ -24,26 +24,26 @@ pub(crate) async fn change_event(
 ) -> Option<ChangeEvent> {
     let ours = deferred.tasks.our_id(&member.id, theirs)?;
     let note = note::read(deferred, &ours).await?;
-    let (owner, guest_era) = (Arc::new(note.record.caller.clone()), note.guest_era);
-    let scene = deferred.core.scene();
-    let ended = TaskSettlement { deferred, scene: &scene, member, ours: &ours, note };
-    let json = present(ended, params.get().as_bytes(), guest_era).await?;
+    let (owner, requester_era) = (Arc::new(note.record.caller.clone()), note.requester_era);
+    let snapshot = deferred.core.snapshot();
+    let ended = TaskSettlement { deferred, snapshot: &snapshot, member, ours: &ours, note };
+    let json = present(ended, params.get().as_bytes(), requester_era).await?;
     Some(ChangeEvent::Task { owner, task_id: ours, params: RawValue::from_string(json).ok()?.into() })
 }
 
-/// A task's state in the guest's era, with our id. An end is judged and recorded first, and so is what the task asks.
-pub(crate) async fn present(mut ended: TaskSettlement<'_>, state: &[u8], guest_era: Era) -> Option<String> {
+/// A task's state in the requester's era, with our id. An end is judged and recorded first, and so is what the task asks.
+pub(crate) async fn present(mut ended: TaskSettlement<'_>, state: &[u8], requester_era: Era) -> Option<String> {
     let task: RawObject<'_> = serde_json::from_slice(state).ok()?;
     let ours = ended.ours;
     let status = TaskStatus::from_task(&task)?;
     if ended.note.upstream_era == Era::Legacy {
-        let json = if guest_era == Era::Legacy { with_id(task, ours) } else { to_modern(&task, ours) };
+        let json = if requester_era == Era::Legacy { with_id(task, ours) } else { to_modern(&task, ours) };
         if status == TaskStatus::Cancelled {
             ended.cancelled().await;
         }
         return Some(json);
     }
-    let legacy = (guest_era == Era::Legacy).then(|| to_legacy(&task, ours));
+    let legacy = (requester_era == Era::Legacy).then(|| to_legacy(&task, ours));
     let (rules, mut asked) = (ended.question_rules(), Vec::new());
     let modern = match status {
         TaskStatus::Working => with_id(task, ours),

@@ -30,7 +30,7 @@ use crate::{
 /// A task and what is needed to judge it.
 pub(crate) struct TaskSettlement<'a> {
     pub(crate) deferred: &'a Arc<DeferredContext>,
-    pub(crate) scene: &'a WorldSnapshot,
+    pub(crate) snapshot: &'a WorldSnapshot,
     pub(crate) member: &'a UpstreamMember,
     pub(crate) ours: &'a str,
     pub(crate) note: TaskNote,
@@ -39,7 +39,7 @@ pub(crate) struct TaskSettlement<'a> {
 impl TaskSettlement<'_> {
     /// What the task may ask of the caller.
     pub(super) fn question_rules(&self) -> QuestionRules {
-        self.scene.question_rules(self.member).refusing(&self.note.refused_questions)
+        self.snapshot.question_rules(self.member).refusing(&self.note.refused_questions)
     }
 
     /// Keeps the task's questions for its record. Clients may poll a task often, and its state repeats the same questions each time.
@@ -49,7 +49,7 @@ impl TaskSettlement<'_> {
         }
     }
 
-    /// A result: as a guest may see it, or the error that it has to be told instead.
+    /// A result: as a requester may see it, or the error that it has to be told instead.
     pub(crate) async fn with_result(self, result: &Bytes) -> Result<String, RpcError> {
         let contract = self.contract().ok_or_else(|| {
             RpcError::new(code::INTERNAL_ERROR, "the result cannot be checked: the contract of its tool is gone")
@@ -131,7 +131,7 @@ impl TaskSettlement<'_> {
 
     /// The contract the call was decided from, as it is now: what is passed on today keeps today's promises.
     fn contract(&self) -> Option<Arc<CompiledContract>> {
-        self.scene.contract(&self.note.record.tool, &self.note.contract)
+        self.snapshot.contract(&self.note.record.tool, &self.note.contract)
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{COST_MICROS, Stands, bank, costly, counted, critical, keyless, money, reading, stands};
 use crate::{
     CallRequest, RequestTerms,
-    testing::{again, call, guest, rejected, said, text},
+    testing::{again, call, requester, rejected, said, text},
     tests::{
         conversations::{input, result},
         effects::{Bank, died, keyed, refusal},
@@ -57,20 +57,20 @@ async fn what_a_call_draws_is_settled_by_how_it_ended() {
         let allowed = [money(10 * COST_MICROS), counted(BudgetDimension::Write, 6_400), counted(BudgetDimension::Read, 6_400)];
         let keyless_bank = bank(costly(), &allowed, move |_| async move { way() });
         keyless_bank.call(keyless("hello")).await;
-        assert_eq!(stands(&keyless_bank.house, BudgetDimension::Financial).await, of_write, "write: {name}");
+        assert_eq!(stands(&keyless_bank.harness, BudgetDimension::Financial).await, of_write, "write: {name}");
         let keyed_bank = bank(costly(), &allowed, move |_| async move { way() });
         keyed_bank.call(keyed("k")).await;
-        assert_eq!(stands(&keyed_bank.house, BudgetDimension::Financial).await, of_write, "keyed write: {name}");
+        assert_eq!(stands(&keyed_bank.harness, BudgetDimension::Financial).await, of_write, "keyed write: {name}");
         let reads = bank(costly(), &allowed, move |_| async move { way() });
         reads.call(reading()).await;
-        assert_eq!(stands(&reads.house, BudgetDimension::Financial).await, of_read, "read: {name}");
+        assert_eq!(stands(&reads.harness, BudgetDimension::Financial).await, of_read, "read: {name}");
         let keyed_reads = bank(costly(), &allowed, move |_| async move { way() });
         keyed_reads.call(CallRequest { keys: keyed("k").keys, ..reading() }).await;
-        assert_eq!(stands(&keyed_reads.house, BudgetDimension::Financial).await, of_read, "keyed read: {name}");
+        assert_eq!(stands(&keyed_reads.harness, BudgetDimension::Financial).await, of_read, "keyed read: {name}");
         for (bank, dimension) in [(&keyless_bank, BudgetDimension::Write), (&reads, BudgetDimension::Read)] {
-            assert_eq!(stands(&bank.house, dimension).await, (0, 0, 100), "leased in one: {name}");
-            bank.house.engine.return_budget_units().await;
-            assert_eq!(stands(&bank.house, dimension).await, (units, 0, 0), "{dimension:?}: {name}");
+            assert_eq!(stands(&bank.harness, dimension).await, (0, 0, 100), "leased in one: {name}");
+            bank.harness.engine.return_budget_units().await;
+            assert_eq!(stands(&bank.harness, dimension).await, (units, 0, 0), "{dimension:?}: {name}");
         }
     }
 }
@@ -84,7 +84,7 @@ async fn the_gate_is_in_the_trail_and_comes_before_the_fence() {
     for (allowed, order) in table {
         let bank = bank(costly(), &allowed, |_| async { Ok(text(Era::Modern, "done")) });
         bank.call(keyed("k")).await;
-        let CallRecord { verdicts, price, .. } = bank.house.last_record();
+        let CallRecord { verdicts, price, .. } = bank.harness.last_record();
         let price = price.map(|price| price.to_string());
         assert_eq!(price.as_deref(), Some("4.00 USD: external API 3.50, network 0.20, human review 0.30"));
         let gates: Vec<GateName> = verdicts.iter().map(|verdict| verdict.gate).collect();
@@ -101,13 +101,13 @@ async fn what_nobody_knows_is_kept_back_until_a_person_settles_it() {
         bank.call(keyed("k")).await;
         assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
         bank.clock.pass_ms(2 * OPEN_MS_MAX);
-        assert_eq!(bank.house.budgets.sweep(9).await.unwrap(), SweepReport::default());
-        assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, KEPT);
+        assert_eq!(bank.harness.budgets.sweep(9).await.unwrap(), SweepReport::default());
+        assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, KEPT);
         let refused = refusal(bank.call(keyed("other")).await);
         assert_eq!((refused.error_code, refused.gate), (TaxonomyClass::BudgetExhausted, GateName::Budget));
         settle_by_hand(&bank, completed).await;
-        bank.house.budgets.sweep(9).await.unwrap();
-        assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, settled);
+        bank.harness.budgets.sweep(9).await.unwrap();
+        assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, settled);
     }
 }
 
@@ -122,7 +122,7 @@ async fn settle_by_hand(bank: &Bank, completed: bool) {
         quarantine: None,
         notices: Vec::new(),
     };
-    bank.house.effects.apply(change).await.unwrap();
+    bank.harness.effects.apply(change).await.unwrap();
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn a_replay_costs_nothing_even_when_nothing_is_left() {
         assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
     }
     assert_eq!(bank.calls(), 1);
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, SPENT);
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, SPENT);
     let refused = refusal(bank.call(keyed("another")).await);
     assert_eq!(refused.error_code, TaxonomyClass::BudgetExhausted);
     assert_eq!(bank.calls(), 1);
@@ -146,7 +146,7 @@ async fn a_read_that_was_answered_before_is_given_back() {
     let named = || CallRequest { keys: keyed("k").keys, ..reading() };
     for _ in 0..3 {
         assert_eq!(result(bank.call(named()).await)["content"][0]["text"], "read");
-        assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (1, SPENT));
+        assert_eq!((bank.calls(), stands(&bank.harness, BudgetDimension::Financial).await), (1, SPENT));
     }
 }
 
@@ -160,8 +160,8 @@ async fn a_cached_read_costs_nothing() {
     for _ in 0..3 {
         assert_eq!(result(bank.call(reading()).await)["content"][0]["text"], "read");
     }
-    assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (1, SPENT));
-    let last = bank.house.last_record().verdicts;
+    assert_eq!((bank.calls(), stands(&bank.harness, BudgetDimension::Financial).await), (1, SPENT));
+    let last = bank.harness.last_record().verdicts;
     assert!(last.iter().any(|verdict| (verdict.gate, verdict.decision) == (GateName::Budget, Decision::Skipped)));
 }
 
@@ -175,7 +175,7 @@ async fn a_retry_inside_a_call_draws_once() {
         async move { if first { Err(died()) } else { Ok(text(Era::Modern, "read")) } }
     });
     assert_eq!(result(bank.call(reading()).await)["content"][0]["text"], "read");
-    assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (2, SPENT));
+    assert_eq!((bank.calls(), stands(&bank.harness, BudgetDimension::Financial).await), (2, SPENT));
 }
 
 #[tokio::test]
@@ -195,9 +195,9 @@ async fn whoever_gives_up_before_anything_is_sent_pays_nothing() {
     let terms = RequestTerms { cancel, ..RequestTerms::default() };
     let refused = refusal(bank.call(CallRequest { terms, ..keyed("k") }).await);
     assert_eq!(refused.effect, servanda_contract::refusal::EffectKnowledge::None, "{refused:?}");
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, NOTHING);
-    bank.house.engine.return_budget_units().await;
-    assert_eq!(stands(&bank.house, BudgetDimension::Write).await, NOTHING);
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, NOTHING);
+    bank.harness.engine.return_budget_units().await;
+    assert_eq!(stands(&bank.harness, BudgetDimension::Write).await, NOTHING);
 }
 
 /// What the gateway asks on its own account, here because a contract wants to know something first, draws nothing.
@@ -214,7 +214,7 @@ async fn the_gateways_own_questions_draw_nothing() {
         Ok(said(Era::Modern, &json!({"content": [], "structuredContent": {"open": true}})))
     });
     assert_eq!(result(bank.call(keyed("k")).await)["isError"], Value::Null);
-    assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (2, SPENT));
+    assert_eq!((bank.calls(), stands(&bank.harness, BudgetDimension::Financial).await), (2, SPENT));
 }
 
 /// A call that is asked something on the way is one operation: it is kept back until the end, and drawn once.
@@ -235,15 +235,15 @@ async fn what_goes_on_after_a_question_is_drawn_once() {
             })
         }
     });
-    let asked_guest = guest(Era::Modern, &json!({"elicitation": {}}));
+    let asked_requester = requester(Era::Modern, &json!({"elicitation": {}}));
     let asked =
-        input(bank.call(CallRequest { keys: keyed("k").keys, ..call(&asked_guest, "write", RequestTerms::default()) }).await);
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, KEPT);
+        input(bank.call(CallRequest { keys: keyed("k").keys, ..call(&asked_requester, "write", RequestTerms::default()) }).await);
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, KEPT);
     let terms = again(&asked["requestState"], &json!({"name": {"action": "accept", "content": {}}}));
-    let request = CallRequest { keys: keyed("k").keys, ..call(&asked_guest, "write", terms) };
+    let request = CallRequest { keys: keyed("k").keys, ..call(&asked_requester, "write", terms) };
     assert_eq!(result(bank.call(request).await)["content"][0]["text"], "done");
-    bank.house.budgets.sweep(9).await.unwrap();
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, SPENT);
+    bank.harness.budgets.sweep(9).await.unwrap();
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, SPENT);
 }
 
 #[tokio::test]
@@ -258,17 +258,17 @@ async fn a_store_that_is_away_refuses_what_needs_it_and_nothing_else() {
     ];
     for (contracts, allowed, request, needs_it) in table {
         let bank = bank(contracts, &allowed, |_| async { Ok(text(Era::Modern, "done")) });
-        bank.house.budgets.down.store(true, Ordering::Relaxed);
+        bank.harness.budgets.down.store(true, Ordering::Relaxed);
         let answer = bank.call(request).await;
         assert_eq!(bank.calls(), usize::from(!needs_it), "{allowed:?}");
         if !needs_it {
-            assert_eq!(bank.house.budgets.entries(), 0, "{allowed:?}");
+            assert_eq!(bank.harness.budgets.entries(), 0, "{allowed:?}");
             continue;
         }
         let refused = refusal(answer);
         assert_eq!((refused.error_code, refused.gate), (TaxonomyClass::DependencyUnavailable, GateName::Budget));
-        bank.house.budgets.down.store(false, Ordering::Relaxed);
-        assert_eq!(stands(&bank.house, allowed[0].dimension).await.1, 0);
+        bank.harness.budgets.down.store(false, Ordering::Relaxed);
+        assert_eq!(stands(&bank.harness, allowed[0].dimension).await.1, 0);
         assert!(bank.states().await.iter().all(|state| *state == EffectState::FailedRetryable));
     }
 }
@@ -278,10 +278,10 @@ async fn a_store_that_is_away_refuses_what_needs_it_and_nothing_else() {
 async fn a_reservation_that_nobody_heard_of_is_given_back() {
     for request in [keyed("k"), keyless("hello"), reading()] {
         let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
-        bank.house.budgets.deaf.store(true, Ordering::Relaxed);
+        bank.harness.budgets.deaf.store(true, Ordering::Relaxed);
         let refused = refusal(bank.call(request).await);
         assert_eq!((refused.error_code, refused.gate), (TaxonomyClass::DependencyUnavailable, GateName::Budget));
-        assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (0, NOTHING));
+        assert_eq!((bank.calls(), stands(&bank.harness, BudgetDimension::Financial).await), (0, NOTHING));
     }
 }
 
@@ -307,8 +307,8 @@ async fn seconds_are_kept_back_in_full_and_settled_as_they_were() {
             Ok(text(Era::Modern, "done"))
         }
     });
-    clock.set((bank.clock.clone(), bank.house.budgets.clone())).unwrap();
+    clock.set((bank.clock.clone(), bank.harness.budgets.clone())).unwrap();
     bank.call(keyed("k")).await;
     assert_eq!(*kept.lock().unwrap(), Some(timeout_s * 10_000));
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (20_000, 0, 0), "a second and a half is two");
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (20_000, 0, 0), "a second and a half is two");
 }

@@ -20,7 +20,7 @@ use super::{COST_MICROS, bank, costly, counted, keyless, money, reading, stands}
 use crate::{
     CallRequest, Gateway as _,
     deferred::recovery::run_once,
-    testing::{EngineHarness, scene_of, text},
+    testing::{EngineHarness, snapshot_of, text},
     tests::effects::{Bank, HOUR_MS, keyed, refusal},
 };
 
@@ -53,14 +53,14 @@ async fn crashed(contracts: Vec<ToolContract>, request: CallRequest) -> (Bank, E
         }
     }
     up.store(true, Ordering::SeqCst);
-    let mut scene = scene_of(&bank.server, contracts);
-    scene.allowances = Arc::from(allowed);
-    let restarted = bank.house.restarted(scene, bank.clock.clone());
+    let mut snapshot = snapshot_of(&bank.server, contracts);
+    snapshot.allowances = Arc::from(allowed);
+    let restarted = bank.harness.restarted(snapshot, bank.clock.clone());
     (bank, restarted)
 }
 
-async fn look(house: &EngineHarness) {
-    run_once(house.engine.long_running(), &mut BTreeSet::new()).await;
+async fn look(harness: &EngineHarness) {
+    run_once(harness.engine.long_running(), &mut BTreeSet::new()).await;
 }
 
 #[tokio::test]
@@ -72,15 +72,15 @@ async fn a_process_that_dies_after_sending_leaves_it_to_the_effect() {
         (costly(), EffectState::OutcomeUnknown, (0, COST_MICROS, 0)),
     ] {
         let (bank, restarted) = Box::pin(crashed(contracts, keyed("k"))).await;
-        assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
+        assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
         look(&restarted).await;
-        assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (0, COST_MICROS, 0), "it may still be sent");
+        assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, COST_MICROS, 0), "it may still be sent");
         bank.clock.pass_ms(60_000);
         look(&restarted).await;
         assert_eq!(bank.states().await, [state]);
-        assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, after, "{state:?}");
+        assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, after, "{state:?}");
         // A caller's unit is gone with the process, until the window is over.
-        assert_eq!(stands(&bank.house, BudgetDimension::Write).await, (0, 0, 10));
+        assert_eq!(stands(&bank.harness, BudgetDimension::Write).await, (0, 0, 10));
     }
 }
 
@@ -93,17 +93,17 @@ async fn what_is_sent_again_by_its_caller_is_paid_for_once() {
     restarted.engine.call(keyed("k")).await;
     assert_eq!((bank.calls(), bank.states().await), (2, vec![EffectState::Completed]));
     restarted.budgets.sweep(9).await.unwrap();
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (COST_MICROS, 0, 0));
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (COST_MICROS, 0, 0));
 }
 
 #[tokio::test]
 async fn a_read_that_a_process_died_in_is_used_up_in_time() {
     let (bank, restarted) = Box::pin(crashed(costly(), reading())).await;
     look(&restarted).await;
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
     bank.clock.pass_ms(OPEN_MS_MAX);
     look(&restarted).await;
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (COST_MICROS, 0, 0), "it may have been sent");
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (COST_MICROS, 0, 0), "it may have been sent");
 }
 
 /// Of a read that is an operation too: what its recovery calls not executed may have cost money all the same.
@@ -114,17 +114,17 @@ async fn a_keyed_read_that_a_process_died_in_is_used_up_too() {
     bank.clock.pass_ms(HOUR_MS);
     look(&restarted).await;
     assert_eq!(bank.states().await, [EffectState::FailedRetryable]);
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (COST_MICROS, 0, 0));
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (COST_MICROS, 0, 0));
 }
 
 /// The process dies with the claim in hand and the money kept back, before the fence.
 #[tokio::test]
 async fn what_was_kept_back_and_never_fenced_is_given_back() {
     let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
-    bank.house.budgets.hang_after_reserve.store(true, Ordering::Relaxed);
+    bank.harness.budgets.hang_after_reserve.store(true, Ordering::Relaxed);
     {
         let mut calling = std::pin::pin!(bank.call(keyless("hello")));
-        while bank.house.budgets.entries() == 0 {
+        while bank.harness.budgets.entries() == 0 {
             tokio::select! {
                 biased;
                 _ = &mut calling => panic!("it hangs"),
@@ -133,12 +133,12 @@ async fn what_was_kept_back_and_never_fenced_is_given_back() {
         }
     }
     assert_eq!(bank.states().await, [EffectState::Claimed]);
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
-    let restarted = bank.house.restarted(scene_of(&bank.server, costly()), bank.clock.clone());
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
+    let restarted = bank.harness.restarted(snapshot_of(&bank.server, costly()), bank.clock.clone());
     bank.clock.pass_ms(60_000);
     look(&restarted).await;
     assert_eq!((bank.calls(), bank.states().await), (0, vec![EffectState::FailedRetryable]));
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (0, 0, 0));
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, 0, 0));
 }
 
 /// Nobody knows whether the fence was made: recovery may find it and send the call, so that only the effect can say what becomes of
@@ -147,16 +147,16 @@ async fn what_was_kept_back_and_never_fenced_is_given_back() {
 async fn what_is_kept_back_for_a_doubtful_fence_is_left_to_the_effect() {
     let contracts = of_class(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 86_400}));
     let bank = bank(contracts, &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
-    *bank.house.budgets.makes_late.lock().unwrap() = Some(bank.house.effects.clone());
+    *bank.harness.budgets.makes_late.lock().unwrap() = Some(bank.harness.effects.clone());
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!((refused.gate, refused.effect), (GateName::Fence, EffectKnowledge::UnknownBefore), "{refused:?}");
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
-    bank.house.effects.late.store(false, Ordering::Relaxed);
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
+    bank.harness.effects.late.store(false, Ordering::Relaxed);
     while bank.states().await != [EffectState::FailedRetryable] {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    bank.house.budgets.sweep(9).await.unwrap();
-    assert_eq!((bank.calls(), stands(&bank.house, BudgetDimension::Financial).await), (0, (0, 0, 0)));
+    bank.harness.budgets.sweep(9).await.unwrap();
+    assert_eq!((bank.calls(), stands(&bank.harness, BudgetDimension::Financial).await), (0, (0, 0, 0)));
 }
 
 /// What nobody wants is given back while the process lives, and when it ends.
@@ -164,8 +164,8 @@ async fn what_is_kept_back_for_a_doubtful_fence_is_left_to_the_effect() {
 async fn units_are_given_back_when_their_time_is_over() {
     let bank = bank(costly(), &[counted(BudgetDimension::Write, 640)], |_| async { Ok(text(Era::Modern, "done")) });
     bank.call(keyless("hello")).await;
-    assert_eq!(stands(&bank.house, BudgetDimension::Write).await, (0, 0, 10));
+    assert_eq!(stands(&bank.harness, BudgetDimension::Write).await, (0, 0, 10));
     bank.clock.pass_ms(20 * 60_000);
-    look(&bank.house).await;
-    assert_eq!(stands(&bank.house, BudgetDimension::Write).await, (1, 0, 0));
+    look(&bank.harness).await;
+    assert_eq!(stands(&bank.harness, BudgetDimension::Write).await, (1, 0, 0));
 }

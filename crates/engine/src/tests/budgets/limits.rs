@@ -16,7 +16,7 @@ use servanda_mcp::Era;
 use super::{COST_MICROS, bank, costly, counted, critical, is_refused, keyless, money, reading, stands};
 use crate::{
     CallRequest, Requester, RequestTerms,
-    testing::{EngineTestClock, call, draft, guest_of, text},
+    testing::{EngineTestClock, call, draft, requester_of, text},
     tests::effects::{keyed, refusal, write},
 };
 
@@ -28,7 +28,7 @@ async fn what_is_critical_needs_an_allowance() {
     let hint = refused.operator_hint.unwrap_or_default();
     assert!(hint.contains("dimension: critical") && hint.contains("servanda.yaml"), "{hint}");
     assert_eq!(refused.budget.as_ref().map(|budget| (budget.dimension.as_str(), budget.left)), Some(("critical", 0)));
-    assert_eq!((none.calls(), none.house.budgets.entries(), none.house.outcomes()), (0, 0, vec!["refused"]));
+    assert_eq!((none.calls(), none.harness.budgets.entries(), none.harness.outcomes()), (0, 0, vec!["refused"]));
     let one = bank(critical(), &[counted(BudgetDimension::Critical, 1)], |_| async { Ok(text(Era::Modern, "done")) });
     one.call(keyed("k")).await;
     let refused = refusal(one.call(keyed("other")).await);
@@ -77,7 +77,7 @@ async fn each_account_has_its_own() {
     let now = EngineTestClock::new().now();
     let of = |tenant: &str, principal: &str, run: Option<&str>| {
         let keys = OperationKeys { run_id: run.map(str::to_owned), ..OperationKeys::default() };
-        CallRequest { keys, ..call(&guest_of(tenant, principal, now), "write", RequestTerms::default()) }
+        CallRequest { keys, ..call(&requester_of(tenant, principal, now), "write", RequestTerms::default()) }
     };
     let table = [
         (
@@ -120,9 +120,9 @@ async fn a_session_is_a_run() {
     allowance.per = AllowanceScope::Run;
     let bank = bank(costly(), &[allowance], |_| async { Ok(text(Era::Modern, "done")) });
     let of = |session: &str| {
-        let mut guest = Requester::local();
-        guest.caller.session = Some(session.to_owned());
-        call(&guest, "write", RequestTerms::default())
+        let mut requester = Requester::local();
+        requester.caller.session = Some(session.to_owned());
+        call(&requester, "write", RequestTerms::default())
     };
     for (session, passes) in [("one", true), ("one", false), ("two", true)] {
         assert_eq!(!is_refused(&bank.call(of(session)).await), passes, "{session}");
@@ -151,7 +151,7 @@ async fn what_children_of_a_credential_draw_is_drawn_under_it_too() {
     let parent = handed_on(&AuthenticatedCaller::local(), 3, now);
     let children = [2, 2].map(|writes| handed_on(&parent, writes, now));
     let of = |authority: &AuthenticatedCaller, text: &str| {
-        let guest = Requester { caller: authority.caller(), authority: Arc::new(authority.clone()), ..Requester::local() };
+        let requester = Requester { caller: authority.caller(), authority: Arc::new(authority.clone()), ..Requester::local() };
         CallRequest { requester, ..write(&json!({ "text": text }), OperationKeys::default()) }
     };
     let table = [(0, true), (0, true), (0, false), (1, true), (1, false)];
@@ -179,7 +179,7 @@ async fn leased_calls_cost_no_store() {
         for _ in 0..CALLS {
             assert!(!is_refused(&bank.call(reading()).await));
         }
-        assert_eq!((bank.calls(), bank.house.budgets.entries()), (CALLS, entries), "{allowed:?}");
+        assert_eq!((bank.calls(), bank.harness.budgets.entries()), (CALLS, entries), "{allowed:?}");
     }
 }
 
@@ -196,7 +196,7 @@ async fn many_at_once_ask_once() {
         calls.spawn(async move { is_refused(&bank.call(reading()).await) });
     }
     let refused = calls.join_all().await.into_iter().filter(|refused| *refused).count();
-    assert_eq!((refused, bank.calls(), bank.house.budgets.entries()), (0, 10, 1));
+    assert_eq!((refused, bank.calls(), bank.harness.budgets.entries()), (0, 10, 1));
 }
 
 /// What is not enough of one currency is not taken from another.
@@ -216,12 +216,12 @@ async fn allowances_change_with_the_world() {
     let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
     bank.call(keyless("1")).await;
     assert!(is_refused(&bank.call(keyless("2")).await));
-    let mut scene = crate::testing::scene_of(&bank.server, costly());
-    scene.allowances = Arc::from([money(2 * COST_MICROS)]);
-    bank.house.engine.install(scene);
+    let mut snapshot = crate::testing::snapshot_of(&bank.server, costly());
+    snapshot.allowances = Arc::from([money(2 * COST_MICROS)]);
+    bank.harness.engine.install(snapshot);
     assert!(!is_refused(&bank.call(keyless("2")).await));
     assert!(is_refused(&bank.call(keyless("3")).await));
-    assert_eq!(stands(&bank.house, BudgetDimension::Financial).await, (2 * COST_MICROS, 0, 0));
-    let standings = bank.house.budgets.balances(BalanceQuery { tenant: None, limit: 9 }).await.unwrap();
+    assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (2 * COST_MICROS, 0, 0));
+    let standings = bank.harness.budgets.balances(BalanceQuery { tenant: None, limit: 9 }).await.unwrap();
     assert_eq!(standings[0].limit, 2 * COST_MICROS);
 }

@@ -16,7 +16,7 @@ use servanda_upstream::{Answer, PerformFailure};
 use super::effects::{Bank, write};
 use crate::{
     CallAnswer, CallRequest, Requester, RequestTerms,
-    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, call, draft, scene_of},
+    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, call, draft, snapshot_of},
 };
 
 /// What `write` and `echo` cost here.
@@ -63,14 +63,14 @@ where
 {
     let server = ScriptedServer::new(Era::Modern, &json!({}), script);
     let clock = EngineTestClock::new();
-    let mut scene = scene_of(&server, contracts);
-    scene.allowances = Arc::from(allowances);
-    let house = EngineHarness::in_scene(scene, Arc::default(), clock.clone());
-    Bank { house, server, clock }
+    let mut snapshot = snapshot_of(&server, contracts);
+    snapshot.allowances = Arc::from(allowances);
+    let harness = EngineHarness::in_snapshot(snapshot, Arc::default(), clock.clone());
+    Bank { harness, server, clock }
 }
 
-async fn stands(house: &EngineHarness, dimension: BudgetDimension) -> Stands {
-    let standings = house.budgets.balances(BalanceQuery { tenant: None, limit: 100 }).await.unwrap();
+async fn stands(harness: &EngineHarness, dimension: BudgetDimension) -> Stands {
+    let standings = harness.budgets.balances(BalanceQuery { tenant: None, limit: 100 }).await.unwrap();
     let mut of = standings.iter().filter(|standing| standing.account.dimension == dimension);
     let found = of.next().map_or((0, 0, 0), |one| (one.spent, one.reserved, one.leased));
     assert!(of.next().is_none(), "there is one account of each in these tests");

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     CallRequest, InquirySubject, RequestTerms,
-    testing::{ScriptedRequest, ScriptedServer, call, draft, guest, said, text},
+    testing::{ScriptedRequest, ScriptedServer, call, draft, requester, said, text},
 };
 
 #[tokio::test(start_paused = true)]
@@ -36,14 +36,14 @@ async fn what_was_sent_is_never_called_cancelled_while_it_may_be_done() {
     while bank.calls() == 0 {
         tokio::task::yield_now().await;
     }
-    let told = about(&bank.house, &legacy(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
+    let told = about(&bank.harness, &legacy(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
     assert_eq!(told["status"], "working");
     assert!(told["statusMessage"].as_str().unwrap().contains("cancellation was asked for"), "{told}");
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(slow.heard_cancel.load(Ordering::SeqCst), "the upstream is told");
-    assert_eq!(status(&bank.house, &legacy(), id).await["status"], "working");
+    assert_eq!(status(&bank.harness, &legacy(), id).await["status"], "working");
     slow.go.add_permits(1);
-    let ended = until_status(&bank.house, &legacy(), id, "completed").await;
+    let ended = until_status(&bank.harness, &legacy(), id, "completed").await;
     assert!(ended["statusMessage"].as_str().unwrap().contains("cancellation"), "{ended}");
 }
 
@@ -55,9 +55,9 @@ async fn a_read_that_is_cancelled_is() {
     while bank.calls() == 0 {
         tokio::task::yield_now().await;
     }
-    let told = about(&bank.house, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
+    let told = about(&bank.harness, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
     assert_eq!(told, json!({}));
-    until_status(&bank.house, &takes_tasks(), &id, "cancelled").await;
+    until_status(&bank.harness, &takes_tasks(), &id, "cancelled").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +92,7 @@ async fn a_caller_that_gives_up_before_the_fence_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_upstream_asks_comes_first_where_the_guest_can_be_asked() {
+async fn what_the_upstream_asks_comes_first_where_the_requester_can_be_asked() {
     let server = ScriptedServer::new(Era::Legacy, &json!({}), |heard: ScriptedRequest| async move {
         let asked = crate::testing::ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"}));
         let first = asked.await.is_ok_and(|reply| reply.is_ok());
@@ -102,12 +102,12 @@ async fn what_the_upstream_asks_comes_first_where_the_guest_can_be_asked() {
         Ok(text(Era::Legacy, &format!("{first} {second}")))
     });
     let bank = Bank::new(server, vec![long_write()]);
-    let able = guest(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    let able = requester(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
     let asked = input(bank.call(call(&able, "write", RequestTerms::default())).await);
     let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
     let terms = crate::testing::again(&asked["requestState"], &json!({key: {"action": "accept"}}));
     let created = task(bank.call(call(&able, "write", terms)).await);
-    let ended = until_status(&bank.house, &able, &created["taskId"], "completed").await;
+    let ended = until_status(&bank.harness, &able, &created["taskId"], "completed").await;
     assert_eq!(ended["result"]["content"][0]["text"], "true false", "afterwards nobody is there to be asked");
 }
 
@@ -118,11 +118,11 @@ async fn a_cancellation_is_of_one_attempt() {
     let bank = Bank::new(slow.server.clone(), vec![long_read()]);
     let read = || CallRequest { tool: "echo".to_owned(), ..keyed(&takes_tasks()) };
     let id = task(bank.call(read()).await)["taskId"].clone();
-    about(&bank.house, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
-    until_status(&bank.house, &takes_tasks(), &id, "cancelled").await;
+    about(&bank.harness, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap();
+    until_status(&bank.harness, &takes_tasks(), &id, "cancelled").await;
     bank.clock.pass_ms(1_000);
     assert_eq!(task(bank.call(read()).await)["taskId"], id);
-    let told = status(&bank.house, &takes_tasks(), &id).await;
+    let told = status(&bank.harness, &takes_tasks(), &id).await;
     assert_eq!((&told["status"], told.get("statusMessage")), (&json!("working"), None));
 }
 
@@ -135,11 +135,11 @@ async fn a_question_that_comes_too_late_is_nobodys() {
         Ok(said(Era::Modern, &json!({"resultType": "input_required", "inputRequests": wants, "requestState": "s"})))
     });
     let bank = Bank::new(server, vec![long_write()]);
-    let able = guest(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    let able = requester(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
     let id = task(bank.call(call(&able, "write", RequestTerms::default())).await)["taskId"].clone();
-    let ended = until_status(&bank.house, &able, &id, "failed").await;
+    let ended = until_status(&bank.harness, &able, &id, "failed").await;
     assert_eq!(ended["error"]["data"]["effect"], "unknown", "{ended}");
-    assert_eq!(bank.house.outcomes(), ["unknown"]);
+    assert_eq!(bank.harness.outcomes(), ["unknown"]);
 }
 
 /// Before its turn nothing can be asked about, so that its caller is told in time.
@@ -160,7 +160,7 @@ async fn a_call_whose_turn_does_not_come_is_told_while_its_caller_waits() {
 async fn without_a_place_a_call_is_waited_for() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-    let works = bank.house.engine.long_running().works.clone();
+    let works = bank.harness.engine.long_running().works.clone();
     let places: Vec<_> = std::iter::from_fn(|| works.reserve_place()).collect();
     assert!(!places.is_empty());
     let release = async {

@@ -78,26 +78,26 @@ fn a_task_of_the_upstream_is_followed_and_followed_on_after_a_crash() {
     for era in [Era::Legacy, Era::Modern] {
         let (server, done) = tasks_server(era);
         let lives = TwoLives::new(server.clone(), vec![always("N")]);
-        let handle = lives.live(async |house| {
-            let handed = refusal(house.engine.call(call(&plain(), "write", RequestTerms::default())).await);
+        let handle = lives.live(async |harness| {
+            let handed = refusal(harness.engine.call(call(&plain(), "write", RequestTerms::default())).await);
             let handle = handed.handle.unwrap();
-            let effect = house.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
+            let effect = harness.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
             assert!(effect.awaits.is_some() && effect.overdue_at_ms >= effect.created_ms + 240_000, "{effect:?}");
             handle
         });
         let polled = server.heard().iter().filter(|line| line.starts_with("tasks/get")).count();
         assert!((4..=30).contains(&polled), "less and less often: {polled}");
         // Not before it is clear that nobody follows it any more, and although its owner is long gone.
-        lives.recover(MINUTE_MS / 4, async |house| {
-            assert!(house.engine.long_running().works.find(&handle.clone().into()).is_none());
+        lives.recover(MINUTE_MS / 4, async |harness| {
+            assert!(harness.engine.long_running().works.find(&handle.clone().into()).is_none());
         });
-        lives.recover(MINUTE_MS, async |house| {
-            let found = status(house, &takes_tasks(), &json!(handle)).await;
+        lives.recover(MINUTE_MS, async |harness| {
+            let found = status(harness, &takes_tasks(), &json!(handle)).await;
             assert_eq!((&found["status"], &found["statusMessage"]), (&json!("working"), &json!("half")), "{era:?}");
             done.store(true, Ordering::SeqCst);
-            let ended = until_status(house, &takes_tasks(), &json!(handle), "completed").await;
+            let ended = until_status(harness, &takes_tasks(), &json!(handle), "completed").await;
             assert_eq!(ended["result"]["content"][0]["text"], "done", "{era:?}");
-            assert_eq!(house.last_record().outcome.name(), "completed");
+            assert_eq!(harness.last_record().outcome.name(), "completed");
         });
         let called = server.heard().iter().filter(|line| line.starts_with("tools/call")).count();
         assert_eq!(called, 1, "{era:?}: it is never begun again");
@@ -122,14 +122,14 @@ fn a_task_whose_upstream_forgot_it_is_unknown_and_one_in_time_is_not_given_up() 
         },
     );
     let lives = TwoLives::new(server, vec![always("N")]);
-    let handle = lives.live(async |house| {
-        refusal(house.engine.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap()
+    let handle = lives.live(async |harness| {
+        refusal(harness.engine.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap()
     });
-    lives.recover(2 * MINUTE_MS, async |house| {
+    lives.recover(2 * MINUTE_MS, async |harness| {
         tokio::time::sleep(Duration::from_secs(20)).await;
-        assert_eq!(status(house, &takes_tasks(), &json!(handle)).await["status"], "working");
+        assert_eq!(status(harness, &takes_tasks(), &json!(handle)).await["status"], "working");
         forgot.store(true, Ordering::SeqCst);
-        let found = until_status(house, &takes_tasks(), &json!(handle), "failed").await;
+        let found = until_status(harness, &takes_tasks(), &json!(handle), "failed").await;
         assert_eq!(found["error"]["data"]["effect"], "unknown", "{found}");
     });
 }
@@ -140,21 +140,21 @@ async fn a_followed_task_that_is_cancelled_is_cancelled_there_and_waited_for() {
     let bank = Bank::new(server.clone(), vec![always("N")]);
     let handle = json!(refusal(bank.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap());
     let cancelled = || server.heard().iter().filter(|line| line.starts_with("tasks/cancel")).count();
-    about(&bank.house, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": handle})).await.unwrap();
+    about(&bank.harness, &takes_tasks(), InquirySubject::TaskCancel, json!({"taskId": handle})).await.unwrap();
     tokio::time::sleep(Duration::from_secs(30)).await;
-    assert_eq!((cancelled(), &status(&bank.house, &takes_tasks(), &handle).await["status"]), (1, &json!("working")));
+    assert_eq!((cancelled(), &status(&bank.harness, &takes_tasks(), &handle).await["status"]), (1, &json!("working")));
     done.store(true, Ordering::SeqCst);
-    until_status(&bank.house, &takes_tasks(), &handle, "completed").await;
+    until_status(&bank.harness, &takes_tasks(), &handle, "completed").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_upstreams_own_task_is_passed_on_to_a_guest_that_takes_tasks() {
+async fn the_upstreams_own_task_is_passed_on_to_a_requester_that_takes_tasks() {
     let (server, _) = tasks_server(Era::Legacy);
     let bank = Bank::new(server.clone(), vec![always("N")]);
     let created = task(bank.call(with_task(call(&legacy(), "write", RequestTerms::default()))).await);
     assert_eq!(created["task"]["pollInterval"], 700, "as the upstream wrote it");
     assert!(!created["task"]["taskId"].as_str().unwrap().starts_with("eff_"));
-    assert_eq!(bank.house.outcomes(), ["task_created"]);
+    assert_eq!(bank.harness.outcomes(), ["task_created"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,16 +186,16 @@ fn a_task_of_an_earlier_attempt_is_not_followed() {
         }
     });
     let lives = TwoLives::new(server, vec![always("K")]);
-    let handle = lives.live(async |house| {
-        let forgotten = refusal(house.engine.call(keyed(&plain())).await);
+    let handle = lives.live(async |harness| {
+        let forgotten = refusal(harness.engine.call(keyed(&plain())).await);
         assert_eq!(forgotten.effect, EffectKnowledge::Unknown);
-        house.effects.heartbeat(house.engine.core().owner.clone()).await.unwrap();
-        let handed = refusal(house.engine.call(keyed(&plain())).await);
+        harness.effects.heartbeat(harness.engine.core().owner.clone()).await.unwrap();
+        let handed = refusal(harness.engine.call(keyed(&plain())).await);
         assert_eq!(handed.handle, forgotten.handle);
         json!(handed.handle.unwrap())
     });
-    lives.recover(MINUTE_MS, async |house| {
-        let ended = until_status(house, &takes_tasks(), &handle, "completed").await;
+    lives.recover(MINUTE_MS, async |harness| {
+        let ended = until_status(harness, &takes_tasks(), &handle, "completed").await;
         assert_eq!(ended["result"]["content"][0]["text"], "by its key");
     });
 }
@@ -217,23 +217,23 @@ fn what_was_only_noted_is_followed_too() {
         },
     );
     let lives = TwoLives::new(server, vec![always("N")]);
-    let handle = lives.live(async |house| {
-        store.set(house.effects.clone()).unwrap();
-        house.effects.heartbeat(house.engine.core().owner.clone()).await.unwrap();
-        let handle = refusal(house.engine.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap();
-        let effect = house.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
+    let handle = lives.live(async |harness| {
+        store.set(harness.effects.clone()).unwrap();
+        harness.effects.heartbeat(harness.engine.core().owner.clone()).await.unwrap();
+        let handle = refusal(harness.engine.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap();
+        let effect = harness.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
         assert_eq!(effect.awaits, None);
         json!(handle)
     });
     store.get().unwrap().down.store(false, Ordering::SeqCst);
-    lives.recover(MINUTE_MS, async |house| {
-        until_status(house, &takes_tasks(), &handle, "completed").await;
+    lives.recover(MINUTE_MS, async |harness| {
+        until_status(harness, &takes_tasks(), &handle, "completed").await;
     });
 }
 
 /// Whoever could have said that it takes tasks and has not is not spoken for.
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_hears_of_tasks_only_from_guests_that_take_them() {
+async fn a_modern_server_hears_of_tasks_only_from_requesters_that_take_them() {
     let server = ScriptedServer::new(
         Era::Modern,
         &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
@@ -247,6 +247,6 @@ async fn a_modern_server_hears_of_tasks_only_from_guests_that_take_them() {
         },
     );
     let bank = Bank::new(server, vec![of_class("N")]);
-    let told = bank.house.engine.call(call(&plain(), "write", RequestTerms::default())).await;
+    let told = bank.harness.engine.call(call(&plain(), "write", RequestTerms::default())).await;
     assert!(matches!(&told, CallAnswer::Failed(error) if error.code == -32021), "{told:?}");
 }

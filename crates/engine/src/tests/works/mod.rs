@@ -26,7 +26,7 @@ use super::effects::Bank;
 use crate::{
     CallAnswer, CallRequest, Gateway as _, Requester, InquiryAnswer, InquirySubject, RequestTerms,
     deferred::recovery::run_once,
-    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, call, draft, guest, inquiry, parse, scene_of},
+    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, call, draft, requester, inquiry, parse, snapshot_of},
 };
 
 pub(super) const MINUTE_MS: u64 = 60_000;
@@ -60,24 +60,24 @@ pub(super) fn of_class(class: &str) -> ToolContract {
 }
 
 pub(super) fn takes_tasks() -> Requester {
-    guest(Era::Modern, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}))
+    requester(Era::Modern, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}))
 }
 
 pub(super) fn plain() -> Requester {
-    guest(Era::Modern, &json!({}))
+    requester(Era::Modern, &json!({}))
 }
 
 pub(super) fn legacy() -> Requester {
-    guest(Era::Legacy, &json!({}))
+    requester(Era::Legacy, &json!({}))
 }
 
 pub(super) fn with_task(request: CallRequest) -> CallRequest {
     CallRequest { task: Some(RawValue::from_string("{}".to_owned()).unwrap()), ..request }
 }
 
-pub(super) fn keyed(guest: &Requester) -> CallRequest {
+pub(super) fn keyed(requester: &Requester) -> CallRequest {
     let keys = OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
-    CallRequest { keys, ..call(guest, "write", RequestTerms::default()) }
+    CallRequest { keys, ..call(requester, "write", RequestTerms::default()) }
 }
 
 /// A server that answers `done` when it is let go, and says how far it came if it is told to.
@@ -94,8 +94,8 @@ pub(super) fn slow(progress: &'static [&'static str]) -> Slow {
         let (gate, cancelled) = (gate.clone(), cancelled.clone());
         async move {
             for params in progress {
-                let remark = ServerRemark::Progress(RawValue::from_string((*params).to_owned()).unwrap());
-                heard.delivery.server_messages.as_ref().inspect(|sink| sink.try_send(remark).unwrap());
+                let message = ServerRemark::Progress(RawValue::from_string((*params).to_owned()).unwrap());
+                heard.delivery.server_messages.as_ref().inspect(|sink| sink.try_send(message).unwrap());
             }
             let mutates = heard.params["name"] == "write";
             loop {
@@ -124,32 +124,32 @@ pub(super) fn task(answer: CallAnswer) -> Value {
     }
 }
 
-pub(super) async fn about(house: &EngineHarness, guest: &Requester, subject: InquirySubject, params: Value) -> Result<Value, RpcError> {
-    match house.engine.inquire(inquiry(guest, subject, &params, RequestTerms::default())).await? {
+pub(super) async fn about(harness: &EngineHarness, requester: &Requester, subject: InquirySubject, params: Value) -> Result<Value, RpcError> {
+    match harness.engine.inquire(inquiry(requester, subject, &params, RequestTerms::default())).await? {
         InquiryAnswer::Complete(json) => Ok(parse(&json)),
         other @ InquiryAnswer::InputRequired(_) => panic!("{other:?}"),
     }
 }
 
-pub(super) async fn status(house: &EngineHarness, guest: &Requester, id: &Value) -> Value {
-    about(house, guest, InquirySubject::Task, json!({"taskId": id})).await.unwrap()
+pub(super) async fn status(harness: &EngineHarness, requester: &Requester, id: &Value) -> Value {
+    about(harness, requester, InquirySubject::Task, json!({"taskId": id})).await.unwrap()
 }
 
 /// Asks until it is so; time passes by itself while everybody waits.
-pub(super) async fn until_status(house: &EngineHarness, guest: &Requester, id: &Value, wanted: &str) -> Value {
+pub(super) async fn until_status(harness: &EngineHarness, requester: &Requester, id: &Value, wanted: &str) -> Value {
     for _ in 0..1_000 {
-        let found = status(house, guest, id).await;
+        let found = status(harness, requester, id).await;
         if found["status"] == wanted {
             return found;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("it never was {wanted}: {}", status(house, guest, id).await);
+    panic!("it never was {wanted}: {}", status(harness, requester, id).await);
 }
 
-pub(super) fn fetch(guest: &Requester, arguments: &Value) -> CallRequest {
+pub(super) fn fetch(requester: &Requester, arguments: &Value) -> CallRequest {
     let arguments = Bytes::from(arguments.to_string());
-    CallRequest { arguments, ..call(guest, "servanda__result", RequestTerms::default()) }
+    CallRequest { arguments, ..call(requester, "servanda__result", RequestTerms::default()) }
 }
 
 /// The first process, which dies with everything it does; and the second.
@@ -176,18 +176,18 @@ impl TwoLives {
     pub(super) fn live<T>(&self, life: impl AsyncFnOnce(&EngineHarness) -> T) -> T {
         let runtime = runtime();
         runtime.block_on(async {
-            let scene = scene_of(&self.bank.server, self.contracts.clone());
-            let house = self.bank.house.restarted(scene, self.clock.clone());
-            life(&house).await
+            let snapshot = snapshot_of(&self.bank.server, self.contracts.clone());
+            let harness = self.bank.harness.restarted(snapshot, self.clock.clone());
+            life(&harness).await
         })
     }
 
     /// A second life, some time after: what was left behind is looked after.
     pub(super) fn recover<T>(&self, after_ms: u64, life: impl AsyncFnOnce(&EngineHarness) -> T) -> T {
         self.clock.pass_ms(after_ms);
-        self.live(async |house| {
-            run_once(house.engine.long_running(), &mut BTreeSet::new()).await;
-            life(house).await
+        self.live(async |harness| {
+            run_once(harness.engine.long_running(), &mut BTreeSet::new()).await;
+            life(harness).await
         })
     }
 }

@@ -57,17 +57,17 @@ fn an_operation_is_asked_about_as_its_contract_says_and_asked_on_after_a_crash()
     for (ends, stands, structured) in table {
         let (server, state) = operations(json!({"job": {"id": "op-1"}}));
         let lives = TwoLives::new(server.clone(), polled());
-        let handle = lives.live(async |house| {
-            let handed = refusal(house.engine.call(call(&plain(), "write", RequestTerms::default())).await);
+        let handle = lives.live(async |harness| {
+            let handed = refusal(harness.engine.call(call(&plain(), "write", RequestTerms::default())).await);
             let handle = json!(handed.handle.unwrap());
-            assert_eq!(status(house, &takes_tasks(), &handle).await["statusMessage"], "queued");
+            assert_eq!(status(harness, &takes_tasks(), &handle).await["statusMessage"], "queued");
             handle
         });
-        lives.recover(MINUTE_MS, async |house| {
+        lives.recover(MINUTE_MS, async |harness| {
             *state.lock().unwrap() = ends.clone();
-            let ended = until_status(house, &takes_tasks(), &handle, stands).await;
+            let ended = until_status(harness, &takes_tasks(), &handle, stands).await;
             assert!(!ended.to_string().contains("secret"), "what breaks the contract is kept back");
-            let fetched = result(house.engine.call(fetch(&plain(), &json!({"handle": handle}))).await);
+            let fetched = result(harness.engine.call(fetch(&plain(), &json!({"handle": handle}))).await);
             assert_eq!(fetched["structuredContent"], structured, "{ends}");
             assert_eq!(fetched["isError"] == true, structured.is_null(), "{ends}");
         });

@@ -14,23 +14,23 @@ fn what_a_dead_process_left_is_told_by_what_recovery_finds() {
     for (class, stands, says, calls) in table {
         let slow = slow(&[r#"{"progress":1}"#]);
         let lives = TwoLives::new(slow.server.clone(), vec![of_class(class)]);
-        let id = lives.live(async |house| {
-            let created = task(house.engine.call(call(&takes_tasks(), "write", RequestTerms::default())).await);
+        let id = lives.live(async |harness| {
+            let created = task(harness.engine.call(call(&takes_tasks(), "write", RequestTerms::default())).await);
             while slow.server.heard().is_empty() {
                 tokio::task::yield_now().await;
             }
             created["taskId"].clone()
         });
         slow.go.add_permits(2);
-        lives.recover(10 * MINUTE_MS, async |house| {
-            let found = until_status(house, &takes_tasks(), &id, stands).await;
+        lives.recover(10 * MINUTE_MS, async |harness| {
+            let found = until_status(harness, &takes_tasks(), &id, stands).await;
             if stands == "failed" {
                 assert!(found["error"]["message"].as_str().unwrap().contains(says), "{class}: {found}");
                 let refusal = &found["error"]["data"];
                 assert_eq!(refusal["effect"], if class == "N" { "unknown" } else { "none" }, "{class}");
                 assert_eq!(refusal["retryable"], class != "N", "{class}: {found}");
             }
-            let fetched = result(house.engine.call(fetch(&plain(), &json!({"handle": id}))).await);
+            let fetched = result(harness.engine.call(fetch(&plain(), &json!({"handle": id}))).await);
             assert_eq!(fetched["isError"] == true, stands == "failed", "{class}");
         });
         let sent = slow.server.heard().iter().filter(|line| line.starts_with("tools/call")).count();

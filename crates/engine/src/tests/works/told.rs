@@ -19,14 +19,14 @@ use super::{
 };
 use crate::{
     CallAnswer, CallRequest, Gateway as _, ChangeEvent, InquirySubject, RequestTerms,
-    testing::{ScriptedRequest, ScriptedServer, call, draft, parse, scene_of, text},
+    testing::{ScriptedRequest, ScriptedServer, call, draft, parse, snapshot_of, text},
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
+async fn a_requester_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-    let mut news = bank.house.engine.change_events();
+    let mut news = bank.harness.engine.change_events();
     let refused =
         CallRequest { arguments: Bytes::from_static(b"{}"), ..call(&takes_tasks(), "write", RequestTerms::default()) };
     assert_eq!(refusal(bank.call(refused).await).error_code, TaxonomyClass::StructuralViolation, "at once");
@@ -40,15 +40,15 @@ async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
         assert!(created.get(member).is_some(), "{member}: {created}");
     }
     let id = &created["taskId"];
-    assert_eq!(status(&bank.house, &takes_tasks(), id).await["status"], "working");
+    assert_eq!(status(&bank.harness, &takes_tasks(), id).await["status"], "working");
     let mut stranger = takes_tasks();
     stranger.caller.principal = "other".to_owned();
-    assert_eq!(about(&bank.house, &stranger, InquirySubject::Task, json!({"taskId": id})).await.unwrap_err().code, -32602);
+    assert_eq!(about(&bank.harness, &stranger, InquirySubject::Task, json!({"taskId": id})).await.unwrap_err().code, -32602);
     slow.go.add_permits(1);
-    let ended = until_status(&bank.house, &takes_tasks(), id, "completed").await;
+    let ended = until_status(&bank.harness, &takes_tasks(), id, "completed").await;
     assert_eq!(ended["result"]["content"][0]["text"], "done");
     assert_eq!(ended["result"]["_meta"]["servanda/call"]["id"], json!(effect.call_id));
-    assert_eq!((bank.calls(), bank.house.outcomes()), (1, vec!["refused", "completed"]));
+    assert_eq!((bank.calls(), bank.harness.outcomes()), (1, vec!["refused", "completed"]));
     let ChangeEvent::Task { task_id, params, .. } = news.recv().await.unwrap() else { panic!("another kind of news") };
     assert_eq!((&json!(*task_id), &parse(params.get())["status"]), (id, &json!("completed")));
 }
@@ -57,7 +57,7 @@ async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
 async fn what_is_quick_is_no_task_unless_it_is_always_long_or_a_task_was_asked_for() {
     let mut always = long_write();
     always.execution.as_mut().unwrap().timeout_class = servanda_contract::tool::TimeoutClass::Async;
-    for (contract, guest, is_task) in
+    for (contract, requester, is_task) in
         [(long_write(), takes_tasks(), false), (always, takes_tasks(), true), (long_write(), legacy(), true)]
     {
         let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async {
@@ -66,34 +66,34 @@ async fn what_is_quick_is_no_task_unless_it_is_always_long_or_a_task_was_asked_f
         });
         let bank = Bank::new(server, vec![contract]);
         let began = Instant::now();
-        let answered = bank.call(with_task(call(&guest, "write", RequestTerms::default()))).await;
+        let answered = bank.call(with_task(call(&requester, "write", RequestTerms::default()))).await;
         assert_eq!(matches!(answered, CallAnswer::Task(_)), is_task, "{answered:?}");
         assert_eq!(began.elapsed().as_millis() < 100, is_task);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_guest_gets_the_form_of_its_era() {
+async fn a_legacy_requester_gets_the_form_of_its_era() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write(), long_read()]);
     let created = task(bank.call(with_task(call(&legacy(), "write", RequestTerms::default()))).await);
     let id = &created["task"]["taskId"];
     assert!(!bank.server.heard()[0].contains("task"), "a server that offers none is asked for none");
-    let got = status(&bank.house, &legacy(), id).await;
+    let got = status(&bank.harness, &legacy(), id).await;
     assert_eq!((&got["status"], got.get("ttlMs"), got["ttl"].is_u64()), (&json!("working"), None, true));
-    let listed = about(&bank.house, &legacy(), InquirySubject::Tasks, json!({})).await.unwrap();
+    let listed = about(&bank.harness, &legacy(), InquirySubject::Tasks, json!({})).await.unwrap();
     assert_eq!((&listed["tasks"][0]["taskId"], &listed["tasks"][0]["status"]), (id, &json!("working")));
     let go = slow.go.clone();
     let release = async { go.add_permits(1) };
     let asker = legacy();
-    let waiting = about(&bank.house, &asker, InquirySubject::TaskResult, json!({"taskId": id}));
+    let waiting = about(&bank.harness, &asker, InquirySubject::TaskResult, json!({"taskId": id}));
     let (ended, ()) = tokio::join!(waiting, release);
     let ended = ended.unwrap();
     assert_eq!((&ended["content"][0]["text"], ended.get("resultType")), (&json!("done"), None));
     assert_eq!(ended["_meta"]["io.modelcontextprotocol/related-task"], json!({"taskId": id}));
-    let got = status(&bank.house, &legacy(), id).await;
+    let got = status(&bank.harness, &legacy(), id).await;
     assert_eq!((&got["status"], got.get("result")), (&json!("completed"), None));
-    let again = about(&bank.house, &legacy(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap_err();
+    let again = about(&bank.harness, &legacy(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap_err();
     assert_eq!(again.code, -32602, "what has ended is not cancelled");
     // Without a `task` it waits for its turn to be told.
     let answered = bank.call(call(&legacy(), "echo", RequestTerms::default())).await;
@@ -101,7 +101,7 @@ async fn a_legacy_guest_gets_the_form_of_its_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_takes_no_tasks_gets_the_answer_or_a_handle() {
+async fn a_requester_that_takes_no_tasks_gets_the_answer_or_a_handle() {
     let slow = slow(&[]);
     let bank = Bank::new(slow.server.clone(), vec![long_write(), long_read()]);
     slow.go.add_permits(1);
@@ -128,8 +128,8 @@ async fn a_guest_that_takes_no_tasks_gets_the_answer_or_a_handle() {
         };
         assert!(fetched.json.contains(r#"[ {"type":"text","text":"done"} ],"x":1.0"#), "{}", fetched.json);
         assert_eq!(parse(&fetched.json)["_meta"]["servanda/call"]["replayed"], true);
-        assert_eq!(bank.house.last_record().outcome.name(), "replayed");
-        assert_eq!(bank.house.last_record().effect_id.as_deref(), Some(handle.as_str()));
+        assert_eq!(bank.harness.last_record().outcome.name(), "replayed");
+        assert_eq!(bank.harness.last_record().effect_id.as_deref(), Some(handle.as_str()));
     }
     assert_eq!(bank.calls(), 3);
 }
@@ -156,7 +156,7 @@ async fn a_handle_is_its_principals_alone_and_the_tool_keeps_its_contract() {
     ] {
         let refused = refusal(bank.call(fetch(&plain(), &arguments)).await);
         assert_eq!(refused.error_code, class, "{arguments}");
-        let record = bank.house.last_record();
+        let record = bank.harness.last_record();
         assert_eq!(
             (record.tool.as_str(), record.contract.unwrap().name.as_str()),
             ("servanda__result", "servanda.result")
@@ -169,7 +169,7 @@ async fn a_handle_is_its_principals_alone_and_the_tool_keeps_its_contract() {
 async fn the_tool_is_offered_only_where_there_is_long_work() {
     for (contracts, offered) in [(vec![draft("up", "write", true)], false), (vec![long_write()], true)] {
         let bank = Bank::new(slow(&[]).server, contracts);
-        let listing = bank.house.engine.listing(&plain()).await;
+        let listing = bank.harness.engine.listing(&plain()).await;
         assert_eq!(listing.tools.iter().any(|tool| tool.name == "servanda__result"), offered);
         let answered = bank.call(fetch(&plain(), &json!({"handle": "eff_1"}))).await;
         assert_eq!(matches!(answered, CallAnswer::UnknownTool(_)), !offered);
@@ -186,7 +186,7 @@ async fn the_same_key_is_told_of_the_same_work() {
     let other = refusal(bank.call(keyed(&plain())).await);
     assert_eq!((json!(other.handle), other.retryable), (created["taskId"].clone(), true));
     slow.go.add_permits(1);
-    until_status(&bank.house, &takes_tasks(), &created["taskId"], "completed").await;
+    until_status(&bank.harness, &takes_tasks(), &created["taskId"], "completed").await;
     assert_eq!(result(bank.call(keyed(&plain())).await)["content"][0]["text"], "done");
     assert_eq!(bank.calls(), 1);
 }
@@ -204,17 +204,17 @@ async fn progress_is_kept_and_shown() {
     let created = task(bank.call(call(&takes_tasks(), "write", RequestTerms::default())).await);
     let id = created["taskId"].clone();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(status(&bank.house, &takes_tasks(), &id).await["statusMessage"], "3 of 4: writing ");
+    assert_eq!(status(&bank.harness, &takes_tasks(), &id).await["statusMessage"], "3 of 4: writing ");
     let fetched = refusal(bank.call(fetch(&takes_tasks(), &json!({"handle": id}))).await);
     assert!(fetched.message.contains("3 of 4: writing"), "{}", fetched.message);
-    let restarted = bank.house.restarted(scene_of(&bank.server, vec![long_write()]), bank.clock.clone());
+    let restarted = bank.harness.restarted(snapshot_of(&bank.server, vec![long_write()]), bank.clock.clone());
     assert_eq!(status(&restarted, &takes_tasks(), &id).await["statusMessage"], "3 of 4: writing ");
 }
 
 /// The shapes on the wire, whole: they cannot change silently.
 #[tokio::test(start_paused = true)]
 async fn the_shapes_of_both_eras() {
-    for (guest, created, working, failed) in [
+    for (requester, created, working, failed) in [
         (
             takes_tasks(),
             json!({"taskId": "ID", "status": "working", "createdAt": "T", "lastUpdatedAt": "T", "ttlMs": 3_840_000,
@@ -243,14 +243,14 @@ async fn the_shapes_of_both_eras() {
     ] {
         let slow = slow(&[r#"{"progress":1,"total":2}"#]);
         let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-        let CallAnswer::Task(json) = bank.call(with_task(call(&guest, "write", RequestTerms::default()))).await else {
+        let CallAnswer::Task(json) = bank.call(with_task(call(&requester, "write", RequestTerms::default()))).await else {
             panic!("no task")
         };
         let id = bank.effects().await[0].id.to_string();
         let plain = |text: &str| parse(&text.replace(&id, "ID").replace("2027-01-15T08:00:00.000Z", "T"));
         assert_eq!(plain(&json), created);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let shown = status(&bank.house, &guest, &json!(id)).await;
+        let shown = status(&bank.harness, &requester, &json!(id)).await;
         assert_eq!(plain(&shown.to_string()), working);
         let claim = bank.effects().await[0].claim();
         let end = servanda_effects::effect::DispatchEnd::Unknown("gone".to_owned());
@@ -258,9 +258,9 @@ async fn the_shapes_of_both_eras() {
         let target = EffectTarget::Id(id.clone().into());
         let change =
             servanda_effects::effect::EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() };
-        bank.house.effects.apply(change).await.unwrap();
+        bank.harness.effects.apply(change).await.unwrap();
         let mut members: Vec<String> =
-            status(&bank.house, &guest, &json!(id)).await.as_object().unwrap().keys().cloned().collect();
+            status(&bank.harness, &requester, &json!(id)).await.as_object().unwrap().keys().cloned().collect();
         members.sort();
         assert_eq!(json!(members), failed);
     }
@@ -283,6 +283,6 @@ async fn the_time_is_the_contracts_and_over_at_its_end() {
     assert!(waited.message.contains("still goes on"), "{}", waited.message);
     assert_eq!(began.elapsed().as_secs(), 25, "nobody waits longer than is configured");
     tokio::time::sleep(Duration::from_secs(200)).await;
-    let failed = until_status(&bank.house, &takes_tasks(), &handle, "failed").await;
+    let failed = until_status(&bank.harness, &takes_tasks(), &handle, "failed").await;
     assert_eq!(failed["error"]["data"]["effect"], "unknown");
 }

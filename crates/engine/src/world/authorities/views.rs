@@ -1,7 +1,7 @@
-//! What a guest is shown: the tools that some call of theirs could be allowed for, by their credential and by the policies that
+//! What a requester is shown: the tools that some call of theirs could be allowed for, by their credential and by the policies that
 //! decide calls. Scopes that are missing hide nothing: a client learns from the refusal of a call which it has to ask for.
 //!
-//! A list is worked out once for each kind of guest and kept; a guest from whom nothing is kept sees the very same list as before.
+//! A list is worked out once for each kind of requester and kept; a requester from whom nothing is kept sees the very same list as before.
 
 use std::{
     collections::HashMap,
@@ -40,13 +40,13 @@ struct CachedListingView {
     shown: Arc<Listing>,
 }
 
-/// One guest's look at a list.
+/// One requester's look at a list.
 pub(super) struct ListingView<'a> {
     pub(super) policies: &'a Policies,
     pub(super) environment: &'a str,
     pub(super) catalog: &'a Catalog,
     pub(super) principal: Arc<Principal>,
-    pub(super) guest: &'a Requester,
+    pub(super) requester: &'a Requester,
 }
 
 impl ListingView<'_> {
@@ -59,7 +59,7 @@ impl ListingView<'_> {
         }
         drop(known);
         let shown = self.compute(&whole);
-        let rights = self.guest.authority.rights();
+        let rights = self.requester.authority.rights();
         let found = CachedListingView {
             client: self.client().map(str::to_owned),
             tools: rights.tools.clone(),
@@ -80,12 +80,12 @@ impl ListingView<'_> {
         let mut hasher = state.build_hasher();
         (Arc::as_ptr(whole), Arc::as_ptr(&self.principal), self.client()).hash(&mut hasher);
         // Credentials of one principal may be for different tools.
-        self.guest.authority.credential().hash(&mut hasher);
+        self.requester.authority.credential().hash(&mut hasher);
         hasher.finish()
     }
 
     fn matches(&self, known: &CachedListingView, whole: &Arc<Listing>) -> bool {
-        let rights = self.guest.authority.rights();
+        let rights = self.requester.authority.rights();
         Arc::ptr_eq(&known.whole, whole)
             && Arc::ptr_eq(&known.principal, &self.principal)
             && known.client.as_deref() == self.client()
@@ -95,12 +95,12 @@ impl ListingView<'_> {
 
     /// What the software calls itself, where some policy asks for it.
     fn client(&self) -> Option<&str> {
-        self.guest.caller.client.as_deref().filter(|_| self.policies.look_at_client())
+        self.requester.caller.client.as_deref().filter(|_| self.policies.look_at_client())
     }
 
     fn compute(&self, whole: &Arc<Listing>) -> Arc<Listing> {
         let circumstances = CallCircumstances {
-            tenant: &self.guest.caller.tenant,
+            tenant: &self.requester.caller.tenant,
             environment: self.environment,
             // A list looks at no time.
             time: Timestamp::from_unix_ms(0),
@@ -123,7 +123,7 @@ impl ListingView<'_> {
 
     /// Whether some call of a tool could be allowed, for some arguments, at some time, with all scopes.
     fn shows(&self, contract: &CompiledContract, circumstances: &CallCircumstances<'_>) -> bool {
-        let (rights, name) = (self.guest.authority.rights(), &contract.contract().identity.name);
+        let (rights, name) = (self.requester.authority.rights(), &contract.contract().identity.name);
         rights.tools.covers(name)
             && contract.mildest_class() <= rights.ceiling
             && self.policies.list_decision(&self.principal, name, circumstances) != ListDecision::Denied

@@ -61,7 +61,7 @@ fn discovery(command: &str) -> (Arc<Discovery>, Upstream) {
     (Arc::new(Discovery::new(catalog, &upstreams)), upstream)
 }
 
-fn guest(capabilities: &str) -> Requester {
+fn requester(capabilities: &str) -> Requester {
     let raw = serde_json::value::RawValue::from_string(capabilities.to_owned()).unwrap();
     Requester { capabilities: ClientCapabilities::parse(Some(&raw)), ..Requester::local() }
 }
@@ -81,8 +81,8 @@ fn proposal(tool: &str) -> Proposal {
     }
 }
 
-async fn names(discovery: &Discovery, guest: &Requester) -> usize {
-    discovery.listing(guest, |_| true).await.tools.len()
+async fn names(discovery: &Discovery, requester: &Requester) -> usize {
+    discovery.listing(requester, |_| true).await.tools.len()
 }
 
 /// However many calls come at once to a server nobody has asked, it is asked once before them; then not again.
@@ -104,12 +104,12 @@ async fn a_server_is_asked_once_before_calls() {
     upstream.shutdown().await;
 }
 
-/// A guest who can be asked something has the list of a legacy server asked for on their behalf; others like them share it.
+/// A requester who can be asked something has the list of a legacy server asked for on their behalf; others like them share it.
 #[tokio::test]
 async fn lists_are_made_by_what_clients_can_do() {
     let (discovery, upstream) = discovery("sh");
-    let (nobody, silent) = (Requester::local(), guest(r#"{"experimental":{}}"#));
-    let (roots, sampling) = (guest(r#"{"roots":{}}"#), guest(r#"{"sampling":{}}"#));
+    let (nobody, silent) = (Requester::local(), requester(r#"{"experimental":{}}"#));
+    let (roots, sampling) = (requester(r#"{"roots":{}}"#), requester(r#"{"sampling":{}}"#));
     assert_eq!(names(&discovery, &roots).await, TOOLS.len(), "nobody is connected, so nobody is asked");
     discovery.refresh_for_call(&proposal("tool_1"), &nobody).await;
     assert_eq!(names(&discovery, &roots).await, 2);
@@ -117,10 +117,10 @@ async fn lists_are_made_by_what_clients_can_do() {
     assert_eq!(names(&discovery, &sampling).await, 3);
     assert_eq!(names(&discovery, &silent).await, 1, "who can be asked nothing is like anybody");
     assert_eq!(names(&discovery, &nobody).await, 1);
-    let resolves = |guest: &Requester| discovery.catalog.resolve("tool_2", &guest.capabilities).is_ok();
+    let resolves = |requester: &Requester| discovery.catalog.resolve("tool_2", &requester.capabilities).is_ok();
     assert_eq!([&nobody, &roots, &sampling].map(resolves), [false, true, true]);
     // A call of a kind of client that never listed anything is decided by a list of its own, too.
-    let elicitation = guest(r#"{"elicitation":{}}"#);
+    let elicitation = requester(r#"{"elicitation":{}}"#);
     discovery.refresh_for_call(&proposal("tool_4"), &elicitation).await;
     assert!(discovery.catalog.resolve("tool_4", &elicitation.capabilities).is_ok());
     upstream.shutdown().await;

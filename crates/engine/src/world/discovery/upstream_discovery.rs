@@ -37,7 +37,7 @@ pub(super) struct UpstreamDiscovery {
     asking: [tokio::sync::Mutex<()>; ASKING_MAX],
     hashing: RandomState,
     state: Mutex<DiscoveryState>,
-    doubts: Arc<LoggedObjections>,
+    logged_objections: Arc<LoggedObjections>,
     /// Whether it was asked to the end once, for everybody: it answered, or it could not be asked.
     tried: watch::Sender<bool>,
 }
@@ -64,7 +64,7 @@ pub enum UpstreamReachability {
 }
 
 impl UpstreamDiscovery {
-    pub(super) fn new(id: String, upstream: Upstream, catalog: Arc<Catalog>, doubts: Arc<LoggedObjections>) -> Self {
+    pub(super) fn new(id: String, upstream: Upstream, catalog: Arc<Catalog>, logged_objections: Arc<LoggedObjections>) -> Self {
         let changes = upstream.changes();
         Self {
             id,
@@ -74,7 +74,7 @@ impl UpstreamDiscovery {
             asking: Default::default(),
             hashing: RandomState::new(),
             state: Mutex::default(),
-            doubts,
+            logged_objections,
             tried: watch::Sender::new(false),
         }
     }
@@ -100,15 +100,15 @@ impl UpstreamDiscovery {
 
     /// Whether what it offers to this client may differ from what it offers to others: a legacy server knows it from a
     /// connection of its own. A modern one is told with every request what the client can do, and lists are the same for all.
-    pub(super) fn has_own_list(&self, counterpart: &UpstreamRequester) -> bool {
-        self.upstream.has_own_connection(counterpart)
+    pub(super) fn has_own_list(&self, upstream_requester: &UpstreamRequester) -> bool {
+        self.upstream.has_own_connection(upstream_requester)
     }
 
     /// As whom the server knows a client: what it offers to that one is what it offers to the client. What a server of both
     /// eras offered to legacy clients is forgotten when it does not know them as such any more.
-    pub(super) fn effective_counterpart(&self, counterpart: &UpstreamRequester) -> UpstreamRequester {
-        let known = self.upstream.connection_requester(counterpart);
-        if counterpart.era == Era::Legacy && known.era == Era::Modern && self.is_modern() {
+    pub(super) fn effective_upstream_requester(&self, upstream_requester: &UpstreamRequester) -> UpstreamRequester {
+        let known = self.upstream.connection_requester(upstream_requester);
+        if upstream_requester.era == Era::Legacy && known.era == Era::Modern && self.is_modern() {
             self.catalog.forget_profiles(&self.id, Era::Legacy);
         }
         known
@@ -130,45 +130,45 @@ impl UpstreamDiscovery {
     }
 
     /// Whether its list was asked for on the connection that such a request is made on now, and nothing was said since.
-    pub(super) fn is_current(&self, counterpart: &UpstreamRequester) -> bool {
+    pub(super) fn is_current(&self, upstream_requester: &UpstreamRequester) -> bool {
         let changes = *self.changes.borrow();
-        let edition = self.upstream.edition(counterpart);
+        let edition = self.upstream.edition(upstream_requester);
         edition.is_some_and(|edition| self.state().editions.get(&edition) == Some(&changes))
     }
 
     /// Sees to it that nothing is called on a connection whose list is not known, where somebody agreed to definitions. The
     /// upstream asks for that before each call, so that no connection that is made after this is used either.
-    pub(super) fn close_unknown_list(&self, counterpart: &UpstreamRequester) {
+    pub(super) fn close_unknown_list(&self, upstream_requester: &UpstreamRequester) {
         let guarded = self.catalog.is_guarded();
         self.upstream.require_judged(guarded);
         if guarded
-            && let Some(edition) = self.upstream.edition(counterpart)
-            && !self.is_current(counterpart)
+            && let Some(edition) = self.upstream.edition(upstream_requester)
+            && !self.is_current(upstream_requester)
         {
-            self.upstream.set_judged(counterpart, edition, false);
+            self.upstream.set_judged(upstream_requester, edition, false);
         }
     }
 
     /// Asks until its list is current: a server may say that it changed as soon as it was asked, and many do while they
     /// start. Not if asking has just failed, and not for longer than that. What is known is used where nothing new is
     /// learned in time.
-    pub(super) async fn refresh(&self, counterpart: &UpstreamRequester, wait: Duration) {
+    pub(super) async fn refresh(&self, upstream_requester: &UpstreamRequester, wait: Duration) {
         let refreshed = async {
-            let _asking = self.lock_asking(counterpart).await;
+            let _asking = self.lock_asking(upstream_requester).await;
             for _ in 0..ROUNDS_MAX {
-                if self.failed_just_now(counterpart) || self.is_current(counterpart) {
+                if self.failed_just_now(upstream_requester) || self.is_current(upstream_requester) {
                     return;
                 }
-                self.ask_now(counterpart).await;
+                self.ask_now(upstream_requester).await;
             }
         };
         let _ = tokio::time::timeout(wait, refreshed).await;
     }
 
     /// Asks for the list and tells the catalog. Says whether there was an answer.
-    pub(super) async fn ask(&self, counterpart: &UpstreamRequester) -> bool {
-        let _asking = self.lock_asking(counterpart).await;
-        let mut answered = std::pin::pin!(self.ask_now(counterpart));
+    pub(super) async fn ask(&self, upstream_requester: &UpstreamRequester) -> bool {
+        let _asking = self.lock_asking(upstream_requester).await;
+        let mut answered = std::pin::pin!(self.ask_now(upstream_requester));
         if let Ok(answered) = tokio::time::timeout(Duration::from_millis(SLOW_MS), &mut answered).await {
             return answered;
         }
@@ -220,38 +220,38 @@ impl UpstreamDiscovery {
         self.upstream.known_era() == Some(Era::Modern)
     }
 
-    async fn lock_asking(&self, counterpart: &UpstreamRequester) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+    async fn lock_asking(&self, upstream_requester: &UpstreamRequester) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let others = ASKING_MAX as u64 - 1;
-        let own = self.is_on_behalf(counterpart);
-        let place = if own { 1 + self.hashing.hash_one(counterpart) % others } else { 0 };
+        let own = self.is_on_behalf(upstream_requester);
+        let place = if own { 1 + self.hashing.hash_one(upstream_requester) % others } else { 0 };
         let turn = usize::try_from(place).ok().and_then(|place| self.asking.get(place))?;
         Some(turn.lock().await)
     }
 
     /// Whether it is asked on behalf of one client or user, and not of everybody.
-    fn is_on_behalf(&self, counterpart: &UpstreamRequester) -> bool {
-        counterpart.capabilities.answers_anything()
-            || counterpart.era == Era::Legacy
-            || (self.is_personal() && counterpart.on_behalf_of.is_some())
+    fn is_on_behalf(&self, upstream_requester: &UpstreamRequester) -> bool {
+        upstream_requester.capabilities.answers_anything()
+            || upstream_requester.era == Era::Legacy
+            || (self.is_personal() && upstream_requester.on_behalf_of.is_some())
     }
 
-    fn failed_just_now(&self, counterpart: &UpstreamRequester) -> bool {
+    fn failed_just_now(&self, upstream_requester: &UpstreamRequester) -> bool {
         let recent = |at: &Instant| at.elapsed() < Duration::from_millis(RETRY_MS);
-        self.state().failed.as_ref().is_some_and(|(whose, at)| whose == counterpart && recent(at))
+        self.state().failed.as_ref().is_some_and(|(whose, at)| whose == upstream_requester && recent(at))
     }
 
-    async fn ask_now(&self, counterpart: &UpstreamRequester) -> bool {
+    async fn ask_now(&self, upstream_requester: &UpstreamRequester) -> bool {
         // Before asking: what changes while it answers has to be asked for again.
         let changes = *self.changes.borrow();
-        let answered = self.upstream.tools(counterpart).await;
-        let is_somebodys = self.is_on_behalf(counterpart);
+        let answered = self.upstream.tools(upstream_requester).await;
+        let is_somebodys = self.is_on_behalf(upstream_requester);
         let answered = match answered {
             Ok(list) => {
-                self.take_list(counterpart, &list, changes);
+                self.take_list(upstream_requester, &list, changes);
                 true
             }
             Err(error) => {
-                let first = self.state().failed.replace((counterpart.clone(), Instant::now())).is_none();
+                let first = self.state().failed.replace((upstream_requester.clone(), Instant::now())).is_none();
                 // What could not be asked on behalf of one client says nothing about the others.
                 if !is_somebodys {
                     // The connection itself logs that its server cannot be reached; a second line would repeat it.
@@ -271,7 +271,7 @@ impl UpstreamDiscovery {
         answered
     }
 
-    fn take_list(&self, counterpart: &UpstreamRequester, list: &ToolList, changes: u64) {
+    fn take_list(&self, upstream_requester: &UpstreamRequester, list: &ToolList, changes: u64) {
         let digest = digest(list);
         let before = self.state().last.clone();
         let inventory = match before {
@@ -287,12 +287,12 @@ impl UpstreamDiscovery {
             self.catalog.forget_profiles(&self.id, Era::Modern);
         }
         // A server that did not take the legacy handshake after all was asked in the modern era.
-        let known = if self.is_modern() { self.effective_counterpart(counterpart) } else { counterpart.clone() };
+        let known = if self.is_modern() { self.effective_upstream_requester(upstream_requester) } else { upstream_requester.clone() };
         let viewer = Viewer { era: known.era, capabilities: &known.capabilities };
         let turned = self.catalog.observe(&self.id, viewer, &inventory);
         for change in &turned {
             operator_log::log_change(change);
-            self.doubts.log_once(change, &self.catalog);
+            self.logged_objections.log_once(change, &self.catalog);
         }
         let mut memory = self.state();
         memory.last = Some((digest, inventory));
@@ -307,7 +307,7 @@ impl UpstreamDiscovery {
         }
         memory.editions.insert(edition, changes);
         drop(memory);
-        self.upstream.set_judged(counterpart, edition, true);
+        self.upstream.set_judged(upstream_requester, edition, true);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, DiscoveryState> {

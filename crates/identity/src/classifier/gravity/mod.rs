@@ -38,8 +38,8 @@ const SENTENCES_MAX: usize = 4;
 const OBJECT_WORDS_MAX: usize = 12;
 
 /// How grave a change by this tool is, and the reason where one family decided.
-pub(super) fn assess(reading: &DescriptorReading, deed: &ActionJudgement, cautions: &[Caution]) -> (Gravity, Option<String>) {
-    let about = ChangeDescription::new(reading, deed);
+pub(super) fn assess(reading: &DescriptorReading, action_judgement: &ActionJudgement, cautions: &[Caution]) -> (Gravity, Option<String>) {
+    let about = ChangeDescription::new(reading, action_judgement);
     let found = [
         (Gravity::Critical, about.program(cautions)),
         (Gravity::Critical, about.any_request()),
@@ -50,13 +50,13 @@ pub(super) fn assess(reading: &DescriptorReading, deed: &ActionJudgement, cautio
         (Gravity::Critical, about.restores()),
     ];
     let decided = found.into_iter().find_map(|(gravity, why)| why.map(|why| (gravity, Some(why))));
-    let (gravity, why) = decided.or_else(|| about.deletes(deed)).unwrap_or_else(|| about.lesser(cautions));
+    let (gravity, why) = decided.or_else(|| about.deletes(action_judgement)).unwrap_or_else(|| about.lesser(cautions));
     about.choices().filter(|(chosen, _)| *chosen > gravity).unwrap_or((gravity, why))
 }
 
 /// Whether what an argument's program does is all that the tool does: it runs the program, and no other family of words is in it.
-pub(super) fn acts_only_through_program(reading: &DescriptorReading, deed: &ActionJudgement, cautions: &[Caution]) -> bool {
-    let about = ChangeDescription::new(reading, deed);
+pub(super) fn acts_only_through_program(reading: &DescriptorReading, action_judgement: &ActionJudgement, cautions: &[Caution]) -> bool {
+    let about = ChangeDescription::new(reading, action_judgement);
     let runs = about.verb(nouns::RUNS).or_else(|| about.verb("query write read")).is_some();
     let more = about.money().or_else(|| about.rights()).or_else(|| about.deploys()).is_some();
     runs && !more && about.program(cautions).is_some() && about.verb(nouns::OUTSIDE).is_none()
@@ -74,11 +74,11 @@ struct ChangeDescription<'a> {
 }
 
 impl<'a> ChangeDescription<'a> {
-    fn new(reading: &'a DescriptorReading, deed: &ActionJudgement) -> Self {
+    fn new(reading: &'a DescriptorReading, action_judgement: &ActionJudgement) -> Self {
         let nothing = SentenceReading::default();
         let mut first = reading.sentences.iter().take(SENTENCES_MAX);
         let main = first.find(|sentence| sentence.verb.is_some()).or(reading.sentences.first()).unwrap_or(&nothing);
-        let named = deed.verb.and_then(|(_, infinitive)| lexicon::verb(infinitive));
+        let named = action_judgement.verb.and_then(|(_, infinitive)| lexicon::verb(infinitive));
         // `API-post-page`, "Create a page": the name says how it is sent, the sentence what is done.
         let method = |verb: &Verb| matches!(verb.infinitive, "post" | "put" | "patch");
         let named = named.filter(|verb| !(method(verb) && main.verb.is_some()));
@@ -281,9 +281,9 @@ impl<'a> ChangeDescription<'a> {
         rebuilt.or_else(|| restored.map(|kept| format!("`restore` replaces a whole {kept}")))
     }
 
-    fn deletes(&self, deed: &ActionJudgement) -> Option<(Gravity, Option<String>)> {
+    fn deletes(&self, action_judgement: &ActionJudgement) -> Option<(Gravity, Option<String>)> {
         let verb = self.verbs.iter().find(|verb| verb.class == VerbClass::Delete);
-        if verb.is_none() && deed.action != Action::Delete {
+        if verb.is_none() && action_judgement.action != Action::Delete {
             return None;
         }
         let word = verb.map_or("delete", |verb| verb.infinitive);

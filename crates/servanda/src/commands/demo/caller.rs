@@ -12,7 +12,7 @@ use servanda_engine::{Requester, SystemClock};
 
 use crate::{
     cli::RightsArgs,
-    commands::{local_guest, rights_text},
+    commands::{local_requester, rights_text},
     failure::CommandFailure,
 };
 
@@ -33,9 +33,9 @@ pub(super) enum DemoCaller {
 
 impl DemoCaller {
     /// The same as the engine knows them.
-    pub(super) fn guest(self) -> Result<Requester, CommandFailure> {
+    pub(super) fn requester(self) -> Result<Requester, CommandFailure> {
         match self {
-            Self::LocalUser => Ok(local_guest(CLIENT)),
+            Self::LocalUser => Ok(local_requester(CLIENT)),
             Self::ReadingAgent => {
                 reading_agent().map_err(|why| CommandFailure::failed(format!("no credential of an agent can be made: {why}")))
             }
@@ -54,7 +54,7 @@ fn reading_agent() -> Result<Requester, String> {
         ceiling: None,
         budget: None,
     };
-    let local = local_guest(CLIENT);
+    let local = local_requester(CLIENT);
     let user = DelegatingUser {
         tenant: local.caller.tenant.clone(),
         principal: local.caller.principal.clone(),

@@ -43,40 +43,40 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFa
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
     let folder = DemoFolder::make(address)?;
     let loaded = LoadedConfig::read(&folder.config_file())?;
-    let station = AssembledGateway::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
+    let gateway = AssembledGateway::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
     let toured = tokio::select! {
-        toured = tour(&loaded, &station, listener.is_some(), screen) => toured,
+        toured = tour(&loaded, &gateway, listener.is_some(), screen) => toured,
         () = stop.requested.cancelled() => Err(CommandFailure::failed("stopped before the tour was over")),
     };
     let (Ok(()), Some(listener)) = (&toured, listener) else {
         // Every step has had its answer, or the tour tells that it was stopped.
-        let _ = station.close(&stop).await;
+        let _ = gateway.close(&stop).await;
         if toured.is_ok() {
             connect::show_how_later(address, screen);
         }
         return toured;
     };
     connect::show_how(address, &folder, screen);
-    let served = serve::serve_http(&station, listener, &stop, None, screen).await;
+    let served = serve::serve_http(&gateway, listener, &stop, None, screen).await;
     screen.say(format_args!("stopped; {} goes with it", loaded.folder.display()));
     served
 }
 
 /// Plays every step, then proves from the company's own count and from the ledger that only what was allowed happened.
-async fn tour(loaded: &LoadedConfig, station: &AssembledGateway, stays: bool, screen: Screen) -> Result<(), CommandFailure> {
-    start(station, screen).await?;
+async fn tour(loaded: &LoadedConfig, gateway: &AssembledGateway, stays: bool, screen: Screen) -> Result<(), CommandFailure> {
+    start(gateway, screen).await?;
     let page = DemoPage::new(screen);
-    page.headline(station.engine.catalog().entries().count());
+    page.headline(gateway.engine.catalog().entries().count());
     let mut played = Vec::new();
     for chapter in &tour::CHAPTERS {
         page.chapter(chapter)?;
         for step in chapter.steps {
-            let step = outcome::play(&station.engine, step).await?;
+            let step = outcome::play(&gateway.engine, step).await?;
             page.step(&step)?;
             played.push(step);
         }
     }
-    let proof = DemoProof::gather(&station.engine, &loaded.ledger_place()?, &played).await?;
+    let proof = DemoProof::gather(&gateway.engine, &loaded.ledger_place()?, &played).await?;
     // Only while the folder is there can the page be asked for again.
     let explain = if stays { format!("--config {} explain", loaded.file.display()) } else { "explain".to_owned() };
     page.proof(&proof, &explain)?;
@@ -89,11 +89,11 @@ async fn tour(loaded: &LoadedConfig, station: &AssembledGateway, stays: bool, sc
 }
 
 /// Starts the company before the first call, so that no call's deadline pays for it.
-async fn start(station: &AssembledGateway, screen: Screen) -> Result<(), CommandFailure> {
+async fn start(gateway: &AssembledGateway, screen: Screen) -> Result<(), CommandFailure> {
     let waiting = screen.wait("starting the sample company");
-    station.follow_upstreams();
+    gateway.follow_upstreams();
     let mut started = Ok(());
-    for upstream in station.engine.upstreams().values() {
+    for upstream in gateway.engine.upstreams().values() {
         started = started.and(upstream.tools(&servanda_upstream::UpstreamRequester::gateway()).await.map(|_| ()));
     }
     waiting.finish_and_clear();

@@ -39,7 +39,7 @@ pub(super) enum DemoOutcome {
 /// Makes one call of the tour.
 pub(super) async fn play(engine: &Engine, step: &'static DemoStep) -> Result<PlayedStep, CommandFailure> {
     let request = CallRequest {
-        requester: step.caller.guest()?,
+        requester: step.caller.requester()?,
         tool: step.tool.to_owned(),
         arguments: Bytes::from_static(step.arguments.as_bytes()),
         chain: Some(CONVERSATION.to_owned()),

@@ -95,14 +95,14 @@ impl DemoPage {
         let DemoProof { refused, refused_but_sent, effects_allowed, effects_counted, .. } = proof;
         let kinds = proof.effects_by_kind.iter().filter(|(_, count)| **count != 0);
         let kinds = kinds.map(|(kind, count)| format!("{kind}: {count}")).collect::<Vec<_>>().join(", ");
-        let mood = if proof.surprise().is_none() { TextStyle::Good } else { TextStyle::Bad };
+        let style = if proof.surprise().is_none() { TextStyle::Good } else { TextStyle::Bad };
         let sentence = format!(
             "{refused} calls refused, {refused_but_sent} of them reached the company: \
              {effects_counted} effects, {effects_allowed} allowed"
         );
         let fits = sentence.chars().count() + kinds.chars().count() + 5 <= self.width;
         let between = if fits { " " } else { "\n  " };
-        self.line(&format!("  {}{between}({kinds})", paint(&sentence, mood)))?;
+        self.line(&format!("  {}{between}({kinds})", paint(&sentence, style)))?;
         let Some(record) = &proof.explained else { return Ok(()) };
         self.heading(&format!("$ servanda {explain} {}", record.call_id))?;
         self.line(&explain::render(record))

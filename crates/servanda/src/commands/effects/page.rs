@@ -120,7 +120,7 @@ fn looked_for(look_up: &EffectLookup) -> String {
 
 /// The state; where evidence contradicts it, that is said with it.
 fn state(effect: &Effect) -> String {
-    let Some(_) = effect.conflict else { return paint(effect.state.name(), mood(effect.state)) };
+    let Some(_) = effect.conflict else { return paint(effect.state.name(), style(effect.state)) };
     paint(&format!("{}, in conflict", effect.state.name()), TextStyle::Bad)
 }
 
@@ -162,7 +162,7 @@ fn sent(effect: &Effect) -> String {
     }
 }
 
-const fn mood(state: EffectState) -> TextStyle {
+const fn style(state: EffectState) -> TextStyle {
     match state {
         EffectState::Completed => TextStyle::Good,
         EffectState::OutcomeUnknown => TextStyle::Bad,

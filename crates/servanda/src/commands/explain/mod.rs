@@ -229,7 +229,7 @@ fn why(refusal: &Refusal) -> Vec<String> {
 }
 
 fn outcome(record: &CallRecord) -> String {
-    let mood = match record.outcome {
+    let style = match record.outcome {
         Outcome::Completed | Outcome::Replayed => TextStyle::Good,
         Outcome::Refused
         | Outcome::ToolError
@@ -246,5 +246,5 @@ fn outcome(record: &CallRecord) -> String {
         (Some(at), _) => format!(" · {} ms", at.since_ms(record.received_at)),
         (None, _) => String::new(),
     };
-    format!("{}{class}{took}", paint(record.ended(), mood))
+    format!("{}{class}{took}", paint(record.ended(), style))
 }

@@ -11,7 +11,7 @@ pub(super) fn lines(observed: &ProbeReport) -> Vec<String> {
         if *sample_percent == 100 { String::new() } else { format!(" (one of {sample_percent} % of the calls)") };
     let mut lines = vec![
         String::new(),
-        format!("  observed  {}: {}{share}", paint(verdict.word(), mood(*verdict)), meaning(observed)),
+        format!("  observed  {}: {}{share}", paint(verdict.word(), style(*verdict)), meaning(observed)),
     ];
     for probe in &observed.probes {
         let looks = match probe.found {
@@ -45,7 +45,7 @@ fn seen(seen: &ProbeSnapshot) -> String {
     }
 }
 
-const fn mood(verdict: ProbeVerdict) -> TextStyle {
+const fn style(verdict: ProbeVerdict) -> TextStyle {
     match verdict {
         ProbeVerdict::AsDeclared => TextStyle::Good,
         ProbeVerdict::Violation => TextStyle::Bad,

@@ -92,12 +92,12 @@ fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&LockFile>) -> C
 }
 
 fn page(group: &ConfusionGroup, screen: Screen) -> Result<(), CommandFailure> {
-    let mood = match group.severity {
+    let style = match group.severity {
         ConfusionSeverity::High => TextStyle::Bad,
         ConfusionSeverity::Medium | ConfusionSeverity::Unknown => TextStyle::Careful,
         ConfusionSeverity::Low => TextStyle::Quiet,
     };
-    let severity = paint(&group.severity.to_string(), mood);
+    let severity = paint(&group.severity.to_string(), style);
     let taken = if group.parameters.is_empty() { "nothing".to_owned() } else { group.parameters.join(", ") };
     screen.page(format_args!("{severity}: {} that take {taken}", count(group.tools.len(), "tool")))?;
     let width = group.tools.iter().map(|member| member.tool.chars().count()).max().unwrap_or_default();

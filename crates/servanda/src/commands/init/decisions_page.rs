@@ -31,7 +31,7 @@ fn group(class: &str, decisions: &[InitDecision]) -> Option<String> {
     if tools == 0 {
         return None;
     }
-    let mut lines = vec![format!("{}: {}", paint(class, tools::mood(class)), count(tools, "tool"))];
+    let mut lines = vec![format!("{}: {}", paint(class, tools::style(class)), count(tools, "tool"))];
     let names = looked_at.iter().map(|decision| decision.tool.chars().count());
     let width = names.max().unwrap_or(0).min(NAME_CHARS_MAX);
     for decision in looked_at {

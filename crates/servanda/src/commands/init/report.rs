@@ -69,7 +69,7 @@ impl InitReport<'_> {
         for decision in self.decisions {
             let class = decision.side_effect_class.unwrap_or("LEFT OUT");
             let doubt = if decision.certain || decision.side_effect_class.is_none() { "" } else { " (uncertain)" };
-            let class = format!("{}{doubt}", paint(class, tools::mood(class)));
+            let class = format!("{}{doubt}", paint(class, tools::style(class)));
             let because = std::iter::once(&decision.why).chain(&decision.notes).map(String::as_str).collect::<Vec<_>>();
             shown.add_row([decision.tool.clone(), class, because.join("; ")]);
         }

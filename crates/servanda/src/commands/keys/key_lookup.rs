@@ -3,7 +3,7 @@
 use servanda_authority::api_key::StoredKey;
 use servanda_contract::Timestamp;
 use servanda_effects::Notebook;
-use servanda_porter::keys;
+use servanda_authn::keys;
 
 use super::trouble;
 use crate::{failure::CommandFailure, screen::distinct_chars};

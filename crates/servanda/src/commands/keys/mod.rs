@@ -9,7 +9,7 @@ use servanda_authority::api_key::{ApiKeySpec, CreatedApiKey, StoredKey};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_ledger::Ledger;
-use servanda_porter::keys::{self, ApiKeyStoreError};
+use servanda_authn::keys::{self, ApiKeyStoreError};
 
 use crate::{
     cli::{KeyCreateArgs, KeysArgs, KeysCommand},

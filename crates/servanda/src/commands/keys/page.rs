@@ -86,7 +86,7 @@ pub(super) fn list(keys: &[StoredKey], now: Timestamp) -> String {
     let least = if is_short { ID_CHARS_MIN } else { usize::MAX };
     let id_chars = distinct_chars(keys.iter().map(|key| key.id.as_str()), least);
     for key in keys {
-        let (word, mood) = standing(key, now);
+        let (word, style) = standing(key, now);
         let may: Vec<String> =
             rights_text::shown(&key.rights).iter().map(|(name, text)| format!("{name} {text}")).collect();
         let until = key.expires_at.to_string();
@@ -95,7 +95,7 @@ pub(super) fn list(keys: &[StoredKey], now: Timestamp) -> String {
             format!("{}/{}", key.tenant, key.principal),
             key.label.clone(),
             until.get(..10).unwrap_or(&until).to_owned(),
-            paint(word, mood),
+            paint(word, style),
             may.join("; "),
             format!("…{}", key.ends_with),
         ];

@@ -190,7 +190,7 @@ fn page(report: &WhatIfReport) -> String {
 fn changes(changes: &[ChangedDecision]) -> String {
     let mut rows = table(&["call", "when", "tool", "caller", "was", "would be", "by"]);
     for change in changes.iter().take(SHOWN_MAX) {
-        let mood = if change.would_be == "refused" { TextStyle::Bad } else { TextStyle::Good };
+        let style = if change.would_be == "refused" { TextStyle::Bad } else { TextStyle::Good };
         let by = change.by.iter().zip(&change.places).map(|(id, place)| format!("`{id}` ({place})"));
         let by: Vec<String> = by.collect();
         let by = if by.is_empty() { "no policy permits it".to_owned() } else { by.join(", ") };
@@ -200,7 +200,7 @@ fn changes(changes: &[ChangedDecision]) -> String {
             crate::screen::one_line(&change.tool),
             crate::screen::one_line(&change.caller),
             change.was.to_owned(),
-            paint(change.would_be, mood),
+            paint(change.would_be, style),
             by,
         ]);
     }

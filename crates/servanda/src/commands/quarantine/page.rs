@@ -52,8 +52,8 @@ pub(super) fn list(held: &[(String, &QuarantineHistory)]) -> String {
 /// Everything that happened to one.
 pub(super) fn page(history: &QuarantineHistory, exposed: &str) -> String {
     let state = state(history);
-    let mood = if state == "held" { TextStyle::Bad } else { TextStyle::Good };
-    let mut lines = vec![format!("{}  {}", paint(exposed, TextStyle::Strong), paint(state, mood))];
+    let style = if state == "held" { TextStyle::Bad } else { TextStyle::Good };
+    let mut lines = vec![format!("{}  {}", paint(exposed, TextStyle::Strong), paint(state, style))];
     lines.push(format!("  upstream  `{}` as `{}`", history.tool.upstream, history.tool.tool));
     for event in &history.events {
         lines.push(format!("  {}  {}", at(event), what(event)));

@@ -106,7 +106,7 @@ fn list(loaded: &LoadedConfig, shown: &[&LocatedContract], screen: Screen) -> Re
     let mut page = table(&["tool", "class", "because of", "decided by"]).with_prose(2);
     for one in &listed {
         let because: Vec<&str> = one.why.into_iter().chain(one.doubts.iter().map(String::as_str)).collect();
-        let class = paint(one.side_effect_class, tools::mood(one.side_effect_class));
+        let class = paint(one.side_effect_class, tools::style(one.side_effect_class));
         page.add_row([one.tool.clone(), class, because.join("; "), one.reviewed_by.unwrap_or("-").to_owned()]);
     }
     screen.data(lines(&page))?;

@@ -132,7 +132,7 @@ fn show(loaded: &LoadedConfig, written: &LocatedContract, number: usize, total: 
     screen.say(format_args!(
         "\n{number} of {total}  {}  {}",
         paint_stderr(&name, TextStyle::Strong),
-        paint_stderr(class, tools::mood(class))
+        paint_stderr(class, tools::style(class))
     ));
     if contract.transactional.confirmation_required {
         screen.say("  held back: its calls are always refused");

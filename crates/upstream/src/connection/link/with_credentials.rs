@@ -21,12 +21,12 @@ impl Wire {
         terms: WireRequestTerms,
     ) -> ExchangeEnd {
         let conversations = self.conversations();
-        let setting = conversations.setting();
-        let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
-        let errand = request.errand.clone().unwrap_or_else(|| setting.errand(conversations.counterpart(), deadline));
+        let context = conversations.context();
+        let deadline = Instant::now() + Duration::from_millis(context.spec.limits.connect_ms_max);
+        let credential_request = request.credential_request.clone().unwrap_or_else(|| context.credential_request(conversations.requester(), deadline));
         let mut rejected_before = 0;
         loop {
-            let held = match within_deadline(&terms, credentials.present(&setting.redaction, &errand)).await {
+            let held = match within_deadline(&terms, credentials.present(&context.redaction, &credential_request)).await {
                 Ok(Ok(held)) => held,
                 Ok(Err(why)) => return ExchangeEnd::Failed(PerformFailure::NotPresented(why)),
                 Err(failure) => return ExchangeEnd::Failed(failure),
@@ -41,7 +41,7 @@ impl Wire {
             if rejected_before >= REJECTIONS_MAX {
                 return ExchangeEnd::Failed(failure);
             }
-            match within_deadline(&terms, credentials.rejected(&errand, &rejection)).await {
+            match within_deadline(&terms, credentials.rejected(&credential_request, &rejection)).await {
                 Ok(Remedy::TryAgain) => rejected_before += 1,
                 Ok(Remedy::GiveUp(why)) => {
                     return ExchangeEnd::Failed(PerformFailure::NotLetIn { status: rejection.status, why });

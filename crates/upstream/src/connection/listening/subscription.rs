@@ -48,12 +48,12 @@ pub(super) enum SubscribeOutcome {
 
 impl UpstreamSubscription {
     /// Asks for one and waits until the server has acknowledged it.
-    pub(super) async fn open(setting: &Arc<SharedContext>, link: &Arc<Link>, filter: String, tasks: bool) -> SubscribeOutcome {
+    pub(super) async fn open(context: &Arc<SharedContext>, link: &Arc<Link>, filter: String, tasks: bool) -> SubscribeOutcome {
         let (listener, mut heard) = mpsc::channel(HEARD_MAX);
         let cancel = CancellationToken::new();
         let cancel_when_dropped = cancel.clone().drop_guard();
-        let mut ending = start(setting, link, &filter, tasks, cancel, listener);
-        let patience = Duration::from_millis(setting.spec.limits.connect_ms_max);
+        let mut ending = start(context, link, &filter, tasks, cancel, listener);
+        let pausable_deadline = Duration::from_millis(context.spec.limits.connect_ms_max);
         tokio::select! {
             biased;
             said = heard.recv() => match said {
@@ -69,7 +69,7 @@ impl UpstreamSubscription {
                 None => classify_end(ending.await.ok()),
             },
             ended = &mut ending => classify_end(ended.ok()),
-            () = tokio::time::sleep(patience) => SubscribeOutcome::Broke,
+            () = tokio::time::sleep(pausable_deadline) => SubscribeOutcome::Broke,
         }
     }
 
@@ -89,18 +89,18 @@ impl UpstreamSubscription {
 }
 
 fn start(
-    setting: &Arc<SharedContext>,
+    context: &Arc<SharedContext>,
     link: &Arc<Link>,
     filter: &str,
     tasks: bool,
     cancel: CancellationToken,
     listener: mpsc::Sender<SubscriptionSignal>,
 ) -> tokio::task::JoinHandle<ExchangeEnd> {
-    let id = setting.next_id();
+    let id = context.next_id();
     let body = message::listen(id, filter, &capabilities(tasks));
     let request = WireRequest::new(id, method::SUBSCRIPTIONS_LISTEN, Some(link.peer.version), body);
     let terms = WireRequestTerms {
-        patience: PausableDeadline::endless(),
+        pausable_deadline: PausableDeadline::endless(),
         cancel,
         when_cancelled: CancellationMode::Abandon,
         audience: RequestAudience::Subscription(listener),
@@ -110,7 +110,7 @@ fn start(
         overtime: None,
     };
     let link = Arc::clone(link);
-    setting.tasks.spawn(async move { link.exchange(request, terms).await })
+    context.tasks.spawn(async move { link.exchange(request, terms).await })
 }
 
 /// Only who knows tasks may hear of them.

@@ -20,8 +20,8 @@ pub(crate) const LIFETIME_MS_DEFAULT: u64 = 3_600_000;
 
 impl CredentialAuthenticator {
     /// Answers a form.
-    pub(crate) async fn answer_exchange(&self, house: &RequiredAuthn, form: &[u8]) -> TokenExchangeResponse {
-        match self.exchange_form(house, form).await {
+    pub(crate) async fn answer_exchange(&self, mode: &RequiredAuthn, form: &[u8]) -> TokenExchangeResponse {
+        match self.exchange_form(mode, form).await {
             Ok(body) => TokenExchangeResponse { status: 200, body, wrong_credential: None },
             Err(error) => {
                 tracing::info!(why = %error, "a token was not exchanged");
@@ -33,15 +33,15 @@ impl CredentialAuthenticator {
         }
     }
 
-    async fn exchange_form(&self, house: &RequiredAuthn, form: &[u8]) -> Result<Bytes, ExchangeError> {
+    async fn exchange_form(&self, mode: &RequiredAuthn, form: &[u8]) -> Result<Bytes, ExchangeError> {
         let request = ExchangeRequest::read(form)?;
-        let subject = self.authenticate_token(house, &request.subject_token, ExchangeError::SubjectToken).await?;
+        let subject = self.authenticate_token(mode, &request.subject_token, ExchangeError::SubjectToken).await?;
         let actor = match &request.actor_token {
-            Some(token) => Some(self.authenticate_token(house, token, ExchangeError::ActorToken).await?),
+            Some(token) => Some(self.authenticate_token(mode, token, ExchangeError::ActorToken).await?),
             None => None,
         };
         let rules = ExchangeRules {
-            targets: vec![house.settings.resource.clone()],
+            targets: vec![mode.settings.resource.clone()],
             lifetime_ms_default: LIFETIME_MS_DEFAULT,
             lifetime_ms_max: AGENT_LIFETIME_MS_MAX,
         };
@@ -58,13 +58,13 @@ impl CredentialAuthenticator {
     /// Whose token it is: the same checks as at the door, revocation included.
     async fn authenticate_token(
         &self,
-        house: &RequiredAuthn,
+        mode: &RequiredAuthn,
         token: &Secret,
         otherwise: ExchangeError,
     ) -> Result<Arc<AuthenticatedCaller>, ExchangeError> {
         let Some(text) = token.as_text() else { return Err(otherwise) };
         let header = zeroize::Zeroizing::new(format!("Bearer {text}"));
-        self.authenticate(house, &header).await.map_err(|why| {
+        self.authenticate(mode, &header).await.map_err(|why| {
             tracing::info!(%why, "a token that was to be exchanged is not taken");
             match why {
                 AuthnError::Credential(why) if !why.is_temporary() => otherwise,

@@ -112,9 +112,9 @@ impl SealingKeySource for FixedSeal {
     }
 }
 
-/// A porter with everything around it in hand.
+/// An authenticator with everything around it in hand.
 pub(crate) struct AuthnFixture {
-    pub(crate) porter: CredentialAuthenticator,
+    pub(crate) authenticator: CredentialAuthenticator,
     pub(crate) store: Arc<AuthnTestNotebook>,
     pub(crate) clock: Arc<AuthnTestClock>,
 }
@@ -123,15 +123,15 @@ impl AuthnFixture {
     pub(crate) fn new(issuers: Vec<IssuerSettings>) -> Self {
         let store = Arc::new(AuthnTestNotebook::default());
         let clock = Arc::new(AuthnTestClock(AtomicU64::new(NOW_MS)));
-        let porter = CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(7)), terms(issuers)).unwrap();
-        Self { porter, store, clock }
+        let authenticator = CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(7)), terms(issuers)).unwrap();
+        Self { authenticator, store, clock }
     }
 
     /// Another gateway of the same store, with the sealing key of that byte.
     pub(crate) fn beside(&self, byte: u8) -> Self {
         let (store, clock) = (self.store.clone(), self.clock.clone());
-        let porter = CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(byte)), terms(Vec::new())).unwrap();
-        Self { porter, store, clock }
+        let authenticator = CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(byte)), terms(Vec::new())).unwrap();
+        Self { authenticator, store, clock }
     }
 
     /// A key of that tenant's principal with these scopes.
@@ -151,7 +151,7 @@ impl AuthnFixture {
 
     pub(crate) async fn admit(&self, credential: &str) -> Result<Arc<AuthenticatedCaller>, AuthRejection> {
         let header = HeaderValue::from_str(&format!("Bearer {credential}")).unwrap();
-        self.porter.admit(Some(&header)).await
+        self.authenticator.admit(Some(&header)).await
     }
 
     /// What the challenge says to whoever shows that.

@@ -16,84 +16,84 @@ use crate::{
     testing::{FixedSeal, AuthnFixture, RESOURCE, TestIssuer, terms},
 };
 
-async fn revoke(lodge: &AuthnFixture, credential: &CredentialId) {
-    let revocation = Revocation { at: lodge.clock.now(), by: "test".to_owned() };
-    revocation::revoke(lodge.store.as_ref(), credential, &revocation).await.unwrap();
+async fn revoke(fixture: &AuthnFixture, credential: &CredentialId) {
+    let revocation = Revocation { at: fixture.clock.now(), by: "test".to_owned() };
+    revocation::revoke(fixture.store.as_ref(), credential, &revocation).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_key_lets_its_holder_in_until_it_ends() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
-    let who = lodge.admit(&key).await.unwrap();
+    let fixture = AuthnFixture::new(Vec::new());
+    let (_, key) = fixture.key("acme", "ada", &["a:read"]).await;
+    let who = fixture.admit(&key).await.unwrap();
     assert_eq!((who.tenant(), who.principal(), who.method()), ("acme", "ada", &CredentialMethod::ApiKey));
     assert!(who.groups().contains("staff"));
     let mut forged = key.clone();
     let last = if forged.pop() == Some('A') { 'B' } else { 'A' };
     forged.push(last);
-    assert_eq!(lodge.told(&forged).await, "the credential is not valid here");
-    assert_eq!(lodge.told("svk_00000000000000000000_x").await, "the credential is not valid here");
-    lodge.clock.pass_ms(86_400_000);
-    assert_eq!(lodge.told(&key).await, "the credential has expired");
+    assert_eq!(fixture.told(&forged).await, "the credential is not valid here");
+    assert_eq!(fixture.told("svk_00000000000000000000_x").await, "the credential is not valid here");
+    fixture.clock.pass_ms(86_400_000);
+    assert_eq!(fixture.told(&key).await, "the credential has expired");
 }
 
 /// The stored form of a key is remembered for a while; that it was revoked is not overlooked for a moment.
 #[tokio::test]
 async fn t11_a_revoked_key_is_refused_at_once_though_it_is_remembered() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (id, key) = lodge.key("acme", "ada", &[]).await;
-    lodge.admit(&key).await.unwrap();
-    keys::revoke(lodge.store.as_ref(), &id, "test", lodge.clock.now()).await.unwrap();
-    assert_eq!(lodge.told(&key).await, "the credential was revoked");
-    let listed = keys::list(lodge.store.as_ref(), lodge.clock.now()).await.unwrap();
+    let fixture = AuthnFixture::new(Vec::new());
+    let (id, key) = fixture.key("acme", "ada", &[]).await;
+    fixture.admit(&key).await.unwrap();
+    keys::revoke(fixture.store.as_ref(), &id, "test", fixture.clock.now()).await.unwrap();
+    assert_eq!(fixture.told(&key).await, "the credential was revoked");
+    let listed = keys::list(fixture.store.as_ref(), fixture.clock.now()).await.unwrap();
     assert_eq!(listed.iter().filter(|key| key.revoked_at.is_some()).count(), 1);
 }
 
 #[tokio::test]
 async fn a_store_that_is_away_lets_nobody_in_and_says_later() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (_, key) = lodge.key("acme", "ada", &[]).await;
-    let who = lodge.admit(&key).await.unwrap();
-    assert!(lodge.porter.is_still_valid(&who).await);
-    lodge.store.away.store(true, Ordering::SeqCst);
-    assert!(lodge.told(&key).await.starts_with("later:"), "remembered, but nobody can say whether it was revoked");
-    assert!(!lodge.porter.is_still_valid(&who).await);
+    let fixture = AuthnFixture::new(Vec::new());
+    let (_, key) = fixture.key("acme", "ada", &[]).await;
+    let who = fixture.admit(&key).await.unwrap();
+    assert!(fixture.authenticator.is_still_valid(&who).await);
+    fixture.store.away.store(true, Ordering::SeqCst);
+    assert!(fixture.told(&key).await.starts_with("later:"), "remembered, but nobody can say whether it was revoked");
+    assert!(!fixture.authenticator.is_still_valid(&who).await);
 }
 
 #[tokio::test]
 async fn keys_are_taken_only_where_the_terms_say_so() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (_, key) = lodge.key("acme", "ada", &[]).await;
-    lodge.admit(&key).await.unwrap();
+    let fixture = AuthnFixture::new(Vec::new());
+    let (_, key) = fixture.key("acme", "ada", &[]).await;
+    fixture.admit(&key).await.unwrap();
     let AuthnSettings::Required(mut without) = terms(Vec::new()) else { unreachable!() };
     without.keys = false;
-    lodge.porter.replace(AuthnSettings::Required(without));
-    assert_eq!(lodge.told(&key).await, "the credential is not valid here");
-    lodge.porter.replace(AuthnSettings::Local);
-    assert_eq!(lodge.admit(&key).await.unwrap().method(), &CredentialMethod::Local, "in local mode nobody is asked");
+    fixture.authenticator.replace(AuthnSettings::Required(without));
+    assert_eq!(fixture.told(&key).await, "the credential is not valid here");
+    fixture.authenticator.replace(AuthnSettings::Local);
+    assert_eq!(fixture.admit(&key).await.unwrap().method(), &CredentialMethod::Local, "in local mode nobody is asked");
 }
 
 #[tokio::test]
 async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let Err(AuthRejection::Challenged { challenge, .. }) = lodge.porter.admit(None).await else { panic!("let in") };
+    let fixture = AuthnFixture::new(Vec::new());
+    let Err(AuthRejection::Challenged { challenge, .. }) = fixture.authenticator.admit(None).await else { panic!("let in") };
     let expected =
         r#"Bearer scope="a:read", resource_metadata="https://gateway.test/.well-known/oauth-protected-resource/mcp""#;
     assert_eq!((challenge.status, challenge.header.as_str()), (401, expected));
     for (path, there) in [("", true), ("/mcp", true), ("/other", false), ("/p", false)] {
-        assert_eq!(lodge.porter.metadata(path).is_some(), there, "{path}");
+        assert_eq!(fixture.authenticator.metadata(path).is_some(), there, "{path}");
     }
 }
 
 #[tokio::test]
 async fn a_token_is_verified_with_keys_that_are_fetched_once_for_all() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = Arc::new(AuthnFixture::new(vec![issuer.terms()]));
+    let fixture = Arc::new(AuthnFixture::new(vec![issuer.terms()]));
     let token = issuer.token("one", &json!({}));
     let admitting: Vec<_> = (0..32)
         .map(|_| {
-            let (lodge, token) = (lodge.clone(), token.clone());
-            tokio::spawn(async move { lodge.admit(&token).await.unwrap() })
+            let (fixture, token) = (fixture.clone(), token.clone());
+            tokio::spawn(async move { fixture.admit(&token).await.unwrap() })
         })
         .collect();
     for admitted in admitting {
@@ -102,43 +102,43 @@ async fn a_token_is_verified_with_keys_that_are_fetched_once_for_all() {
         assert!(who.groups().contains("staff"));
     }
     assert_eq!(issuer.asked_for_keys(), 1);
-    let house = lodge.porter.house();
-    let shown = format!("{:?} {house:?}", lodge.porter);
+    let mode = fixture.authenticator.mode();
+    let shown = format!("{:?} {mode:?}", fixture.authenticator);
     assert!(!shown.contains(&token) && !shown.contains(token.rsplit('.').next().unwrap()), "no credential is printed");
 }
 
 #[tokio::test]
 async fn t8_tokens_for_others_and_of_others_are_refused() {
     let (issuer, stranger) = (TestIssuer::start("one").await, TestIssuer::start("one").await);
-    let lodge = AuthnFixture::new(vec![issuer.terms()]);
+    let fixture = AuthnFixture::new(vec![issuer.terms()]);
     let told = |changes: Value| {
         let token = issuer.token("one", &changes);
-        let lodge = &lodge;
-        async move { lodge.told(&token).await }
+        let fixture = &fixture;
+        async move { fixture.told(&token).await }
     };
     assert_eq!(told(json!({ "aud": "https://other.test/mcp" })).await, "the access token is not for this server");
     assert_eq!(told(json!({ "aud": [] })).await, "the access token is not for this server");
     assert_eq!(told(json!({ "exp": 1 })).await, "the access token has expired");
-    assert_eq!(lodge.told(&stranger.token("one", &json!({}))).await, "the credential is not valid here");
+    assert_eq!(fixture.told(&stranger.token("one", &json!({}))).await, "the credential is not valid here");
     let claims_to_be = stranger.token("one", &json!({ "iss": issuer.url }));
-    assert_eq!(lodge.told(&claims_to_be).await, "the access token is not valid here");
+    assert_eq!(fixture.told(&claims_to_be).await, "the access token is not valid here");
 }
 
 #[tokio::test]
 async fn a_key_that_nobody_knows_is_looked_for_once_per_while() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = AuthnFixture::new(vec![issuer.terms()]);
-    lodge.admit(&issuer.token("one", &json!({}))).await.unwrap();
+    let fixture = AuthnFixture::new(vec![issuer.terms()]);
+    fixture.admit(&issuer.token("one", &json!({}))).await.unwrap();
     issuer.publish(&["one", "two"]);
     let rotated = issuer.token("two", &json!({ "jti": "t-2" }));
-    assert_eq!(lodge.told(&rotated).await, "the access token is not valid here", "too soon to ask again");
+    assert_eq!(fixture.told(&rotated).await, "the access token is not valid here", "too soon to ask again");
     assert_eq!(issuer.asked_for_keys(), 1);
-    lodge.clock.pass_ms(KEY_CACHE_POLICY.fetch_interval_ms_min);
-    lodge.admit(&rotated).await.unwrap();
+    fixture.clock.pass_ms(KEY_CACHE_POLICY.fetch_interval_ms_min);
+    fixture.admit(&rotated).await.unwrap();
     assert_eq!(issuer.asked_for_keys(), 2);
     for number in 0..20 {
         let made_up = issuer.token(&format!("made-up-{number}"), &json!({}));
-        assert_eq!(lodge.told(&made_up).await, "the access token is not valid here");
+        assert_eq!(fixture.told(&made_up).await, "the access token is not valid here");
     }
     assert_eq!(issuer.asked_for_keys(), 2, "whoever sends how many of them");
 }
@@ -146,17 +146,17 @@ async fn a_key_that_nobody_knows_is_looked_for_once_per_while() {
 #[tokio::test]
 async fn keys_are_used_while_the_issuer_is_away_and_not_for_ever() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = AuthnFixture::new(vec![issuer.terms()]);
-    lodge.admit(&issuer.token("one", &json!({}))).await.unwrap();
+    let fixture = AuthnFixture::new(vec![issuer.terms()]);
+    fixture.admit(&issuer.token("one", &json!({}))).await.unwrap();
     issuer.answer("/keys", 500, "");
     issuer.answer("/.well-known/openid-configuration", 500, "");
-    lodge.clock.pass_ms(KEY_CACHE_POLICY.fresh_ms_max);
-    lodge.admit(&issuer.token("one", &json!({ "jti": "t-2" }))).await.unwrap();
-    lodge.clock.pass_ms(KEY_CACHE_POLICY.stale_ms_max);
+    fixture.clock.pass_ms(KEY_CACHE_POLICY.fresh_ms_max);
+    fixture.admit(&issuer.token("one", &json!({ "jti": "t-2" }))).await.unwrap();
+    fixture.clock.pass_ms(KEY_CACHE_POLICY.stale_ms_max);
     let token = issuer.token("one", &json!({ "jti": "t-3" }));
-    assert!(lodge.told(&token).await.starts_with("later:"));
+    assert!(fixture.told(&token).await.starts_with("later:"));
     assert!(
-        lodge.told(&issuer.token("one", &json!({}))).await.starts_with("later:"),
+        fixture.told(&issuer.token("one", &json!({}))).await.starts_with("later:"),
         "nor is what was verified before"
     );
 }
@@ -165,27 +165,27 @@ async fn keys_are_used_while_the_issuer_is_away_and_not_for_ever() {
 #[tokio::test]
 async fn a_key_that_its_issuer_took_back_verifies_nothing_any_more() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = AuthnFixture::new(vec![issuer.terms()]);
+    let fixture = AuthnFixture::new(vec![issuer.terms()]);
     let token = issuer.token("one", &json!({}));
-    lodge.admit(&token).await.unwrap();
+    fixture.admit(&token).await.unwrap();
     issuer.publish(&["two"]);
-    lodge.clock.pass_ms(KEY_CACHE_POLICY.fresh_ms_max);
+    fixture.clock.pass_ms(KEY_CACHE_POLICY.fresh_ms_max);
     // The first to ask has them fetched and is still let in by the old ones; once they are there, nobody is.
-    let _ = lodge.admit(&token).await;
-    lodge.admit(&issuer.token("two", &json!({ "jti": "t-2" }))).await.unwrap();
-    assert_eq!(lodge.told(&token).await, "the access token is not valid here");
+    let _ = fixture.admit(&token).await;
+    fixture.admit(&issuer.token("two", &json!({ "jti": "t-2" }))).await.unwrap();
+    assert_eq!(fixture.told(&token).await, "the access token is not valid here");
 }
 
 #[tokio::test]
 async fn other_terms_hold_for_what_was_verified_before() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = AuthnFixture::new(vec![issuer.terms()]);
+    let fixture = AuthnFixture::new(vec![issuer.terms()]);
     let token = issuer.token("one", &json!({}));
-    lodge.admit(&token).await.unwrap();
+    fixture.admit(&token).await.unwrap();
     let mut other = issuer.terms();
     other.issuer.audience = "https://elsewhere.test/mcp".to_owned();
-    lodge.porter.replace(terms(vec![other]));
-    assert_eq!(lodge.told(&token).await, "the access token is not for this server");
+    fixture.authenticator.replace(terms(vec![other]));
+    assert_eq!(fixture.told(&token).await, "the access token is not for this server");
     assert_eq!(issuer.asked_for_keys(), 1, "the keys are the same issuer's");
 }
 
@@ -204,8 +204,8 @@ async fn an_issuer_is_who_its_metadata_say_and_leads_nowhere_else() {
             200,
             &json!({ "issuer": issuer.url, "jwks_uri": format!("{}/keys", issuer.url) }).to_string(),
         );
-        let lodge = AuthnFixture::new(vec![issuer.terms()]);
-        assert!(lodge.told(&token).await.starts_with("later:"), "{status} {body}");
+        let fixture = AuthnFixture::new(vec![issuer.terms()]);
+        assert!(fixture.told(&token).await.starts_with("later:"), "{status} {body}");
     }
     assert_eq!(issuer.asked_for_keys(), 0);
     // RFC 8414 where there is no OpenID Connect; and where the operator says, nobody is asked.
@@ -266,41 +266,41 @@ fn form(parameters: &[(&str, &str)]) -> Vec<u8> {
     pairs.collect::<Vec<_>>().join("&").into_bytes()
 }
 
-async fn exchange(lodge: &AuthnFixture, parameters: &[(&str, &str)]) -> (u16, Value) {
-    let exchanged = lodge.porter.exchange(form(parameters).into()).await.unwrap();
+async fn exchange(fixture: &AuthnFixture, parameters: &[(&str, &str)]) -> (u16, Value) {
+    let exchanged = fixture.authenticator.exchange(form(parameters).into()).await.unwrap();
     (exchanged.status, serde_json::from_slice(&exchanged.body).unwrap())
 }
 
 #[tokio::test]
 async fn a_users_credential_becomes_an_agents_and_goes_with_it() {
     let issuer = TestIssuer::start("one").await;
-    let lodge = AuthnFixture::new(vec![issuer.terms()]);
-    let (agent_id, agent_key) = lodge.key("acme", "planner", &[]).await;
+    let fixture = AuthnFixture::new(vec![issuer.terms()]);
+    let (agent_id, agent_key) = fixture.key("acme", "planner", &[]).await;
     let token = issuer.token("one", &json!({ "scope": "a:read a:write" }));
     let actor =
         [("actor_token", agent_key.as_str()), ("actor_token_type", "urn:ietf:params:oauth:token-type:access_token")];
     let wanted = [("subject_token", token.as_str()), ("scope", "a:read"), ("resource", RESOURCE)];
-    let (status, answer) = exchange(&lodge, &[&wanted[..], &actor[..]].concat()).await;
+    let (status, answer) = exchange(&fixture, &[&wanted[..], &actor[..]].concat()).await;
     assert_eq!(
         (status, &answer["token_type"], &answer["scope"]),
         (200, &json!("Bearer"), &json!("a:read")),
         "{answer}"
     );
     let credential = answer["access_token"].as_str().unwrap();
-    let who = lodge.admit(credential).await.unwrap();
+    let who = fixture.admit(credential).await.unwrap();
     assert_eq!((who.principal(), who.actors()[0].name(), who.actors()[0].is_proven()), ("ada", "planner", true));
     assert!(who.groups().contains("staff"), "the user's");
-    assert!(lodge.porter.step_up(&who, &["a:write".to_owned()]).is_none(), "no issuer could widen it");
+    assert!(fixture.authenticator.step_up(&who, &["a:write".to_owned()]).is_none(), "no issuer could widen it");
     // The agent's own key is gone, and with it what it acted by.
-    keys::revoke(lodge.store.as_ref(), &agent_id, "test", lodge.clock.now()).await.unwrap();
-    assert_eq!(lodge.told(credential).await, "the credential was revoked");
+    keys::revoke(fixture.store.as_ref(), &agent_id, "test", fixture.clock.now()).await.unwrap();
+    assert_eq!(fixture.told(credential).await, "the credential was revoked");
 }
 
 #[tokio::test]
 async fn t9_no_exchange_widens_anything() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
-    let (_, foreign) = lodge.key("globex", "planner", &["a:write"]).await;
+    let fixture = AuthnFixture::new(Vec::new());
+    let (_, key) = fixture.key("acme", "ada", &["a:read"]).await;
+    let (_, foreign) = fixture.key("globex", "planner", &["a:write"]).await;
     let terms = ("servanda_terms", r#"{"agent": "planner"}"#);
     let actor =
         [("actor_token", foreign.as_str()), ("actor_token_type", "urn:ietf:params:oauth:token-type:access_token")];
@@ -312,52 +312,52 @@ async fn t9_no_exchange_widens_anything() {
         (&[("subject_token", &key), actor[0], actor[1]], "invalid_request"),
     ];
     for (parameters, error) in table {
-        let (status, answer) = exchange(&lodge, parameters).await;
+        let (status, answer) = exchange(&fixture, parameters).await;
         assert_eq!((status, &answer["error"]), (400, &json!(error)), "{answer}");
         assert!(!answer.to_string().contains(&key));
     }
     let (_, once) = exchange(
-        &lodge,
+        &fixture,
         &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a", "narrowing": {"depth_left": 0}}"#)],
     )
     .await;
     let last = once["access_token"].as_str().unwrap();
-    let (status, answer) = exchange(&lodge, &[("subject_token", last), terms]).await;
+    let (status, answer) = exchange(&fixture, &[("subject_token", last), terms]).await;
     assert_eq!((status, &answer["error"]), (400, &json!("invalid_request")), "handed on often enough: {answer}");
-    lodge.store.away.store(true, Ordering::SeqCst);
-    let (status, answer) = exchange(&lodge, &[("subject_token", &key), terms]).await;
+    fixture.store.away.store(true, Ordering::SeqCst);
+    let (status, answer) = exchange(&fixture, &[("subject_token", &key), terms]).await;
     assert_eq!((status, &answer["error"]), (503, &json!("temporarily_unavailable")));
 }
 
 #[tokio::test]
 async fn t11_revoking_one_revokes_what_comes_from_it_and_nothing_else() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
+    let fixture = AuthnFixture::new(Vec::new());
+    let (_, key) = fixture.key("acme", "ada", &["a:read"]).await;
     let mut made = Vec::new();
     for agent in ["one", "two"] {
         let terms = format!(r#"{{"agent": "{agent}"}}"#);
-        let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", &terms)]).await;
+        let (_, answer) = exchange(&fixture, &[("subject_token", &key), ("servanda_terms", &terms)]).await;
         made.push(answer["access_token"].as_str().unwrap().to_owned());
     }
-    let first = lodge.admit(&made[0]).await.unwrap();
+    let first = fixture.admit(&made[0]).await.unwrap();
     assert!(!first.actors()[0].is_proven(), "by its holder's word");
-    revoke(&lodge, first.credential()).await;
-    assert!(!lodge.porter.is_still_valid(&first).await);
-    assert_eq!(lodge.told(&made[0]).await, "the credential was revoked");
-    let second = lodge.admit(&made[1]).await.unwrap();
-    assert!(lodge.porter.is_still_valid(&second).await);
-    lodge.clock.pass_ms(3_600_000);
-    assert!(!lodge.porter.is_still_valid(&second).await, "its time is over");
-    assert_eq!(lodge.told(&made[1]).await, "the credential has expired");
+    revoke(&fixture, first.credential()).await;
+    assert!(!fixture.authenticator.is_still_valid(&first).await);
+    assert_eq!(fixture.told(&made[0]).await, "the credential was revoked");
+    let second = fixture.admit(&made[1]).await.unwrap();
+    assert!(fixture.authenticator.is_still_valid(&second).await);
+    fixture.clock.pass_ms(3_600_000);
+    assert!(!fixture.authenticator.is_still_valid(&second).await, "its time is over");
+    assert_eq!(fixture.told(&made[1]).await, "the credential has expired");
 }
 
 /// A gateway that shares the store takes what another gave out.
 #[tokio::test]
 async fn gateways_that_share_a_store_share_their_root_keys() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (_, key) = lodge.key("acme", "ada", &[]).await;
-    let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
-    let other = lodge.beside(7);
+    let fixture = AuthnFixture::new(Vec::new());
+    let (_, key) = fixture.key("acme", "ada", &[]).await;
+    let (_, answer) = exchange(&fixture, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
+    let other = fixture.beside(7);
     other.admit(answer["access_token"].as_str().unwrap()).await.unwrap();
     let stranger = AuthnFixture::new(Vec::new());
     assert_eq!(stranger.told(answer["access_token"].as_str().unwrap()).await, "the credential is not valid here");
@@ -366,24 +366,24 @@ async fn gateways_that_share_a_store_share_their_root_keys() {
 /// The store alone does not reveal the root keys. A gateway with another sealing key says so, and lets no agent in.
 #[tokio::test]
 async fn root_keys_are_sealed_at_rest() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (_, key) = lodge.key("acme", "ada", &[]).await;
-    let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
+    let fixture = AuthnFixture::new(Vec::new());
+    let (_, key) = fixture.key("acme", "ada", &[]).await;
+    let (_, answer) = exchange(&fixture, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
     let credential = answer["access_token"].as_str().unwrap();
-    let roots = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(7))).read(lodge.clock.now()).await.unwrap();
-    assert!(roots.verify(credential, lodge.clock.now()).is_ok());
-    let notes = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
+    let roots = RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(7))).read(fixture.clock.now()).await.unwrap();
+    assert!(roots.verify(credential, fixture.clock.now()).is_ok());
+    let notes = fixture.store.list(NoteKind::Secret, "", 10, fixture.clock.now()).await.unwrap();
     let [note] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(note.key == "agent-credential/sealed/00000001" && note.value.starts_with(r#"{"sealed":""#), "{note:?}");
-    let error = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(8))).read(lodge.clock.now()).await.unwrap_err();
+    let error = RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(8))).read(fixture.clock.now()).await.unwrap_err();
     assert!(error.reason().contains("SERVANDA_SECRET_KEY"), "{}", error.reason());
-    assert!(lodge.beside(8).admit(credential).await.is_err());
+    assert!(fixture.beside(8).admit(credential).await.is_err());
 }
 
 /// A root key of an earlier version is sealed when it is first read, and the credentials that it made stay good.
 #[tokio::test]
 async fn a_root_key_that_was_kept_in_clear_is_sealed() {
-    let lodge = AuthnFixture::new(Vec::new());
+    let fixture = AuthnFixture::new(Vec::new());
     let value = format!("\"{}\"", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY");
     let note = Note {
         kind: NoteKind::Secret,
@@ -391,10 +391,10 @@ async fn a_root_key_that_was_kept_in_clear_is_sealed() {
         value: value.clone(),
         expires_at: None,
     };
-    lodge.store.write(note).await.unwrap();
-    let book = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
-    book.read(lodge.clock.now()).await.unwrap();
-    let notes = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
+    fixture.store.write(note).await.unwrap();
+    let book = RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(7)));
+    book.read(fixture.clock.now()).await.unwrap();
+    let notes = fixture.store.list(NoteKind::Secret, "", 10, fixture.clock.now()).await.unwrap();
     assert_eq!(notes.len(), 1);
     assert!(!notes[0].value.contains("QUJD") && notes[0].key.ends_with("/00000001"), "{notes:?}");
 }
@@ -402,37 +402,37 @@ async fn a_root_key_that_was_kept_in_clear_is_sealed() {
 /// Credentials that were made before stay good until they expire. Later ones are made with the new key, by running gateways too.
 #[tokio::test]
 async fn root_keys_rotate() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let (_, key) = lodge.key("acme", "ada", &[]).await;
+    let fixture = AuthnFixture::new(Vec::new());
+    let (_, key) = fixture.key("acme", "ada", &[]).await;
     let terms = [("subject_token", key.as_str()), ("servanda_terms", r#"{"agent": "a"}"#)];
-    let old = exchange(&lodge, &terms).await.1["access_token"].as_str().unwrap().to_owned();
-    let running = lodge.beside(7);
+    let old = exchange(&fixture, &terms).await.1["access_token"].as_str().unwrap().to_owned();
+    let running = fixture.beside(7);
     running.admit(&old).await.unwrap();
-    let book = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
-    assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), "2");
-    let fresh = lodge.beside(7);
+    let book = RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(7)));
+    assert_eq!(book.rotate(fixture.clock.now()).await.unwrap(), "2");
+    let fresh = fixture.beside(7);
     let new = exchange(&fresh, &terms).await.1["access_token"].as_str().unwrap().to_owned();
-    lodge.clock.pass_ms(1_001);
+    fixture.clock.pass_ms(1_001);
     running.admit(&new).await.expect("a key that is not known is looked for");
     running.admit(&old).await.unwrap();
-    assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), "3");
-    lodge.clock.pass_ms(2 * 86_400_000);
-    let left = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
+    assert_eq!(book.rotate(fixture.clock.now()).await.unwrap(), "3");
+    fixture.clock.pass_ms(2 * 86_400_000);
+    let left = fixture.store.list(NoteKind::Secret, "", 10, fixture.clock.now()).await.unwrap();
     assert_eq!(left.len(), 1, "what was replaced is forgotten when nothing that it made can be good: {left:?}");
 }
 
 /// More keys than are read would make the newest unknown.
 #[tokio::test]
 async fn root_keys_are_limited_in_number_until_the_oldest_end() {
-    let lodge = AuthnFixture::new(Vec::new());
-    let book = RootKeyStore::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
+    let fixture = AuthnFixture::new(Vec::new());
+    let book = RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(7)));
     for number in 2..=64 {
-        assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), number.to_string());
+        assert_eq!(book.rotate(fixture.clock.now()).await.unwrap(), number.to_string());
     }
-    let refused = book.rotate(lodge.clock.now()).await.unwrap_err().to_string();
+    let refused = book.rotate(fixture.clock.now()).await.unwrap_err().to_string();
     assert!(refused.contains("rotate again when the oldest has ended"), "{refused}");
-    lodge.clock.pass_ms(2 * 86_400_000);
-    assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), "65");
+    fixture.clock.pass_ms(2 * 86_400_000);
+    assert_eq!(book.rotate(fixture.clock.now()).await.unwrap(), "65");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The porter: checks a credential on the present terms and says who it is. What the client is told about it is [`crate::doorkeeper`]'s.
+//! The authenticator: checks a credential on the present terms and says who it is. What the client is told about it is [`crate::doorkeeper`]'s.
 
 use std::{
     fmt,
@@ -45,7 +45,7 @@ pub struct CredentialAuthenticator {
     pub(crate) notebook: Arc<dyn Notebook>,
     pub(crate) clock: Arc<dyn Clock>,
     fetcher: Fetcher,
-    house: RwLock<Arc<AuthnMode>>,
+    mode: RwLock<Arc<AuthnMode>>,
     root_store: RootKeyStore,
     roots: Mutex<Option<(Timestamp, Arc<RootKeys>)>>,
     keys: AuthnCache<String, Arc<StoredKey>>,
@@ -95,7 +95,7 @@ pub enum AuthnError {
 }
 
 impl CredentialAuthenticator {
-    /// A porter on those terms. The error is the system's: there is no way out to issuers.
+    /// An authenticator on those terms. The error is the system's: there is no way out to issuers.
     pub fn new(
         notebook: Arc<dyn Notebook>,
         clock: Arc<dyn Clock>,
@@ -103,38 +103,38 @@ impl CredentialAuthenticator {
         terms: AuthnSettings,
     ) -> Result<Self, reqwest::Error> {
         let book = RootKeyStore::new(Arc::clone(&notebook), sealing);
-        let porter = Self {
+        let authenticator = Self {
             notebook,
             clock,
             fetcher: Fetcher::new()?,
-            house: RwLock::new(Arc::new(AuthnMode::Local)),
+            mode: RwLock::new(Arc::new(AuthnMode::Local)),
             root_store: book,
             roots: Mutex::default(),
             keys: AuthnCache::new(KEYS_MAX),
         };
-        porter.replace(terms);
-        Ok(porter)
+        authenticator.replace(terms);
+        Ok(authenticator)
     }
 
     /// Whether everybody who comes is the one local principal.
     pub fn is_local(&self) -> bool {
-        matches!(*self.house(), AuthnMode::Local)
+        matches!(*self.mode(), AuthnMode::Local)
     }
 
     /// Works on other terms from now on. The keys of issuers that stay are kept; what was verified is verified again.
     pub fn replace(&self, terms: AuthnSettings) {
-        let before = self.house();
+        let before = self.mode();
         let next = match terms {
             AuthnSettings::Local => AuthnMode::Local,
             AuthnSettings::Required(terms) => AuthnMode::Required(Box::new(self.required_authn(*terms, &before))),
         };
-        *self.house.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        *self.mode.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
     }
 
     fn required_authn(&self, terms: RequiredAuthnSettings, before: &AuthnMode) -> RequiredAuthn {
         let known: &[Arc<IssuerKeys>] = match before {
             AuthnMode::Local => &[],
-            AuthnMode::Required(house) => &house.issuers,
+            AuthnMode::Required(mode) => &mode.issuers,
         };
         let issuers = terms.issuers.iter().map(|issuer| {
             let same = known.iter().find(|known| known.settings.issuer.issuer == issuer.issuer.issuer);
@@ -152,8 +152,8 @@ impl CredentialAuthenticator {
         }
     }
 
-    pub(crate) fn house(&self) -> Arc<AuthnMode> {
-        Arc::clone(&self.house.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn mode(&self) -> Arc<AuthnMode> {
+        Arc::clone(&self.mode.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The root keys, read at most `age_ms_max` ago.
@@ -182,29 +182,29 @@ impl CredentialAuthenticator {
     /// Who it is that shows this `Authorization` header, if the credential in it is good and was not revoked.
     pub(crate) async fn authenticate(
         &self,
-        house: &RequiredAuthn,
+        mode: &RequiredAuthn,
         header: &str,
     ) -> Result<Arc<AuthenticatedCaller>, AuthnError> {
-        let authenticated = self.identify(house, header).await?;
-        house.require_keys_accepted(&authenticated)?;
+        let authenticated = self.identify(mode, header).await?;
+        mode.require_keys_accepted(&authenticated)?;
         let now = self.clock.now();
         revocation::require_not_revoked(self.notebook.as_ref(), &authenticated, now).await?;
         Ok(authenticated)
     }
 
-    async fn identify(&self, house: &RequiredAuthn, header: &str) -> Result<Arc<AuthenticatedCaller>, AuthnError> {
+    async fn identify(&self, mode: &RequiredAuthn, header: &str) -> Result<Arc<AuthenticatedCaller>, AuthnError> {
         let now = self.clock.now();
         let digest = Sha256::digest(header.as_bytes()).into();
-        if let Some(authenticated) = house.recall(&digest, now) {
+        if let Some(authenticated) = mode.recall(&digest, now) {
             return Ok(authenticated);
         }
         match Bearer::read(header)? {
             Bearer::ApiKey(presented) => Ok(Arc::new(self.verify_api_key(&presented, now).await?)),
             Bearer::AgentCredential(text) => Ok(Arc::new(self.verify_agent_credential(text, now).await?)),
             Bearer::AccessToken(token) => {
-                let verified = house.verify(&token, self.clock.as_ref()).await?;
+                let verified = mode.verify(&token, self.clock.as_ref()).await?;
                 let authenticated = Arc::clone(&verified.authenticated);
-                house.tokens.remember(digest, verified, authenticated.rights().expires_at, now);
+                mode.tokens.remember(digest, verified, authenticated.rights().expires_at, now);
                 Ok(authenticated)
             }
         }
@@ -259,9 +259,9 @@ impl RequiredAuthn {
 
 impl fmt::Debug for CredentialAuthenticator {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Porter").field("house", &self.house()).finish_non_exhaustive()
+        formatter.debug_struct("Porter").field("house", &self.mode()).finish_non_exhaustive()
     }
 }
 
-// A porter is what doors ask.
-const _: fn(&CredentialAuthenticator) -> &dyn Authenticator = |porter| porter;
+// An authenticator is what doors ask.
+const _: fn(&CredentialAuthenticator) -> &dyn Authenticator = |authenticator| authenticator;

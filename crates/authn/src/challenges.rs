@@ -1,4 +1,4 @@
-//! The porter at the door: what clients are told, with which challenge, and what the metadata of our resource say (RFC 9728).
+//! The authenticator at the door: what clients are told, with which challenge, and what the metadata of our resource say (RFC 9728).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -24,35 +24,35 @@ impl Authenticator for CredentialAuthenticator {
         &'a self,
         authorization: Option<&'a HeaderValue>,
     ) -> PortFuture<'a, Result<Arc<AuthenticatedCaller>, AuthRejection>> {
-        let house = self.house();
-        if matches!(*house, AuthnMode::Local) {
+        let mode = self.mode();
+        if matches!(*mode, AuthnMode::Local) {
             return LocalAuthenticator.admit(authorization);
         }
         Box::pin(async move {
-            let AuthnMode::Required(house) = &*house else { return Err(not_now()) };
-            let Some(header) = authorization else { return Err(house.missing()) };
+            let AuthnMode::Required(mode) = &*mode else { return Err(not_now()) };
+            let Some(header) = authorization else { return Err(mode.missing()) };
             // Not text is not a credential; which of the two it lacks is nobody's to know.
             let header = header.to_str().unwrap_or_default();
-            self.authenticate(house, header).await.map_err(|why| house.rejection(&why))
+            self.authenticate(mode, header).await.map_err(|why| mode.rejection(&why))
         })
     }
 
     fn step_up(&self, authority: &AuthenticatedCaller, scopes_needed: &[String]) -> Option<Challenge> {
-        let house = self.house();
-        let AuthnMode::Required(house) = &*house else { return None };
+        let mode = self.mode();
+        let AuthnMode::Required(mode) = &*mode else { return None };
         // Only an authorization server gives more scopes. Whoever has a key or an agent's credential has to ask a person.
         let CredentialMethod::AccessToken { .. } = authority.method() else { return None };
         let scopes: BTreeSet<Scope> = scopes_needed.iter().filter_map(|scope| Scope::read(scope).ok()).collect();
-        Some(Challenge::insufficient(&house.metadata, &scopes))
+        Some(Challenge::insufficient(&mode.metadata, &scopes))
     }
 
     fn is_still_valid<'a>(&'a self, authority: &'a AuthenticatedCaller) -> PortFuture<'a, bool> {
         Box::pin(async move {
             let now = self.clock.now();
             // Local mode has no end; and nobody stays on as the local principal where there is none any more.
-            let is_open = match &*self.house() {
+            let is_open = match &*self.mode() {
                 AuthnMode::Local => *authority.method() == CredentialMethod::Local,
-                AuthnMode::Required(house) => *authority.method() != CredentialMethod::Local && house.require_keys_accepted(authority).is_ok(),
+                AuthnMode::Required(mode) => *authority.method() != CredentialMethod::Local && mode.require_keys_accepted(authority).is_ok(),
             };
             if !is_open || now >= authority.rights().expires_at {
                 return false;
@@ -63,27 +63,27 @@ impl Authenticator for CredentialAuthenticator {
     }
 
     fn metadata(&self, path: &str) -> Option<Bytes> {
-        let house = self.house();
-        let AuthnMode::Required(house) = &*house else { return None };
-        let terms = &house.settings;
-        let known = path.is_empty() || path == "/mcp" || path == house.path;
+        let mode = self.mode();
+        let AuthnMode::Required(mode) = &*mode else { return None };
+        let terms = &mode.settings;
+        let known = path.is_empty() || path == "/mcp" || path == mode.path;
         let issuers = terms.issuers.iter().map(|issuer| issuer.issuer.issuer.clone()).collect();
         let metadata = ResourceMetadata::new(&terms.resource, issuers, terms.scopes_supported.clone());
         known.then(|| serde_json::to_vec(&metadata).ok()).flatten().map(Bytes::from)
     }
 
     fn exchange(&self, form: Bytes) -> PortFuture<'_, Option<TokenExchangeResponse>> {
-        let house = self.house();
+        let mode = self.mode();
         Box::pin(async move {
-            let AuthnMode::Required(house) = &*house else { return None };
-            Some(self.answer_exchange(house, &form).await)
+            let AuthnMode::Required(mode) = &*mode else { return None };
+            Some(self.answer_exchange(mode, &form).await)
         })
     }
 
     fn hostname(&self) -> Option<Arc<str>> {
-        match &*self.house() {
+        match &*self.mode() {
             AuthnMode::Local => None,
-            AuthnMode::Required(house) => house.hostname.clone(),
+            AuthnMode::Required(mode) => mode.hostname.clone(),
         }
     }
 }
