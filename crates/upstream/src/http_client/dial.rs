@@ -9,7 +9,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{DuplexStream, duplex},
     net::{TcpStream, lookup_host},
-    sync::mpsc::UnboundedSender,
+    sync::mpsc,
 };
 
 use super::{
@@ -33,13 +33,14 @@ const UNACKNOWLEDGED_MS_MAX: u64 = 30_000;
 /// What a pipe in memory holds in each direction before its writer waits.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Where a server in this process takes its ends of connections.
-pub type InProcessListener = UnboundedSender<DuplexStream>;
+/// Where a server in this process takes its ends of connections. One that finds it full is refused.
+pub type InProcessListener = mpsc::Sender<DuplexStream>;
 
 /// Makes a connection to a server in this process.
 pub(super) async fn dial_in_process(listener: &InProcessListener) -> Result<Carrier, HttpError> {
     let (ours, servers) = duplex(PIPE_BYTES);
-    listener.send(servers).map_err(|_| HttpError::NotConnected("the server in this process has ended".to_owned()))?;
+    let refused = |_| HttpError::NotConnected("the server in this process takes no connection".to_owned());
+    listener.try_send(servers).map_err(refused)?;
     inline(Transport::InProcess(ours)).await
 }
 

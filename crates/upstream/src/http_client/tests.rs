@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    sync::Notify,
+    sync::{Notify, mpsc},
 };
 use url::Url;
 
@@ -355,7 +355,7 @@ async fn unused_connections_are_few_and_closed_after_a_while() {
 
 #[tokio::test]
 async fn a_server_in_this_process_is_reached_without_a_socket() {
-    let (listener, mut connections) = tokio::sync::mpsc::unbounded_channel();
+    let (listener, mut connections) = mpsc::channel(1);
     let url = Url::parse("http://nowhere.test/mcp").unwrap();
     let (origin, target) = (Origin::of(&url).unwrap(), Target::of(&url).unwrap());
     let client = HttpClient::reaching(origin, limits(), Some(listener)).unwrap();
