@@ -41,6 +41,7 @@ pub use delivery::{
     Remark, RemarkSink, Reply,
 };
 pub use failure::{PerformFailure, UpstreamError};
+pub use http_client::InProcessListener;
 pub use lease::{Lease, OwnerLease};
 pub use post::{Letter, NotPosted, Post, PostAddress, Receipt};
 pub use retry_after::retry_after_ms;

@@ -26,6 +26,7 @@ use crate::{
     },
     dispatch::{Called, Connections, Draft},
     eras::Eras,
+    http_client::InProcessListener,
     request::{Terms, message, overtime::Overtime},
     shared::{Setting, watches::Subject},
     tool_list::Gathering,
@@ -58,8 +59,16 @@ impl Upstream {
 
     /// The same for a server that is shown what these sources present.
     pub fn showing(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, sources: Vec<Arc<dyn CredentialSource>>) -> Self {
-        let setting = Arc::new(Setting::new(spec, notebook, sources));
-        let stop = CancellationToken::new();
+        Self::of(Setting::new(spec, notebook, sources))
+    }
+
+    /// The same for an HTTP server in this process, which takes its ends of connections there; nothing goes over a socket.
+    pub fn in_process(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, listener: InProcessListener) -> Self {
+        Self::of(Setting::new(spec, notebook, Vec::new()).reached_in_process(listener))
+    }
+
+    fn of(setting: Setting) -> Self {
+        let (setting, stop) = (Arc::new(setting), CancellationToken::new());
         let base = Connection::new(&setting, None, stop.child_token());
         let pool = Pool::new(Arc::clone(&setting), stop.clone());
         let connections = Connections { setting, base, pool };

@@ -33,7 +33,7 @@ use servanda_mcp::{Era, Id, fields};
 pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
 pub use self::health::{Ailment, AlwaysWell, Health, UpstreamsReport};
 pub use self::options::{HttpOptions, SESSION_IDLE_MS_MAX};
-pub use self::serving::{DRAIN_MS_MAX, Serving, Threads, serve_with};
+pub use self::serving::{DRAIN_MS_MAX, Serving, Threads, serve_stream, serve_with};
 use self::{
     admit::Admission,
     answer_body::AnswerBody,

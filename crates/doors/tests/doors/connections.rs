@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use serde_json::json;
-use servanda_doors::Serving;
+use servanda_doors::{HttpOptions, Serving, http};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    fixture::within,
+    fixture::{fixture, identity, within},
     http_client::{Server, modern},
 };
 
@@ -71,6 +72,18 @@ async fn beyond_the_limit_a_connection_waits_for_one_that_asks_something() {
     assert_eq!(pending.await.unwrap().json()["result"]["resultType"], "complete", "who asks something stays");
     within(second.read_exact(&mut answer)).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn a_connection_need_not_be_a_socket() {
+    let router = http::router(fixture().0, HttpOptions::new(identity()));
+    let (mut client, door) = tokio::io::duplex(1024);
+    let served = tokio::spawn(http::serve_stream(door, router, CancellationToken::new(), Serving::default()));
+    client.write_all(HEALTH).await.unwrap();
+    let mut answer = String::new();
+    within(client.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    within(served).await.unwrap();
 }
 
 #[tokio::test]

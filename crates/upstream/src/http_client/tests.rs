@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    sync::Notify,
+    sync::{Notify, mpsc},
 };
 use url::Url;
 
@@ -351,6 +351,32 @@ async fn unused_connections_are_few_and_closed_after_a_while() {
     let server = Server::start(never, |_| Act::Write(ok("a"))).await;
     assert_eq!((server.ask("x").await.unwrap(), server.ask("x").await.unwrap()), ("a".into(), "a".into()));
     assert_eq!(server.accepted(), 2, "one whose time is over is not used, whether it is closed yet or not");
+}
+
+#[tokio::test]
+async fn a_server_in_this_process_is_reached_without_a_socket() {
+    let (listener, mut connections) = mpsc::channel(1);
+    let url = Url::parse("http://nowhere.test/mcp").unwrap();
+    let (origin, target) = (Origin::of(&url).unwrap(), Target::of(&url).unwrap());
+    let client = HttpClient::reaching(origin, limits(), Some(listener)).unwrap();
+    let served = tokio::spawn(async move {
+        let mut pipe = connections.recv().await.unwrap();
+        for answer in ["a", "b"] {
+            let mut request = vec![0; 1024];
+            let length = pipe.read(&mut request).await.unwrap();
+            assert!(String::from_utf8_lossy(&request[..length]).ends_with("\r\n\r\nx"));
+            pipe.write_all(&ok(answer)).await.unwrap();
+        }
+        connections
+    });
+    let ask = || async {
+        let sending = client.send(Method::POST, &target, HeaderMap::new(), RequestBody::bytes("x"));
+        read(tokio::time::timeout(PATIENCE, sending).await.expect("an end in time")?).await
+    };
+    assert_eq!((ask().await.unwrap(), ask().await.unwrap()), ("a".into(), "b".into()), "on one connection");
+    drop(served.await.unwrap());
+    let error = ask().await.unwrap_err();
+    assert!(error.is_connect(), "{error}");
 }
 
 #[tokio::test]

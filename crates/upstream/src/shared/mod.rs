@@ -27,7 +27,7 @@ use crate::{
     Announcement, Behalf, Counterpart, CredentialSource, Errand, NotPresented, Transport, UpstreamSpec,
     credentials::{Credentials, Held, header_map, redaction::Redaction},
     eras::{KnownEras, notes::EraNotes},
-    http_client::Endpoint,
+    http_client::{Endpoint, InProcessListener},
 };
 
 /// What all connections of one upstream share.
@@ -51,6 +51,8 @@ pub(crate) struct Setting {
     pub(crate) asks_beside_requests: AtomicBool,
     /// Where an HTTP server is, with one pool for all sessions; made when first needed.
     endpoint: OnceLock<Result<Endpoint, String>>,
+    /// Where an HTTP server takes connections, if it is in this process.
+    in_process: Option<InProcessListener>,
     last_id: AtomicI64,
     last_edition: AtomicU64,
     /// Whether tools are called only on connections that were judged.
@@ -85,12 +87,18 @@ impl Setting {
             known_eras: KnownEras::default(),
             asks_beside_requests: AtomicBool::new(false),
             endpoint: OnceLock::new(),
+            in_process: None,
             last_id: AtomicI64::new(0),
             last_edition: AtomicU64::new(0),
             guarded: AtomicBool::new(false),
             overtime: Arc::new(Semaphore::new(spec.limits.late_answers_max.min(Semaphore::MAX_PERMITS))),
             spec,
         }
+    }
+
+    /// The same for an HTTP server in this process.
+    pub(crate) fn reached_in_process(self, listener: InProcessListener) -> Self {
+        Self { in_process: Some(listener), ..self }
     }
 
     /// Whether users do not share connections.
@@ -120,7 +128,8 @@ impl Setting {
     /// Where the server is, if it is an HTTP server, or why that cannot be said.
     pub(crate) fn endpoint(&self) -> Result<Option<&Endpoint>, String> {
         let Transport::Http { url, headers } = &self.spec.transport else { return Ok(None) };
-        let endpoint = self.endpoint.get_or_init(|| Endpoint::new(url, headers, &self.spec.limits));
+        let make = || Endpoint::new(url, headers, &self.spec.limits, self.in_process.clone());
+        let endpoint = self.endpoint.get_or_init(make);
         endpoint.as_ref().map(Some).map_err(Clone::clone)
     }
 

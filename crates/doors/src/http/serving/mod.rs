@@ -10,7 +10,15 @@ mod progress;
 mod threads;
 mod written;
 
-use std::{convert::Infallible, future::pending, io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::pending,
+    io,
+    net::{IpAddr, Ipv4Addr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{HeaderValue, Version, header};
 use hyper::{body::Incoming, service::service_fn};
@@ -20,6 +28,7 @@ use hyper_util::{
 };
 use servanda_engine::Gateway;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
@@ -145,6 +154,20 @@ pub async fn serve_with<G: Gateway>(
         () = finished => Ok(()),
         never = newcomers.turn_away(&listener) => match never {},
     }
+}
+
+/// Serves one connection whose bytes come another way than over a socket of this door, to its end or until `shutdown` is cancelled and
+/// its request has finished.
+pub async fn serve_stream<G: Gateway>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router<G>,
+    shutdown: CancellationToken,
+    serving: Serving,
+) {
+    let draining = Draining { closing: shutdown, give_up: CancellationToken::new() };
+    let hosts = Hosts::new(&router, &serving, &draining, &CancellationToken::new());
+    let seat = hosts.here.connections.enter(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    hosts.here.talk(stream, &seat).await;
 }
 
 impl Default for Serving {
@@ -325,6 +348,11 @@ impl<G: Gateway> Host<G> {
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes without TCP_NODELAY");
         }
+        self.talk(connection, seat).await;
+    }
+
+    /// The same, whatever carries the bytes.
+    async fn talk(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, seat: &Seat) {
         let asked = CancellationToken::new();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             if !asked.is_cancelled() {
@@ -340,7 +368,7 @@ impl<G: Gateway> Host<G> {
                 Ok::<_, Infallible>(answer.map(|body| BusyBody::new(body, busy)))
             }
         });
-        let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(connection), service));
+        let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
         // Hyper's own limit begins only when it knows which HTTP is spoken, and some never say.
         let mut silent = pin!(async {
             if tokio::time::timeout(self.first_head_read_max, asked.cancelled()).await.is_ok() {
